@@ -1,0 +1,50 @@
+# make demo, make test, make bench, make lint: each sets up .venv in this folder by itself. All that is needed is
+# Python (3.11 or later) and make; PYTHON=python3.13 names another Python.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# More options for pytest, as in: make test PYTEST="-k parse -x". Two processes, as for most machines that is all.
+PYTEST ?= -n 2
+# Where the environment already is, pip is not asked again until pyproject.toml changes.
+BASE := .venv/.ready-base
+TEST := .venv/.ready-test
+
+.PHONY: demo test bench lint format clean
+
+demo: $(BASE)
+	@$(BIN)/dynagrad demo
+
+test: $(TEST)
+	@$(BIN)/python -m pytest -q $(PYTEST)
+
+bench: $(TEST)
+	@$(BIN)/python -m benchmarks
+
+lint: $(TEST)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+format: $(TEST)
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Dynagrad needs Python 3.11 or later; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up .venv" >&2
+	@$(PYTHON) -m venv .venv \
+		|| { rm -rf .venv; echo "python -m venv failed; on Debian: apt install python3-venv" >&2; exit 1; }
+
+$(BASE): pyproject.toml | .venv/bin/python
+	@echo "installing dynagrad into .venv" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(TEST): pyproject.toml | .venv/bin/python
+	@echo "installing dynagrad and what its tests need into .venv" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(BASE)
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/build

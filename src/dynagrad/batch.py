@@ -1,0 +1,40 @@
+"""What a batch of runs gives back: a value or a chart per example, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import Error
+from .semirings import Scale
+
+if TYPE_CHECKING:
+    from .chart import Chart
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`values` are those of the query, zero where an example failed; `errors` says by example what failed and why."""
+
+    values: npt.NDArray[Any]
+    charts: tuple[Chart | None, ...]
+    errors: dict[int, Error]
+
+    @staticmethod
+    def of(results: Sequence[Any], scale: Scale, query: str | None) -> Batch:
+        """From one result per example: a value, a chart, or the error that it ended with."""
+        errors = {n: r for n, r in enumerate(results) if isinstance(r, Error)}
+        if query is None:
+            return Batch(np.zeros(0), tuple(None if isinstance(r, Error) else r for r in results), errors)
+        values = [scale.zero if isinstance(r, Error) else r for r in results]
+        if scale.shape in ("float", "boolean"):
+            return Batch(np.array(values, np.float64 if scale.shape == "float" else np.bool_), (), errors)
+        if scale.shape == "count":
+            big = any(v >= 2**63 for v in values)
+            return Batch(np.array(values, object if big else np.int64), (), errors)
+        flat = [np.concatenate([np.ravel(part) for part in v]) for v in values]
+        return Batch(np.array(flat, np.float64).reshape(len(values), scale.width), (), errors)

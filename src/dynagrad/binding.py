@@ -1,0 +1,492 @@
+"""Facts meet a program: relations are gathered, coded and summarised, a plan is chosen, and charts are set up.
+
+The life of a binding: it holds the facts that runs share. The first run looks at all facts, settles domains and plan,
+and compiles; what depends on the shared facts alone is kept, so that later runs only code their own facts. A run whose
+facts do not fit a plan (other types, another order, no room) gets a plan of its own. The one caveat: a binding is used
+by many threads, so whatever is kept is made under a lock and never changed afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .encoding import (
+    Encoding,
+    TermCodes,
+    data_value,
+    flat_terms,
+    kinds,
+    program_constants,
+    settle_texts,
+    syntax_value,
+    topological_ranks,
+)
+from .errors import FactError
+from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, read
+from .plan.compiled import Compiled, FactTable, NativeChart, WeightTable, World, compile_plan
+from .plan.layout import cells
+from .plan.model import DomainSummary, FactSummary, Summary
+from .plan.order import ordered_pairs, rank_sources
+from .plan.planner import Options, make_plan
+from .rules import undefined
+from .rules.check import nearest
+from .rules.normal import Rules
+from .rules.types import Domains
+from .semirings import Scale
+
+Codes = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parts of a program that its bindings need."""
+
+    rules: Rules
+    domains: Domains
+    scale: Scale
+    options: Options
+    externals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+# -- relations ---------------------------------------------------------------------------------------------------------
+
+
+def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
+    """The rows of both, the first one's first."""
+    columns = tuple(_concatenate_columns(a, b) for a, b in zip(first.columns, second.columns, strict=True))
+    values: Array | None = None
+    if first.values is not None or second.values is not None:
+        a, b = (_filled(r, one, first if first.values is not None else second) for r in (first, second))
+        if a.dtype == object or b.dtype == object:
+            values = np.concatenate([a.astype(object), b.astype(object)])
+        else:
+            values = np.concatenate([a, b])
+    return Relation(first.key, first.count + second.count, columns, values, first.value_shape)
+
+
+def _filled(relation: Relation, one: Any, like: Relation) -> Array:
+    if relation.values is not None:
+        return relation.values
+    assert like.values is not None
+    shape = (relation.count, *like.values.shape[1:])
+    row = np.array([x for part in (one if isinstance(one, tuple) else (one,)) for x in np.ravel(part)])
+    return np.broadcast_to(row if len(shape) > 1 else row[0], shape).astype(like.values.dtype)
+
+
+def _concatenate_columns(a: Column, b: Column) -> Column:
+    if isinstance(a, IntColumn) and isinstance(b, IntColumn):
+        return IntColumn(np.concatenate([a.numbers, b.numbers]))
+    if isinstance(a, AtomColumn) and isinstance(b, AtomColumn) and type(a) is type(b):
+        atoms = list(a.atoms)
+        place = {(type(x), x): i for i, x in enumerate(atoms)}
+        moved = []
+        for x in b.atoms:
+            if (type(x), x) not in place:
+                place[type(x), x] = len(atoms)
+                atoms.append(x)
+            moved.append(place[type(x), x])
+        codes = np.concatenate([a.codes, np.array(moved or [0], np.int32)[b.codes]])
+        return type(a)(codes.astype(np.int32), atoms)
+    values = [*a.to_list(), *b.to_list()]
+    if any(isinstance(c, TermColumn) for c in (a, b)):
+        return TermColumn(values)
+    number: dict[Any, int] = {}
+    mixed: list[Any] = []
+    codes_list = []
+    for x in values:
+        place_of = number.setdefault((type(x), x), len(mixed))
+        if place_of == len(mixed):
+            mixed.append(x)
+        codes_list.append(place_of)
+    return AtomColumn(np.array(codes_list, np.int32), mixed)
+
+
+def axiom_relations(rules: Rules, scale: Scale) -> dict[str, Relation]:
+    """The axioms of the program's text, as facts."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for axiom in rules.axioms:
+        arguments = tuple(syntax_value(t) for t in axiom.item.arguments)
+        value: Any = axiom.value
+        if scale.shape == "boolean":
+            value = bool(value)
+        elif scale.shape == "expectation":
+            value = (float(value), scale.zero[1])
+        elif isinstance(scale.shape, tuple):
+            value = (float(value),) * scale.width
+        rows.setdefault(axiom.item.key, []).append((*arguments, value))
+    return {k: read(k, r, value_shape=scale.shape, finite=scale.finite) for k, r in rows.items()}
+
+
+def read_facts(setting: Setting, facts: Mapping[str, Any], probabilities: bool) -> dict[str, Relation]:
+    """Facts in any form as relations. Raises FactError for a predicate that takes none."""
+    known = setting.rules.predicates
+    relations: dict[str, Relation] = {}
+    for key, rows in facts.items():
+        if key not in known:
+            raise FactError(f"The program has no predicate `{key}`.{nearest(key, sorted(known))}")
+        if known[key].external:
+            raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
+        shape = setting.scale.shape
+        finite = setting.scale.finite
+        if probabilities:
+            shape, finite = "float", "finite"
+        declared = known[key].types or ()
+        floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
+        relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
+        if probabilities:
+            values = setting.scale.from_probabilities(relation.values)
+            relation = replace(relation, values=values, value_shape=setting.scale.shape)
+        relations[key] = relation
+    return relations
+
+
+# -- what is kept per choice of kinds ------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Base:
+    """The shared facts, coded, for one choice of kinds."""
+
+    kinds: tuple[str, ...]
+    encoding: Encoding
+    constants: dict[int, list[Any]]
+    codes: dict[str, list[Codes | None]]  # None: a column of terms, which native code numbers
+    distinct: dict[str, tuple[int, ...]]
+    plans: list[tuple[Compiled, frozenset[str]]] = field(default_factory=list)
+    natives: dict[int, _Native] = field(default_factory=dict)  # by id of the engine's generated source
+    ranks: dict[frozenset[str], Mapping[int, Codes]] = field(default_factory=dict)
+
+
+@dataclass
+class _Native:
+    """The shared facts inside native code, for one compiled program."""
+
+    world: World
+    terms: TermCodes
+    constants: list[int]
+    weights: dict[str, WeightTable]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A chart that is ready to run, with what is needed to read it."""
+
+    compiled: Compiled
+    chart: NativeChart
+    encoding: Encoding
+    terms: TermCodes
+    relations: Mapping[str, Relation]
+
+
+class Binding:
+    """Facts that runs share, and everything that is known of them."""
+
+    def __init__(self, setting: Setting, relations: Mapping[str, Relation]) -> None:
+        self.setting = setting
+        self.given = dict(relations)  # as given, without the axioms of the text
+        axioms = axiom_relations(setting.rules, setting.scale)
+        merged = dict(relations)
+        for key, axiom in axioms.items():
+            merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
+        self.relations = merged
+        self._bases: dict[tuple[str, ...], _Base] = {}
+        self._lock = threading.RLock()
+
+    def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
+        """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
+        made = Binding(self.setting, relations)
+        with self._lock:
+            for chosen, base in self._bases.items():
+                fresh = replace(base, natives={})
+                for place, native in base.natives.items():
+                    weights = {}
+                    for key, held in native.weights.items():
+                        if key in changed:
+                            relation = made.relations[key]
+                            words = self.setting.scale.to_words(relation.values, relation.count)
+                            weights[key] = WeightTable(held.facts, words)
+                        else:
+                            weights[key] = held
+                    fresh.natives[place] = replace(native, weights=weights)
+                made._bases[chosen] = fresh
+        return made
+
+    # -- preparing a run
+
+    def prepare(
+        self, run: Mapping[str, Relation], until: str | None = None, progress: Callable[[str], None] | None = None
+    ) -> Prepared:
+        """A chart for the shared facts and those of one run."""
+        setting = self.setting
+        mixed = {}
+        for key, relation in run.items():
+            mixed[key] = (
+                concatenate(self.relations[key], relation, setting.scale.one) if key in self.relations else relation
+            )
+        relations = {**self.relations, **mixed}
+        undefined(setting.rules, relations)
+        if any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
+            relations = settle_texts(setting.domains, relations)
+            mixed = {key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]}
+        chosen = kinds(setting.rules, setting.domains, relations)
+        with self._lock:
+            base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
+            encoding = base.encoding.extend(setting.domains, mixed) if mixed else base.encoding
+            codes = {key: self._codes(encoding, r) for key, r in mixed.items()}
+            summary, ranks = self._summary(base, encoding, relations, {**base.codes, **codes}, frozenset(mixed))
+            compiled = self._compiled(base, summary, frozenset(k for k, r in relations.items() if r.count), until, progress)
+            native = self._native(base, compiled, relations, frozenset(mixed))
+        return self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
+
+    def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
+        base = self._bases.get(chosen)
+        if base is not None and set(base.codes) >= set(shared):
+            return base
+        constants = program_constants(self.setting.rules, self.setting.domains)
+        encoding = Encoding.start(chosen, constants).extend(self.setting.domains, shared)
+        base = _Base(chosen, encoding, constants, {k: self._codes(encoding, r) for k, r in shared.items()}, {})
+        base.distinct = {k: _distinct(c, shared[k].count) for k, c in base.codes.items()}
+        self._bases[chosen] = base
+        return base
+
+    def _codes(self, encoding: Encoding, relation: Relation) -> list[Codes | None]:
+        numbers = [self.setting.domains.of[relation.key, i] for i in range(relation.arity)]
+        return [
+            None if encoding.domains[d].kind == "term" else encoding.column(d, c)
+            for d, c in zip(numbers, relation.columns, strict=True)
+        ]
+
+    def _summary(
+        self,
+        base: _Base,
+        encoding: Encoding,
+        relations: Mapping[str, Relation],
+        codes: Mapping[str, list[Codes | None]],
+        fresh: frozenset[str],
+    ) -> tuple[Summary, Mapping[int, Codes]]:
+        """What the plan may know, and the ranks of atoms that the facts order."""
+        setting = self.setting
+        ranks: dict[int, Codes] = {}
+        for number, sources in rank_sources(setting.rules, setting.domains).items():
+            if encoding.domains[number].kind != "atom":
+                continue
+            arcs: list[tuple[Codes, Codes]] = []
+            for key, i, j in sources:
+                columns = codes.get(key)
+                if columns is None:
+                    continue
+                a, b = columns[i], columns[j]
+                if a is not None and b is not None:
+                    arcs.append((a, b))
+            if arcs and sum(len(a) for a, _ in arcs) <= 2_000_000:
+                found = self._ranks(base, encoding, number, sources, arcs, fresh)
+                if found is not None:
+                    ranks[number] = found
+        domains = {
+            n: DomainSummary(d.kind, d.low, d.high, n in ranks) for n, d in enumerate(encoding.domains)
+        }
+        shape = Summary(domains, {})
+        facts = {}
+        for key, relation in relations.items():
+            columns = codes[key]
+            gaps = {}
+            for i, j in ordered_pairs(setting.domains, shape, key, relation.arity):
+                a, b = columns[i], columns[j]
+                if a is None or b is None or not relation.count:
+                    continue
+                rank = ranks.get(setting.domains.of[key, i])
+                low, high = (rank[a], rank[b]) if rank is not None else (a, b)
+                gaps[i, j] = int((high.astype(np.int64) - low).min())
+            distinct = base.distinct.get(key) if key not in fresh else None
+            facts[key] = FactSummary(relation.count, distinct or tuple(max(1, relation.count) for _ in columns), gaps)
+        return Summary(domains, facts), ranks
+
+    def _ranks(
+        self,
+        base: _Base,
+        encoding: Encoding,
+        number: int,
+        sources: Sequence[tuple[str, int, int]],
+        arcs: Sequence[tuple[Codes, Codes]],
+        fresh: frozenset[str],
+    ) -> Codes | None:
+        count = len(encoding.domains[number].atoms)
+        settled = not any(key in fresh for key, _, _ in sources) and count == len(base.encoding.domains[number].atoms)
+        place = frozenset({str(number)})
+        if settled and place in base.ranks:
+            return base.ranks[place].get(number)
+        found = topological_ranks(count, arcs)
+        if settled:
+            base.ranks[place] = {} if found is None else {number: found}
+        return found
+
+    def _compiled(
+        self,
+        base: _Base,
+        summary: Summary,
+        present: frozenset[str],
+        until: str | None,
+        progress: Callable[[str], None] | None,
+    ) -> Compiled:
+        options = replace(self.setting.options, until=until)
+        for compiled, facts in base.plans:
+            if facts == present and _fits(compiled, summary, options):
+                return compiled
+        counted = {
+            k: replace(f, distinct=_distinct_counts(f, self.setting, summary, k)) if k not in base.distinct else f
+            for k, f in summary.facts.items()
+        }
+        plan = make_plan(self.setting.rules, self.setting.domains, Summary(summary.domains, counted), options)
+        compiled = compile_plan(plan, progress)
+        base.plans.append((compiled, present))
+        return compiled
+
+    # -- native data
+
+    def _native(
+        self, base: _Base, compiled: Compiled, relations: Mapping[str, Relation], fresh: frozenset[str]
+    ) -> _Native:
+        native = base.natives.get(id(compiled))
+        if native is None:
+            world = World(compiled.engine)
+            terms = TermCodes.start(compiled.generated.functors)
+            constants: list[int] = []
+            for domain, value in compiled.generated.constants:
+                plain = data_value(value)
+                if domain is None:
+                    constants.append(int(_intern(world, terms, [plain])[0]))
+                else:
+                    code = base.encoding.domains[domain].code(plain)
+                    constants.append(-1 if code is None else code)
+            world.set_constants(constants)
+            native = _Native(world, terms, constants, {})
+            base.natives[id(compiled)] = native
+        for key, columns in base.codes.items():
+            if key not in fresh and key not in native.weights and key in compiled.plan.tables:
+                native.weights[key] = self._load(
+                    compiled, native.world, native.terms, relations[key], columns
+                )
+        return native
+
+    def _load(
+        self, compiled: Compiled, world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]
+    ) -> WeightTable:
+        coded = [
+            _intern(world, terms, relation.columns[i].to_list()) if c is None else c for i, c in enumerate(columns)
+        ]
+        table = compiled.plan.tables[relation.key].number
+        facts = FactTable(compiled.engine, world, table, coded, relation.count)
+        return WeightTable(facts, self.setting.scale.to_words(relation.values, relation.count))
+
+    def _chart(
+        self,
+        compiled: Compiled,
+        native: _Native,
+        encoding: Encoding,
+        ranks: Mapping[int, Codes],
+        fresh: Mapping[str, Relation],
+        codes: Mapping[str, list[Codes | None]],
+        relations: Mapping[str, Relation],
+    ) -> Prepared:
+        world = World(compiled.engine, native.world)
+        world.set_domains([d.low for d in encoding.domains], [d.high - d.low + 1 for d in encoding.domains])
+        for number, rank in ranks.items():
+            world.set_rank(number, rank)
+        world.set_constants(native.constants)
+        terms = native.terms
+        if any(c is None for columns in codes.values() for c in columns):
+            terms = terms.copy()
+        weights: list[WeightTable | None] = [None] * len(compiled.plan.tables)
+        for key, held in native.weights.items():
+            if key not in fresh:
+                weights[compiled.plan.tables[key].number] = held
+        for key, relation in fresh.items():
+            if key in compiled.plan.tables:
+                table = compiled.plan.tables[key].number
+                weights[table] = self._load(compiled, world, terms, relation, codes[key])
+        for key, table_plan in compiled.plan.tables.items():
+            n = table_plan.number
+            if weights[n] is None and table_plan.kind != "external" and self._takes_facts(compiled, key):
+                empty = [np.zeros(0, np.int32)] * table_plan.arity
+                weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
+        constants = [self.setting.scale.word_of(w) for w in self._rule_weights(compiled)]
+        words = np.concatenate(constants) if constants else np.zeros(1, np.uint64)
+        chart = NativeChart(compiled.engine, world, weights, words)
+        return Prepared(compiled, chart, encoding, terms, relations)
+
+    def _takes_facts(self, compiled: Compiled, key: str) -> bool:
+        predicate = self.setting.rules.predicates[key]
+        return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
+
+    def _rule_weights(self, compiled: Compiled) -> Iterable[Any]:
+        scale = self.setting.scale
+        for weight in compiled.generated.weights:
+            if scale.shape == "expectation":
+                yield [float(weight), *np.ravel(scale.zero[1])]
+            elif scale.shape == "count":
+                yield int(weight)
+            else:
+                yield [float(weight)] * scale.width
+
+
+def _intern(world: World, terms: TermCodes, values: Sequence[Any]) -> Codes:
+    """The numbers of terms, made where they are new."""
+    flat = flat_terms(values)
+    numbers = world.make_terms(*terms.translate(flat))
+    return numbers[flat.roots] if len(numbers) else np.zeros(0, np.int32)
+
+
+def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
+    """How many values each column has, estimated from at most 100,000 rows."""
+    out = []
+    for column in columns:
+        if column is None or not len(column):
+            out.append(max(1, count // 2))
+            continue
+        sample = column if len(column) <= 100_000 else column[:: len(column) // 100_000]
+        found = len(np.unique(sample))
+        out.append(found if found < len(sample) // 2 else max(1, found * (len(column) // len(sample))))
+    return tuple(out)
+
+
+def _distinct_counts(facts: FactSummary, setting: Setting, summary: Summary, key: str) -> tuple[int, ...]:
+    """For facts of a run: as many values as the domain allows."""
+    arity = len(facts.distinct)
+    counts = []
+    for i in range(arity):
+        domain = summary.domains[setting.domains.of[key, i]]
+        most = facts.rows if domain.kind == "term" else domain.count
+        counts.append(max(1, min(facts.rows, most)))
+    return tuple(counts)
+
+
+def _fits(compiled: Compiled, summary: Summary, options: Options) -> bool:
+    """Whether a plan made for other facts is right for these too."""
+    plan = compiled.plan
+    if plan.until != options.until:
+        return False
+    for number, domain in summary.domains.items():
+        if plan.summary.domains[number].ranked != domain.ranked:
+            return False
+    for key, gaps in plan.gaps.items():
+        facts = summary.facts.get(key)
+        if facts is None or not facts.rows:
+            continue
+        if any(facts.gaps.get(pair, least) < least for pair, least in gaps.items()):
+            return False
+        if any(pair not in gaps for pair in facts.gaps):  # made when this predicate was empty
+            return False
+    for table in plan.tables.values():
+        if table.kind == "dense":
+            size = cells(table.arity, [summary.domains[d] for d in table.domains], table.extents, table.order)
+            if size is None or size > options.dense_cells:
+                return False
+    return True
+

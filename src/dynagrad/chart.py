@@ -1,0 +1,651 @@
+"""A chart: run it, look items up, query patterns, change facts and run again.
+
+The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]` and `chart.query` read it; `add`,
+`retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
+at a time. How values are computed is the plan's business; how arguments are coded is `encoding`'s.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .binding import Prepared, concatenate, read_facts
+from .encoding import atom_key, syntax_value
+from .errors import Error, NotComputed, NotConverged, ProgramWarning, QueryError, ValueRangeError
+from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn
+from .plan.compiled import Settings, Stop
+from .progress import Progress
+from .rules import parse_item
+from .rules.check import nearest
+from .rules.show import show
+from .rules.syntax import Compound, Item, Variable
+from .rules.syntax import Term as SyntaxTerm
+from .table import Table
+from .terms import Flat, Term, term_text, unflatten
+
+if TYPE_CHECKING:
+    from .program import Bound
+
+STATUS = ("done", "max_pops", "timeout", "until", "items", "bytes", "bad_value", "interrupted", "integer_overflow")
+MAX_ITEMS = 200_000_000
+PAUSE = 100_000_000  # nanoseconds between two looks of the progress bar
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run stops before its end. `until` is an item: the run stops when it is final."""
+
+    max_pops: int | None = None
+    tolerance: float | None = None
+    timeout: float | None = None
+    until: str | None = None
+    max_items: int | None = None
+    max_bytes: int | None = None
+
+    def check(self) -> None:
+        for name in ("max_pops", "timeout", "max_items", "max_bytes", "tolerance"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise Error(f"{name} must be a number from 0, and {value!r} is not")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a run did. `bytes` is the memory of the chart itself, without the facts that it shares."""
+
+    pops: int
+    updates: int
+    items: int
+    bytes: int
+    seconds: float
+
+
+@functools.cache
+def default_bytes() -> int:
+    """The default limit on a chart's memory: half of the machine's."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError, AttributeError):
+        return 8 << 30
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> Item:
+    return parse_item(text)
+
+
+class Chart:
+    """The items of one run and their values.
+
+    >>> import dynagrad as dg
+    >>> chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]})
+    >>> chart["path(b)"]
+    2.0
+    >>> list(chart.query("path(X)"))
+    [('a', 0.0), ('b', 2.0)]
+    """
+
+    def __init__(self, bound: Bound, relations: Mapping[str, Relation], limits: Limits, probabilities: bool) -> None:
+        self._bound = bound
+        self._relations = dict(relations)  # the run's own facts
+        self._shared: dict[str, Relation] = {}  # bound predicates whose facts this chart changed
+        self._limits = limits
+        self._probabilities = probabilities
+        self._prepared: Prepared | None = None
+        self._stale = True
+        self._status = "done"
+        self._columns: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]] = {}
+
+    # -- running
+
+    def run(self, *, progress: bool = False, _stop: Stop | None = None, **limits: Any) -> Chart:
+        """Brings the chart up to date: from the start if facts changed, else on from where the last run stopped.
+
+        Takes the limits of `Bound.run`; those not given stay as they were, except `max_pops`, which counts from here.
+        """
+        wanted = replace(self._limits, **limits)
+        wanted.check()
+        if self._prepared is None or self._stale or self._prepared.chart.report.partial or wanted.until != self._limits.until:
+            self._start(wanted, progress)
+        self._limits = wanted
+        self._go(wanted, progress, _stop)
+        return self
+
+    def _start(self, limits: Limits, progress: bool) -> None:
+        until = None
+        if limits.until is not None:
+            until = self._item(limits.until).key
+        binding = self._bound._binding if not self._shared else self._bound._with(self._shared)._binding
+        prepared = binding.prepare(self._relations, until, Progress.compiling if progress else None)
+        for key, function in self._bound.program._setting.externals.items():
+            self._connect(prepared, key, function)
+        self._prepared = prepared
+        self._stale = False
+
+    def _connect(self, prepared: Prepared, key: str, function: Any) -> None:
+        """Lets native code ask a Python function for the values of an external predicate."""
+        table = prepared.compiled.plan.tables.get(key)
+        if table is None:
+            return
+        scale, known = self._bound.program._setting.scale, dict[tuple[int, ...], Any]()
+        arity = table.arity
+
+        def answer(arguments: Any, words: Any) -> int:
+            try:
+                codes = tuple(arguments[i] for i in range(arity))
+                if codes not in known:
+                    values = [self._decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
+                    given = function(*values)
+                    known[codes] = None if given is None else scale.word_of(given)
+                found = known[codes]
+                if found is None:
+                    return 0
+                for i in range(scale.width):
+                    words[i] = int(found[i])
+                return 1
+            except BaseException as error:
+                self._raised = error
+                return -1
+
+        prepared.chart.set_external(table.number, answer)
+
+    def _go(self, limits: Limits, progress: bool, stop: Stop | None) -> None:
+        prepared = self._prepared
+        assert prepared is not None
+        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12)
+        report = prepared.chart.report
+        if limits.max_pops is not None:
+            settings.max_pops = report.pops + int(limits.max_pops)
+        if limits.timeout is not None:
+            settings.timeout_ns = report.nanoseconds + int(limits.timeout * 1e9)
+        if limits.tolerance is not None:
+            settings.tolerance = limits.tolerance
+        settings.max_items = MAX_ITEMS if limits.max_items is None else int(limits.max_items)
+        settings.max_bytes = default_bytes() if limits.max_bytes is None else int(limits.max_bytes)
+        if limits.until is not None:
+            item = self._item(limits.until)
+            table = prepared.compiled.plan.tables[item.key]
+            codes = self._codes(prepared, item)
+            if codes is not None:
+                settings.until_table = table.number
+                settings.until_cell = prepared.chart.locate(table.number, codes)
+        self._columns.clear()
+        self._raised: BaseException | None = None
+        try:
+            if progress:
+                settings.pause_ns = PAUSE
+                with Progress() as bar:
+                    while STATUS_NAMES[prepared.chart.run(settings, stop).status] == "paused":
+                        bar.show(report.pops, report.items, report.pending)
+            else:
+                prepared.chart.run(settings, stop)
+        except BaseException:
+            self._stale = True
+            raise
+        self._after(report)
+
+    def _after(self, report: Any) -> None:
+        """What the end of a run says, as attributes, warnings and errors."""
+        self._status = STATUS_NAMES[report.status]
+        if self._raised is not None:
+            self._stale = True
+            raise self._raised
+        if self._status in ("items", "bytes"):
+            raise NotConverged(
+                f"the run stopped after {report.pops:,} pops at its limit on {self._status}: {report.items:,} items, "
+                f"{report.bytes:,} bytes. Raise max_{self._status}, or stop earlier with max_pops, timeout or until; "
+                "the chart so far is in this error's .chart",
+                chart=self,
+            )
+        if self._status == "bad_value":
+            item = self._error_item(report)
+            scale = self._bound.program._setting.scale
+            if scale.shape == "count":
+                raise ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
+            raise ValueRangeError(
+                f"{item} became NaN or left the range of the {scale.name} semiring; "
+                "it is the first item where that happened. If the numbers are only very large or very small, use log"
+            )
+        if self._status == "integer_overflow":
+            raise ValueRangeError(
+                "integer arithmetic in an argument left the range -2**31 .. 2**31-1, or divided by zero; "
+                "bound the arguments with a condition, such as `for I < N`"
+            )
+        if self._status == "two_values":
+            raise ValueRangeError(
+                f"{self._error_item(report)} is given two different values by `=`; "
+                "use +=, max= or min= where several contributions may meet"
+            )
+        if self._status == "interrupted":
+            self._stale = True
+            raise KeyboardInterrupt
+        if report.underflow:
+            warnings.warn(
+                f"{report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
+                "use semiring log, which never underflows",
+                ProgramWarning,
+                stacklevel=4,
+            )
+
+    def _error_item(self, report: Any) -> str:
+        prepared = self._require()
+        table = next((t for t in prepared.compiled.plan.tables.values() if t.number == report.error_table), None)
+        if table is None or report.error_cell < 0:
+            return "an item"
+        codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
+        values = [self._decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
+        return item_text(table.key, values)
+
+    # -- looking
+
+    def _require(self) -> Prepared:
+        if self._prepared is None:
+            raise QueryError("this chart has not been run; call chart.run() first")
+        return self._prepared
+
+    def _ready(self) -> Prepared:
+        prepared = self._require()
+        if self._stale:
+            raise QueryError("the facts of this chart changed, or its run was interrupted; call chart.run() first")
+        return prepared
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run came to its end, with nothing left to do."""
+        return self._status == "done" and not self._stale
+
+    @property
+    def status(self) -> str:
+        """Why the run ended: done, max_pops, timeout, until, items or bytes."""
+        return self._status
+
+    @property
+    def stats(self) -> Statistics:
+        """Pops, updates, items, bytes and seconds of the run so far."""
+        r = self._require().chart.report
+        return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9)
+
+    @property
+    def pending(self) -> dict[str, Table]:
+        """The updates that the run left unpropagated, per predicate: a table of items with their updates."""
+        prepared = self._ready()
+        scale = self._bound.program._setting.scale
+        found = {}
+        for key, table in prepared.compiled.plan.tables.items():
+            if table.kind in ("dense", "hashed"):
+                codes, words = prepared.chart.items(table.number, table.arity, scale.width, pending=True)
+                if len(codes):
+                    found[key] = self._table(prepared, key, codes, words)
+        return found
+
+    def _item(self, text: Any) -> Item:
+        if isinstance(text, str):
+            item = _parsed(text)
+        elif isinstance(text, Item):
+            item = text
+        else:
+            raise QueryError(f'{text!r} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
+        predicates = self._bound.program._setting.rules.predicates
+        if item.key not in predicates:
+            raise QueryError(f"the program has no predicate `{item.key}`.{nearest(item.key, sorted(predicates))}")
+        if predicates[item.key].external:
+            raise QueryError(f"`{item.key}` is external: its values are those of your function")
+        if self._prepared is not None:
+            omitted = self._prepared.compiled.plan.omitted
+            if item.key in omitted:
+                raise NotComputed(f"`{item.key}` was left out: {omitted[item.key]}; declare it as an output to see it")
+        return item
+
+    def __getitem__(self, item: Any) -> Any:
+        """The value of an item; the semiring's zero where it was never derived."""
+        prepared = self._ready()
+        scale = self._bound.program._setting.scale
+        found = self._item(item)
+        table = prepared.compiled.plan.tables.get(found.key)
+        codes = self._codes(prepared, found)
+        words = prepared.chart.get(table.number, codes, scale.width) if table is not None and codes is not None else None
+        return self._zero(found.key) if words is None else scale.value(words)
+
+    def _zero(self, key: str) -> Any:
+        setting = self._bound.program._setting
+        if setting.scale.name != "plain":
+            return setting.scale.zero
+        return {"*=": 1.0, "max=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
+            setting.rules.predicates[key].aggregator, 0.0
+        )
+
+    def __contains__(self, item: Any) -> bool:
+        """Whether an item was derived, whatever its value."""
+        prepared = self._ready()
+        found = self._item(item)
+        table = prepared.compiled.plan.tables.get(found.key)
+        codes = self._codes(prepared, found)
+        width = self._bound.program._setting.scale.width
+        return table is not None and codes is not None and prepared.chart.get(table.number, codes, width) is not None
+
+    def _codes(self, prepared: Prepared, item: Item) -> list[int] | None:
+        """The codes of a ground item's arguments, or None where one of them is unknown to the chart."""
+        codes = []
+        for i, term in enumerate(item.arguments):
+            number = self._bound.program._setting.domains.of[item.key, i]
+            try:
+                value = syntax_value(term)
+            except ValueError:
+                raise QueryError(
+                    f"{show(item)} has variables; use chart.query to find all items that match it"
+                ) from None
+            code = self._code(prepared, number, value)
+            if code is None:
+                return None
+            codes.append(code)
+        return codes
+
+    def _code(self, prepared: Prepared, domain: int, value: Any) -> int | None:
+        codes = prepared.encoding.domains[domain]
+        if codes.kind != "term":
+            return None if isinstance(value, Term | tuple) else codes.code(value)
+        from .encoding import flat_terms
+
+        flat = flat_terms([value])
+        atoms = [prepared.terms.number.get(atom_key(a), -1) for a in flat.atoms]
+        functors = [prepared.terms.functor_number.get(f, -1) for f in flat.functors]
+        numbers: list[int] = []
+        for node in range(len(flat.kind)):
+            kind, payload = int(flat.kind[node]), int(flat.payload[node])
+            if kind:
+                payload = (atoms if kind == 1 else functors)[payload]
+            children = [numbers[c] for c in flat.children[flat.child_start[node] : flat.child_start[node + 1]]]
+            known = payload >= 0 or kind == 0
+            number = prepared.chart.world.find_term(kind, payload, children) if known and -1 not in children else -1
+            numbers.append(number)
+        found = numbers[int(flat.roots[0])]
+        return None if found < 0 else found
+
+    def query(self, pattern: Any) -> Table:
+        """All items that match a pattern, as a table of their arguments and values, sorted by argument.
+
+        Variables stand for anything; one that occurs twice for the same thing twice.
+        """
+        prepared = self._ready()
+        item = self._item(pattern)
+        table = prepared.compiled.plan.tables.get(item.key)
+        assert table is not None
+        codes, words = self._all(prepared, item.key)
+        keep = np.ones(len(codes), np.bool_)
+        domains = self._bound.program._setting.domains
+        later: list[tuple[int, SyntaxTerm]] = []
+        first: dict[str, int] = {}
+        for i, term in enumerate(item.arguments):
+            if isinstance(term, Variable):
+                if term.name in first:
+                    same = self._comparable(prepared, domains.of[item.key, i], domains.of[item.key, first[term.name]])
+                    if same:
+                        keep &= codes[:, i] == codes[:, first[term.name]]
+                    else:
+                        later.append((i, term))
+                else:
+                    first[term.name] = i
+                continue
+            try:
+                value = syntax_value(term)
+            except ValueError:
+                later.append((i, term))
+                continue
+            code = self._code(prepared, domains.of[item.key, i], value)
+            keep &= codes[:, i] == code if code is not None else np.bool_(False)
+        rows = np.flatnonzero(keep)
+        if later:
+            columns = [self._decode(prepared, d, codes[rows, i]) for i, d in enumerate(table.domains)]
+            matching = [n for n, values in enumerate(zip(*columns, strict=True)) if _matches(item.arguments, values)]
+            rows = rows[matching]
+        return self._table(prepared, item.key, codes[rows], words[rows])
+
+    def _comparable(self, prepared: Prepared, a: int, b: int) -> bool:
+        return a == b or prepared.encoding.domains[a].kind == prepared.encoding.domains[b].kind != "atom"
+
+    def table(self, key: str) -> Table:
+        """All items of a predicate: `chart.table("constit/3")`."""
+        name, _, arity = key.rpartition("/")
+        if not name or not arity.isdigit():
+            raise QueryError(f"{key!r} names no predicate; write name/arity, such as constit/3")
+        item = Item(name, tuple(Variable(f"X{i}") for i in range(int(arity))))
+        return self.query(item)
+
+    def _all(self, prepared: Prepared, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]:
+        if key not in self._columns:
+            table = prepared.compiled.plan.tables[key]
+            width = self._bound.program._setting.scale.width
+            self._columns[key] = prepared.chart.items(table.number, table.arity, width)
+        return self._columns[key]
+
+    def _table(
+        self, prepared: Prepared, key: str, codes: npt.NDArray[np.int32], words: npt.NDArray[np.uint64]
+    ) -> Table:
+        table = prepared.compiled.plan.tables[key]
+        scale = self._bound.program._setting.scale
+        if len(codes) and table.arity:
+            order = np.lexsort(codes.T[::-1])
+            codes, words = codes[order], words[order]
+        columns = tuple(self._column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
+        return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape))
+
+    def _column(self, prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Column:
+        known = prepared.encoding.domains[domain]
+        if known.kind == "int":
+            return IntColumn(codes.astype(np.int64))
+        if known.kind == "atom":
+            used, places = np.unique(codes, return_inverse=True)
+            atoms = [known.atoms[c] for c in used.tolist()]
+            if atoms and all(type(a) is int for a in atoms):
+                return IntColumn(np.array(atoms, np.int64)[places.reshape(-1)])
+            return AtomColumn(places.reshape(-1).astype(np.int32), atoms)
+        values = self._decode(prepared, domain, codes)
+        if values and all(type(v) is int for v in values):
+            return IntColumn(np.array(values, np.int64))
+        if any(isinstance(v, tuple | Term) for v in values):
+            return TermColumn(values)
+        number: dict[Any, int] = {}
+        places_list = [number.setdefault((type(v), v), len(number)) for v in values]
+        return AtomColumn(np.array(places_list, np.int32), [v for _, v in number])
+
+    def _decode(self, prepared: Prepared, domain: int, codes: Any) -> list[Any]:
+        """Codes of a domain as Python values."""
+        known = prepared.encoding.domains[domain]
+        listed = codes.tolist() if isinstance(codes, np.ndarray) else list(codes)
+        if known.kind == "int":
+            return listed
+        if known.kind == "atom":
+            return [known.atoms[c] for c in listed]
+        return decode_terms(prepared, listed)
+
+    # -- changing
+
+    def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
+        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus."""
+        relation = self._read(key, rows, values)
+        here = self._own(key)
+        self._put(key, relation if here is None else concatenate(here, relation, self._bound.program._setting.scale.one))
+
+    def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
+        """Removes every copy of the given facts; rows may have a value, and then only copies with that value go."""
+        self._remove(key, self._read(key, rows, values))
+
+    def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
+        """Gives facts new values: every copy goes, and the given one takes its place."""
+        relation = self._read(key, rows, values)
+        self._remove(key, replace(relation, values=None), missing=True)
+        here = self._own(key)
+        self._put(key, relation if here is None else concatenate(here, relation, self._bound.program._setting.scale.one))
+
+    def _read(self, key: str, rows: Any, values: str) -> Relation:
+        probabilities = probabilities_flag(values) or self._probabilities
+        return read_facts(self._bound.program._setting, {key: rows}, probabilities)[key]
+
+    def _own(self, key: str) -> Relation | None:
+        """The facts that this chart has of a predicate, without the axioms of the text."""
+        shared = self._shared.get(key, self._bound._binding.given.get(key))
+        run = self._relations.get(key)
+        if shared is None or run is None:
+            return shared if run is None else run
+        return concatenate(shared, run, self._bound.program._setting.scale.one)
+
+    def _put(self, key: str, relation: Relation) -> None:
+        if key in self._bound._binding.given:
+            self._shared[key] = relation
+            self._relations.pop(key, None)
+        else:
+            self._relations[key] = relation
+        self._stale = True
+
+    def _remove(self, key: str, gone: Relation, missing: bool = False) -> None:
+        here = self._own(key)
+        if here is None or not here.count:
+            if missing:
+                return
+            raise QueryError(f"there are no facts of {key} to retract")
+        rows = list(zip(*(c.to_list() for c in here.columns), strict=True)) if here.arity else [()] * here.count
+        wanted: dict[Any, list[Any]] = {}
+        listed = list(zip(*(c.to_list() for c in gone.columns), strict=True)) if gone.arity else [()] * gone.count
+        for n, row in enumerate(listed):
+            wanted.setdefault(_row_key(row), []).append(None if gone.values is None else gone.values[n])
+        found: set[Any] = set()
+        keep = []
+        for n, row in enumerate(rows):
+            place = _row_key(row)
+            values = wanted.get(place)
+            value = None if here.values is None else here.values[n]
+            if values is not None and any(v is None or value is None or np.array_equal(v, value) for v in values):
+                found.add(place)
+            else:
+                keep.append(n)
+        if not missing:
+            for row in listed:
+                if _row_key(row) not in found:
+                    raise QueryError(f"{item_text(key, row)} is no fact of this chart, so it cannot be retracted")
+        kept = np.array(keep, np.int64)
+        values_left = None if here.values is None else here.values[kept]
+        columns = tuple(c.take(kept) for c in here.columns)
+        self._put(key, Relation(key, len(kept), columns, values_left, here.value_shape))
+
+    # -- pickling: the facts and how far the run came; the chart is computed again, the same way
+
+    def __getstate__(self) -> dict[str, Any]:
+        limits = self._limits
+        if self._prepared is not None and self._status not in ("done",):
+            limits = replace(limits, max_pops=self._prepared.chart.report.pops, timeout=None)
+        ran = self._prepared is not None and not self._stale
+        return {
+            "bound": self._bound,
+            "relations": self._relations,
+            "shared": self._shared,
+            "limits": limits,
+            "probabilities": self._probabilities,
+            "ran": ran,
+            "status": self._status,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["bound"], state["relations"], state["limits"], state["probabilities"])  # type: ignore[misc]
+        self._shared = state["shared"]
+        if state["ran"]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ProgramWarning)
+                self.run()
+            self._status = state["status"]
+
+    def __repr__(self) -> str:
+        if self._prepared is None or self._stale:
+            return "<Chart, to be run>"
+        r = self._prepared.chart.report
+        return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._status}>"
+
+
+STATUS_NAMES = (*STATUS, "paused", "two_values", "host_error")
+
+
+def probabilities_flag(values: str) -> bool:
+    """Whether numbers are given as probabilities."""
+    if values not in ("weights", "probabilities"):
+        raise Error(f'values={values!r}: it is "weights", the semiring\'s own numbers, or "probabilities"')
+    return values == "probabilities"
+
+
+def item_text(key: str, values: Sequence[Any]) -> str:
+    """An item in the syntax of rules."""
+    name = key.rsplit("/", 1)[0]
+    return f"{name}({','.join(term_text(v) for v in values)})" if values else name
+
+
+def _row_key(row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(v if isinstance(v, str | tuple | Term) else (type(v), v) for v in row)
+
+
+def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
+    """Native terms as Python values, iteratively."""
+    world = prepared.chart.world
+    nodes: dict[int, tuple[int, int, list[int]]] = {}
+    stack = list(codes)
+    while stack:
+        number = stack.pop()
+        if number not in nodes:
+            nodes[number] = world.term(number)
+            stack.extend(nodes[number][2])
+    order = sorted(nodes)  # children are made before parents
+    place = {number: i for i, number in enumerate(order)}
+    start, children = [0], list[int]()
+    for number in order:
+        children.extend(place[c] for c in nodes[number][2])
+        start.append(len(children))
+    flat = Flat(
+        np.array([nodes[n][0] for n in order], np.int8),
+        np.array([nodes[n][1] for n in order], np.int64),
+        np.array(start, np.int32),
+        np.array(children, np.int32),
+        np.array([place[c] for c in codes], np.int32),
+        list(prepared.terms.atoms),
+        list(prepared.terms.functors),
+    )
+    return unflatten(flat)
+
+
+def _matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
+    """Whether values match patterns with compounds in them."""
+    bound: dict[str, Any] = {}
+    stack = list(zip(patterns, values, strict=True))
+    while stack:
+        pattern, value = stack.pop()
+        if isinstance(pattern, Variable):
+            known = bound.setdefault(pattern.name, value)
+            if type(known) is not type(value) or known != value:
+                return False
+        elif isinstance(pattern, Compound):
+            parts = _parts(value, pattern.functor, len(pattern.arguments))
+            if parts is None:
+                return False
+            stack.extend(zip(pattern.arguments, parts, strict=True))
+        else:
+            wanted = syntax_value(pattern)
+            if wanted == "nil" and value == ():
+                continue
+            if type(wanted) is not type(value) or wanted != value:
+                return False
+    return True
+
+
+def _parts(value: Any, functor: str, arity: int) -> Sequence[Any] | None:
+    if isinstance(value, Term):
+        return value.arguments if (value.functor, len(value.arguments)) == (functor, arity) else None
+    if isinstance(value, tuple) and value and (functor, arity) == ("cons", 2):
+        return (value[0], value[1:])
+    return None

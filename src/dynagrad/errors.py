@@ -1,0 +1,99 @@
+"""What can go wrong, and where: every error that a user can cause is a `dg.Error`.
+
+This file imports nothing of ours and everything of ours may import it. It knows two kinds of place:
+a `Span` of source text (shown as a line with a caret), and a row and column of facts (said in words by
+whoever raises). It holds no checks of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of source text: offsets `start` to `end` (half open), and the 1-based line and column of its start."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+def excerpt(source: str, span: Span) -> str:
+    """The line of `source` that `span` starts in, with carets under the span.
+
+    >>> print(excerpt("a += b.", Span(5, 6, 1, 6)))
+      1 | a += b.
+        |      ^
+    """
+    lines = source.split("\n")
+    line = lines[span.line - 1] if span.line <= len(lines) else ""
+    column, width = span.column - 1, max(1, min(span.end - span.start, len(line) - span.column + 1))
+    if len(line) > 160:  # a very long line is shown around the place alone
+        left = max(0, column - 60)
+        line, column, width = line[left : left + 160], column - left, min(width, 100)
+    line = line.replace("\t", " ")
+    gutter = f"{span.line:>3}"
+    return f"{gutter} | {line}\n{' ' * len(gutter)} | {' ' * column}{'^' * width}"
+
+
+class Error(Exception):
+    """The base of all errors that Dynagrad raises on purpose."""
+
+
+class SourceError(Error):
+    """A program's text is wrong; the message shows the line, the column and a caret."""
+
+    def __init__(self, message: str, source: str = "", span: Span | None = None, filename: str = "") -> None:
+        self.message, self.source, self.span, self.filename = message, source, span, filename
+        place = ""
+        if span is not None:
+            where = f"{filename}, line" if filename else "line"
+            place = f"\n  at {where} {span.line}, column {span.column}\n{excerpt(source, span)}"
+        super().__init__(message + place)
+
+
+class SyntaxError(SourceError):  # noqa: A001  -- reads as dg.SyntaxError, and is one
+    """The text is not a program."""
+
+
+class ProgramError(SourceError):
+    """The text is a program, but one that cannot mean anything: unbound variables, types that cannot meet, bad cycles."""
+
+
+class FactError(Error):
+    """Facts that do not fit the program: the message names the predicate, the row and the column."""
+
+
+class QueryError(Error):
+    """A lookup or a query that does not fit the program."""
+
+
+class NotComputed(QueryError):
+    """An item was looked up that the declared outputs do not need and that was therefore left out."""
+
+
+class CompileError(Error):
+    """The C++ compiler failed; the message holds what it said and where the source was kept."""
+
+
+class ValueRangeError(Error):
+    """A value left what its semiring can hold: an inexact count, or NaN; the message names the item."""
+
+
+class NotConverged(Error):
+    """A run met a limit on items or bytes before it was done; `.chart` holds what stands so far."""
+
+    def __init__(self, message: str, chart: Any = None) -> None:
+        super().__init__(message)
+        self.chart = chart
+
+
+class ProgramWarning(UserWarning):
+    """Something in a program that is allowed but probably not meant."""
+
+
+class NotDifferentiable(Error):
+    """A derivative was asked for where there is none: the message names the operation."""

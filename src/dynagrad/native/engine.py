@@ -1,0 +1,292 @@
+"""The functions of a compiled program, typed: worlds, fact tables and charts as Python objects that free themselves.
+
+The C++ side is `dynagrad/abi.hpp`. Codes and 8-byte words go in and out as numpy arrays; what they mean is decided
+elsewhere. Every object keeps alive what its native part points to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .library import Stop, host, load
+
+Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+
+
+class Settings(ctypes.Structure):
+    """`dynagrad::Settings`; -1 means no limit."""
+
+    _fields_ = (
+        ("max_pops", ctypes.c_int64),
+        ("timeout_ns", ctypes.c_int64),
+        ("max_items", ctypes.c_int64),
+        ("max_bytes", ctypes.c_int64),
+        ("until_table", ctypes.c_int64),
+        ("until_cell", ctypes.c_int64),
+        ("pause_ns", ctypes.c_int64),
+        ("tolerance", ctypes.c_double),
+    )
+
+
+class Report(ctypes.Structure):
+    """`dynagrad::Report`."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in (
+            "status",
+            "partial",
+            "pops",
+            "updates",
+            "items",
+            "bytes",
+            "peak",
+            "nanoseconds",
+            "pending",
+            "underflow",
+            "error_table",
+            "error_cell",
+            "stage",
+        )
+    )
+
+
+STATUS = (
+    "done",
+    "max_pops",
+    "timeout",
+    "until",
+    "items",
+    "bytes",
+    "bad_value",
+    "interrupted",
+    "integer_overflow",
+    "paused",
+    "two_values",
+    "host_error",
+)
+
+_P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "world_new": (_P, _P),
+    "world_free": (None, _P),
+    "world_domains": (None, _P, _L, _P, _P),
+    "world_rank": (None, _P, _L, _P, _L),
+    "world_constants": (None, _P, _L, _P),
+    "terms_make": (None, _P, _L, _P, _P, _P, _P, _P),
+    "terms_count": (_L, _P),
+    "terms_node": (None, _P, _I, _P, _P, _I),
+    "terms_find": (_I, _P, _I, _I, _P, _I),
+    "facts_new": (_P, _P, _L, _P, _L),
+    "facts_free": (None, _L, _P),
+    "facts_rows": (_L, _L, _P),
+    "facts_bytes": (_L, _L, _P),
+    "facts_row_of": (_P, _L, _P),
+    "weights_new": (_P, _L, _P, _P),
+    "weights_free": (None, _P),
+    "chart_new": (_P, _P, _P, _P, _P),
+    "chart_free": (None, _P),
+    "chart_run": (None, _P, _P, _P, _P, _P),
+    "chart_get": (_L, _P, _L, _P, _P),
+    "chart_items": (_L, _P, _L, _P, _P, _L),
+    "chart_pending": (_L, _P, _L, _P, _P, _L),
+    "chart_arguments": (None, _P, _L, _L, _P),
+    "chart_locate": (_L, _P, _L, _P),
+    "chart_external": (None, _P, _L, _P),
+}
+
+EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_uint64))
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    return int(array.ctypes.data)
+
+
+class Engine:
+    """A compiled program."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        library = load(path)
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            setattr(self, name, library.function(f"dg_{name}", result, *arguments))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above
+        raise AttributeError(name)
+
+    @staticmethod
+    @functools.cache
+    def at(path: Path) -> Engine:
+        """The engine of a library, made once."""
+        return Engine(path)
+
+
+class World:
+    """What codes mean to native code; see `dynagrad::World`."""
+
+    def __init__(self, engine: Engine, base: World | None = None) -> None:
+        self.engine, self.base = engine, base
+        self.pointer: int = engine.world_new(base.pointer if base is not None else None)
+        weakref.finalize(self, engine.world_free, self.pointer)
+
+    def set_domains(self, low: Sequence[int], count: Sequence[int]) -> None:
+        lows, counts = np.array(low, np.int32), np.array(count, np.int64)
+        self.engine.world_domains(self.pointer, len(lows), _address(lows), _address(counts))
+
+    def set_rank(self, domain: int, ranks: Codes) -> None:
+        ranks = np.ascontiguousarray(ranks, np.int32)
+        self.engine.world_rank(self.pointer, domain, _address(ranks), len(ranks))
+
+    def set_constants(self, codes: Sequence[int]) -> None:
+        array = np.array(codes, np.int32)
+        self.engine.world_constants(self.pointer, len(array), _address(array))
+
+    def make_terms(
+        self,
+        kind: Codes,
+        payload: Codes,
+        first: npt.NDArray[np.int64],
+        children: Codes,
+    ) -> Codes:
+        """Interns nodes in post-order; the number of each."""
+        out = np.zeros(len(kind), np.int32)
+        kind, payload = np.ascontiguousarray(kind, np.int32), np.ascontiguousarray(payload, np.int32)
+        first, children = np.ascontiguousarray(first, np.int64), np.ascontiguousarray(children, np.int32)
+        self.engine.terms_make(
+            self.pointer,
+            len(kind),
+            _address(kind),
+            _address(payload),
+            _address(first),
+            _address(children),
+            _address(out),
+        )
+        return out
+
+    def find_term(self, kind: int, payload: int, arguments: Sequence[int]) -> int:
+        """The number of a term, or -1."""
+        array = np.array(arguments, np.int32)
+        return int(self.engine.terms_find(self.pointer, kind, payload, _address(array), len(array)))
+
+    def term(self, number: int) -> tuple[int, int, list[int]]:
+        """Kind, payload and arguments of a term."""
+        out, room = np.zeros(3, np.int32), 8
+        while True:
+            arguments = np.zeros(room, np.int32)
+            self.engine.terms_node(self.pointer, number, _address(out), _address(arguments), room)
+            if out[2] <= room:
+                return int(out[0]), int(out[1]), arguments[: out[2]].tolist()
+            room = int(out[2])
+
+
+class FactTable:
+    """Facts as native code keeps them: rows that never change."""
+
+    def __init__(self, engine: Engine, world: World, table: int, columns: Sequence[Codes], rows: int) -> None:
+        self.engine, self.world, self.table, self.given = engine, world, table, rows
+        held = [np.ascontiguousarray(c, np.int32) for c in columns]
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
+        self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows)
+        weakref.finalize(self, engine.facts_free, table, self.pointer)
+
+    @property
+    def rows(self) -> int:
+        return int(self.engine.facts_rows(self.table, self.pointer))
+
+    @property
+    def bytes(self) -> int:
+        return int(self.engine.facts_bytes(self.table, self.pointer))
+
+    def row_of(self) -> npt.NDArray[np.uint32]:
+        """For each given row, the number of the row it was merged into."""
+        address = self.engine.facts_row_of(self.table, self.pointer)
+        if not self.given:
+            return np.zeros(0, np.uint32)
+        buffer = (ctypes.c_uint32 * self.given).from_address(address)
+        return np.frombuffer(buffer, np.uint32).copy()
+
+
+class WeightTable:
+    """The numbers of a fact table's rows."""
+
+    def __init__(self, facts: FactTable, words: Words | None) -> None:
+        self.facts = facts
+        engine = facts.engine
+        held = None if words is None else np.ascontiguousarray(words, np.uint64)
+        address = None if held is None else _address(held)
+        self.pointer: int = engine.weights_new(facts.table, facts.pointer, address)
+        weakref.finalize(self, engine.weights_free, self.pointer)
+
+
+class NativeChart:
+    """One run's chart."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        weights: Sequence[WeightTable | None],
+        constants: Words,
+    ) -> None:
+        self.engine, self.world, self.weights = engine, world, tuple(weights)
+        held = np.ascontiguousarray(constants, np.uint64)
+        n = max(1, len(weights))
+        facts_pointers = (ctypes.c_void_p * n)(*(w.facts.pointer if w else None for w in weights))
+        weight_pointers = (ctypes.c_void_p * n)(*(w.pointer if w else None for w in weights))
+        self.pointer: int = engine.chart_new(
+            world.pointer, ctypes.addressof(facts_pointers), ctypes.addressof(weight_pointers), _address(held)
+        )
+        self.report = Report()
+        self._externals: list[Any] = []
+        weakref.finalize(self, engine.chart_free, self.pointer)
+
+    def run(self, settings: Settings, stop: Stop | None = None) -> Report:
+        """Runs until a limit or the end; the interpreter lock is free meanwhile, and Ctrl-C raises."""
+        self.engine.chart_run(
+            self.pointer,
+            ctypes.addressof(settings),
+            ctypes.addressof(self.report),
+            host(),
+            stop.address if stop is not None else None,
+        )
+        return self.report
+
+    def set_external(self, table: int, function: Callable[[Any, Any], int]) -> None:
+        held = EXTERNAL(function)
+        self._externals.append(held)
+        self.engine.chart_external(self.pointer, table, ctypes.cast(held, ctypes.c_void_p))
+
+    def get(self, table: int, arguments: Sequence[int], width: int) -> Words | None:
+        """The words of an item's value, or None where it is not in the chart."""
+        codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
+        found = self.engine.chart_get(self.pointer, table, _address(codes), _address(words))
+        return words if found else None
+
+    def items(self, table: int, arity: int, width: int, *, pending: bool = False) -> tuple[Codes, Words]:
+        """All items of a predicate, or those with a pending update: arguments (n, arity) and words (n, width)."""
+        call = self.engine.chart_pending if pending else self.engine.chart_items
+        none = np.zeros(1, np.int64)
+        count = call(self.pointer, table, _address(none), _address(none), 0)
+        codes, words = np.zeros((count, arity), np.int32), np.zeros((count, width), np.uint64)
+        call(self.pointer, table, _address(codes), _address(words), count)
+        return codes, words
+
+    def arguments(self, table: int, cell: int, arity: int) -> list[int]:
+        out = np.zeros(max(1, arity), np.int32)
+        self.engine.chart_arguments(self.pointer, table, cell, _address(out))
+        return [int(x) for x in out[:arity]]
+
+    def locate(self, table: int, arguments: Sequence[int]) -> int:
+        """The cell of an item, made if need be; -1 where its table has no room for it."""
+        codes = np.array([*arguments, 0], np.int32)
+        return int(self.engine.chart_locate(self.pointer, table, _address(codes)))

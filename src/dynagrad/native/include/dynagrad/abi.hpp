@@ -1,0 +1,111 @@
+// The functions that Python calls, the same for every program: included at the end of generated code, which defines
+// `program`, a class derived from ChartBase, with its tables and `visit`.
+#pragma once
+#include "chart.hpp"
+
+#define DYNAGRAD_EXPORT extern "C" __attribute__((visibility("default")))
+
+using dynagrad::Host;
+using dynagrad::Report;
+using dynagrad::Settings;
+using dynagrad::World;
+
+DYNAGRAD_EXPORT World* dg_world_new(const World* base) {
+  World* w = new (malloc(sizeof(World))) World();
+  w->terms.open(base ? &base->terms : nullptr);
+  return w;
+}
+DYNAGRAD_EXPORT void dg_world_free(World* w) {
+  w->~World();
+  free((void*)w);
+}
+DYNAGRAD_EXPORT void dg_world_domains(World* w, int64_t n, const int32_t* low, const int64_t* count) {
+  w->domain.clear();
+  for (int64_t i = 0; i < n; i++) w->domain.push({low[i], count[i]});
+  while (w->rank.size < n) w->rank.push(nullptr);
+}
+DYNAGRAD_EXPORT void dg_world_rank(World* w, int64_t domain, const int32_t* ranks, int64_t n) {
+  w->set_rank(domain, ranks, n);
+}
+DYNAGRAD_EXPORT void dg_world_constants(World* w, int64_t n, const int32_t* values) {
+  w->constant.clear();
+  for (int64_t i = 0; i < n; i++) w->constant.push(values[i]);
+}
+// Interns n nodes; the children of node i are first[i] .. first[i+1], as indices of earlier nodes. out[i] is its number.
+DYNAGRAD_EXPORT void dg_terms_make(World* w, int64_t n, const int32_t* kind, const int32_t* payload,
+                                   const int64_t* first, const int32_t* children, int32_t* out) {
+  dynagrad::Array<int32_t> parts;
+  for (int64_t i = 0; i < n; i++) {
+    parts.clear();
+    for (int64_t c = first[i]; c < first[i + 1]; c++) parts.push(out[children[c]]);
+    out[i] = w->terms.make(kind[i], payload[i], parts.data, (int32_t)parts.size);
+  }
+}
+DYNAGRAD_EXPORT int64_t dg_terms_count(const World* w) { return w->terms.count(); }
+// One term: kind, payload and arity into `out`; up to `room` arguments into `arguments`.
+DYNAGRAD_EXPORT void dg_terms_node(const World* w, int32_t t, int32_t* out, int32_t* arguments, int32_t room) {
+  const auto& n = w->terms.node(t);
+  out[0] = n.kind, out[1] = n.payload, out[2] = n.arity;
+  for (int32_t i = 0; i < n.arity && i < room; i++) arguments[i] = w->terms.arguments(t)[i];
+}
+DYNAGRAD_EXPORT int32_t dg_terms_find(const World* w, int32_t kind, int32_t payload, const int32_t* args, int32_t n) {
+  return w->terms.find(kind, payload, args, n);
+}
+
+DYNAGRAD_EXPORT void* dg_facts_new(World* w, int64_t table, const int32_t* const* columns, int64_t rows) {
+  return program::facts_new(w, table, columns, rows);
+}
+DYNAGRAD_EXPORT void dg_facts_free(int64_t table, void* facts) { program::facts_free(table, facts); }
+DYNAGRAD_EXPORT int64_t dg_facts_rows(int64_t table, const void* facts) { return program::facts_rows(table, facts); }
+DYNAGRAD_EXPORT int64_t dg_facts_bytes(int64_t table, const void* facts) { return program::facts_bytes(table, facts); }
+DYNAGRAD_EXPORT const uint32_t* dg_facts_row_of(int64_t table, const void* facts) {
+  return program::facts_row_of(table, facts);
+}
+DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const void* facts, const uint64_t* words) {
+  return program::weights_new(table, facts, words);
+}
+DYNAGRAD_EXPORT void dg_weights_free(void* weights) {
+  using W = dynagrad::Weights<semiring>;
+  ((W*)weights)->~W();
+  free(weights);
+}
+
+DYNAGRAD_EXPORT program* dg_chart_new(World* w, void* const* facts, void* const* weights, const uint64_t* constants) {
+  return new (malloc(sizeof(program))) program(w, facts, weights, constants);
+}
+DYNAGRAD_EXPORT void dg_chart_free(program* c) {
+  c->~program();
+  free((void*)c);
+}
+DYNAGRAD_EXPORT void dg_chart_run(program* c, const Settings* settings, Report* report, const Host* host, int32_t* stop) {
+  c->settings = *settings;
+  {
+    dynagrad::Unlocked unlocked(host, stop);
+    c->unlocked = &unlocked;
+    c->run();
+    c->unlocked = nullptr;
+  }
+  *report = c->report;
+}
+// The value of an item in the chart; 0 where it was never derived.
+DYNAGRAD_EXPORT int64_t dg_chart_get(const program* c, int64_t table, const int32_t* arguments, uint64_t* words) {
+  return c->get(table, arguments, words);
+}
+// The items of a predicate, `room` at most: arguments row by row, and values. Returns how many there are.
+DYNAGRAD_EXPORT int64_t dg_chart_items(const program* c, int64_t table, int32_t* arguments, uint64_t* words, int64_t room) {
+  return c->items(table, arguments, words, room);
+}
+// The items with an update that was not propagated: arguments and the update.
+DYNAGRAD_EXPORT int64_t dg_chart_pending(const program* c, int64_t table, int32_t* arguments, uint64_t* words, int64_t room) {
+  return c->waiting(table, arguments, words, room);
+}
+DYNAGRAD_EXPORT void dg_chart_arguments(const program* c, int64_t table, int64_t cell, int32_t* arguments) {
+  c->arguments(table, cell, arguments);
+}
+// The cell of an item to stop at; makes room for it.
+DYNAGRAD_EXPORT int64_t dg_chart_locate(program* c, int64_t table, const int32_t* arguments) {
+  return c->locate(table, arguments);
+}
+DYNAGRAD_EXPORT void dg_chart_external(program* c, int64_t table, int32_t (*f)(const int32_t*, uint64_t*)) {
+  c->externals[table] = f;
+}

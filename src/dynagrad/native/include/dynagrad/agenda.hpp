@@ -1,0 +1,177 @@
+// Agendas: which item is popped next. All of them hold handles (a table's number and a cell) and never an item twice.
+//
+// `Levels` serves plans in which items become final in order of a whole number: a stack per number, walked upwards.
+// `Heap` pops the least level first and among those the largest priority. `Queue` pops in order of arrival, `Stack`
+// the newest first. In Heap an item's place is kept beside the item, so that its priority can change while it waits.
+#pragma once
+#include "memory.hpp"
+
+namespace dynagrad {
+
+using Handle = uint64_t;
+inline Handle handle(uint32_t table, int64_t cell) { return (uint64_t)table << 32 | (uint32_t)cell; }
+inline uint32_t table_of(Handle h) { return (uint32_t)(h >> 32); }
+inline int64_t cell_of(Handle h) { return (int64_t)(uint32_t)h; }
+
+struct Heap {
+  struct Entry { int64_t level; double priority; Handle item; };
+  Array<Entry> entries;                 // a heap of four children a node
+  Array<Array<uint32_t>*> places;       // per table; place = position + 1, or 0
+
+  explicit Heap(Account* a) : entries(a), places(a) {}
+  ~Heap() {}
+
+  static bool before(const Entry& a, const Entry& b) {
+    return a.level != b.level ? a.level < b.level : a.priority > b.priority;
+  }
+  uint32_t& place(Handle h) { return (*places[table_of(h)])[cell_of(h)]; }
+  void put(int64_t i, const Entry& e) {
+    entries[i] = e;
+    place(e.item) = (uint32_t)i + 1;
+  }
+  void up(int64_t i, Entry e) {
+    while (i) {
+      const int64_t parent = (i - 1) / 4;
+      if (!before(e, entries[parent])) break;
+      put(i, entries[parent]);
+      i = parent;
+    }
+    put(i, e);
+  }
+  void down(int64_t i, Entry e) {
+    const int64_t n = entries.size;
+    for (;;) {
+      const int64_t first = 4 * i + 1, last = first + 4 < n ? first + 4 : n;
+      if (first >= n) break;
+      int64_t best = first;
+      for (int64_t c = first + 1; c < last; c++)
+        if (before(entries[c], entries[best])) best = c;
+      if (!before(entries[best], e)) break;
+      put(i, entries[best]);
+      i = best;
+    }
+    put(i, e);
+  }
+  void push(Handle h, int64_t level, double priority) {
+    const uint32_t p = place(h);
+    const Entry e{level, priority, h};
+    if (!p) {
+      entries.push(e);
+      up(entries.size - 1, e);
+    } else if (before(e, entries[p - 1])) {
+      up(p - 1, e);
+    } else {
+      down(p - 1, e);
+    }
+  }
+  bool pop(Handle& h) {
+    if (!entries.size) return false;
+    h = entries[0].item;
+    place(h) = 0;
+    const Entry last = entries[--entries.size];
+    if (entries.size) down(0, last);
+    return true;
+  }
+  int64_t waiting() const { return entries.size; }
+  void open() { entries.clear(); }
+};
+
+// Levels 0 .. count-1 where they are few enough for an array, else the same order from a heap of numbers.
+struct Levels {
+  struct Entry { Handle item; int64_t next; };
+  struct Leveled { int64_t level; Handle item; };
+  static constexpr int64_t most = 1 << 22;
+  Array<int64_t> top;                   // per level, the newest entry + 1
+  Array<Entry> entries;
+  Array<Leveled> heap;
+  int64_t low = 0, at = 0, count = 0;
+  bool dense = false;
+
+  explicit Levels(Account* a) : top(a), entries(a), heap(a) {}
+
+  void open(int64_t lowest, int64_t highest) {
+    low = lowest;
+    at = 0;
+    count = 0;
+    entries.clear();
+    heap.clear();
+    dense = highest >= lowest && highest - lowest < most;
+    if (dense) top.zeros(highest - lowest + 1);
+  }
+  void push(Handle h, int64_t level) {
+    count++;
+    if (__builtin_expect(dense, 1)) {
+      const int64_t l = level - low;
+      entries.push({h, top[l]});
+      top[l] = entries.size;
+      return;
+    }
+    heap.push({level, h});
+    int64_t i = heap.size - 1;
+    const Leveled e = heap[i];
+    while (i && e.level < heap[(i - 1) / 2].level) heap[i] = heap[(i - 1) / 2], i = (i - 1) / 2;
+    heap[i] = e;
+  }
+  bool pop(Handle& h) {
+    if (!count) return false;
+    count--;
+    if (__builtin_expect(dense, 1)) {
+      while (!top[at]) at++;
+      const Entry& e = entries[top[at] - 1];
+      h = e.item;
+      top[at] = e.next;
+      return true;
+    }
+    h = heap[0].item;
+    const Leveled last = heap[--heap.size];
+    const int64_t n = heap.size;
+    int64_t i = 0;
+    for (;;) {
+      int64_t c = 2 * i + 1;
+      if (c >= n) break;
+      if (c + 1 < n && heap[c + 1].level < heap[c].level) c++;
+      if (heap[c].level >= last.level) break;
+      heap[i] = heap[c];
+      i = c;
+    }
+    if (n) heap[i] = last;
+    return true;
+  }
+  int64_t waiting() const { return count; }
+};
+
+struct Queue {
+  Array<Handle> items;
+  int64_t head = 0;
+  explicit Queue(Account* a) : items(a) {}
+  void open() { items.clear(), head = 0; }
+  void push(Handle h) {
+    if (head > 1024 && head * 2 > items.size) {  // forget what has been popped
+      memmove(items.data, items.data + head, (items.size - head) * sizeof(Handle));
+      items.size -= head;
+      head = 0;
+    }
+    items.push(h);
+  }
+  bool pop(Handle& h) {
+    if (head == items.size) return false;
+    h = items[head++];
+    return true;
+  }
+  int64_t waiting() const { return items.size - head; }
+};
+
+struct Stack {
+  Array<Handle> items;
+  explicit Stack(Account* a) : items(a) {}
+  void open() { items.clear(); }
+  void push(Handle h) { items.push(h); }
+  bool pop(Handle& h) {
+    if (!items.size) return false;
+    h = items[--items.size];
+    return true;
+  }
+  int64_t waiting() const { return items.size; }
+};
+
+}  // namespace dynagrad

@@ -1,0 +1,177 @@
+// What every compiled program stands on: the world its codes come from, limits, statistics, and the stop button.
+//
+// A chart's life: construct it over a World and fact tables; `run` begins stage after stage and pops until a stage has
+// nothing left, a limit is met or somebody says stop; then look items up. A run that stopped between two pops may be
+// run on; one that stopped inside a pop (`partial`) may only be looked at.
+#pragma once
+#include <math.h>
+
+#include "agenda.hpp"
+#include "facts.hpp"
+#include "host.hpp"
+#include "memory.hpp"
+#include "semirings.hpp"
+#include "tables.hpp"
+#include "terms.hpp"
+
+namespace dynagrad {
+
+// What codes mean: the range of each domain, the rank of each atom, the program's constants, and the terms.
+struct World {
+  Account account;
+  Terms terms{&account};
+  Array<Range> domain{&account};
+  Array<int32_t> constant{&account};
+  Array<Array<int32_t>*> rank{&account};   // per domain; null where atoms have no rank
+  ~World() {
+    for (int64_t i = 0; i < rank.size; i++) delete_rank(i);
+  }
+  void delete_rank(int64_t i) {
+    if (rank[i]) {
+      rank[i]->release();
+      free((void*)rank[i]);
+      rank[i] = nullptr;
+    }
+  }
+  void set_rank(int64_t i, const int32_t* ranks, int64_t n) {
+    delete_rank(i);
+    rank[i] = (Array<int32_t>*)calloc(1, sizeof(Array<int32_t>));
+    rank[i]->zeros(n);
+    memcpy(rank[i]->data, ranks, n * sizeof(int32_t));
+  }
+};
+
+enum Status : int64_t {
+  done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
+  bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
+};
+
+// The same layout as the ctypes structures in library code: eight-byte fields only.
+struct Settings {
+  int64_t max_pops = -1;
+  int64_t timeout_ns = -1;
+  int64_t max_items = -1;
+  int64_t max_bytes = -1;
+  int64_t until_table = -1;
+  int64_t until_cell = -1;
+  int64_t pause_ns = -1;
+  double tolerance = 1e-12;
+};
+
+struct Report {
+  int64_t status = done, partial = 0, pops = 0, updates = 0, items = 0, bytes = 0, peak = 0, nanoseconds = 0;
+  int64_t pending = 0, underflow = 0, error_table = -1, error_cell = -1, stage = 0;
+};
+
+inline int64_t clock_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct ChartBase {
+  Account account;
+  World* world;
+  Settings settings;
+  Report report;
+  Unlocked* unlocked = nullptr;
+  int64_t stage = 0;
+  bool begun = false;
+  int64_t halt = 0;             // a Status once the run has to stop
+  int64_t budget = 0;           // work until the next look at the clock
+  int64_t spent_before = 0;     // nanoseconds of earlier calls of run
+
+  explicit ChartBase(World* w) : world(w) {}
+
+  int32_t constant(int i) const { return world->constant[i]; }
+
+  // Called with the work that is about to be done; true if the run has to stop.
+  bool spend(int64_t work) { return (budget -= work) < 0 && look(); }
+
+  __attribute__((noinline)) bool look() {
+    if (halt) return true;
+    budget = 4096;
+    if (unlocked && unlocked->interrupted(1 << 30)) return stop(interrupted);
+    const int64_t now = unlocked ? unlocked->elapsed() : 0;
+    if (settings.timeout_ns >= 0 && now + spent_before >= settings.timeout_ns) return stop(at_timeout);
+    if (settings.max_bytes >= 0 && account.bytes > settings.max_bytes) return stop(at_bytes);
+    if (settings.max_items >= 0 && report.items > settings.max_items) return stop(at_items);
+    return false;
+  }
+  bool stop(int64_t status) {
+    halt = status;
+    budget = -1;
+    return true;
+  }
+  void fail(int64_t status, int64_t table, int64_t cell) {
+    if (!halt) report.error_table = table, report.error_cell = cell;
+    stop(status);
+  }
+  // Between two pops: whether a limit is met. Sets `halt` only to stop for good until run is called again.
+  bool pause_here(int64_t started) {
+    if (settings.max_pops >= 0 && report.pops >= settings.max_pops) return stop(at_max_pops);
+    if (spend(1)) return true;
+    if (settings.pause_ns >= 0 && (report.pops & 1023) == 0 && clock_ns() - started > settings.pause_ns)
+      return stop(paused);
+    return false;
+  }
+};
+
+// Integer arithmetic of arguments: what leaves 32 bits is remembered as a failure, never wrapped.
+struct Arithmetic {
+  bool overflow = false;
+  int32_t narrow(int64_t x) {
+    if (__builtin_expect(x != (int32_t)x, 0)) overflow = true;
+    return (int32_t)x;
+  }
+};
+inline int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == 0) return INT64_MIN;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+inline int64_t floor_modulo(int64_t a, int64_t b) { return b == 0 ? INT64_MIN : a - b * floor_divide(a, b); }
+
+// Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
+// `to`. Items that are new in `to` are handed to `arrive(cell, argument)`. The rows differ; every seen item of the one in
+// `from` is final, so entries that are not derived hold zero and may be added as well.
+template <class From, class To, class Arrive>
+inline void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, double weight, int64_t& updates,
+                    Arrive arrive) {
+  const int64_t length = from.row_length();
+  if (__builtin_expect(shift != 0, 0)) {
+    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
+      const int64_t c = b + (i - a) + shift;
+      updates++;
+      to.value[c] += weight * from.value[i];
+      if (to.seen.set(c)) arrive(c, (int32_t)(i - a + from.range[From::last].low));
+    }
+    return;
+  }
+  const int32_t low = from.range[From::last].low;
+  for (int64_t base = 0; base < length; base += 64) {
+    const uint64_t there = from.popped.word(a + base, length - base);
+    if (!there) continue;
+    const int64_t end = base + 64 - __builtin_clzll(there);
+    const int64_t begin = base + __builtin_ctzll(there);
+    const double* __restrict x = from.value.data + a;
+    double* __restrict y = to.value.data + b;
+    updates += __builtin_popcountll(there);
+    const uint64_t fresh = there & ~to.seen.word(b + base, 64);
+    if (fresh) {
+      to.seen.merge(b + base, fresh);
+      for (uint64_t w = fresh; w; w &= w - 1) {
+        const int64_t i = base + __builtin_ctzll(w);
+        arrive(b + i, (int32_t)(i + low));
+      }
+    }
+    if (end - begin <= 2) {
+      for (int64_t i = begin; i < end; i++) y[i] += weight * x[i];
+      continue;
+    }
+    // Rows are padded to eight cells, so whole eights may be read and written.
+    for (int64_t i = begin & ~7; i < end; i += 8)
+      for (int64_t j = i; j < i + 8; j++) y[j] += weight * x[j];
+  }
+}
+
+}  // namespace dynagrad

@@ -1,0 +1,216 @@
+// Facts: a relation that no run changes, loaded once and shared by runs and threads.
+//
+// Rows are sorted by their arguments and merged with plus, so a row number is the fact's name for good; `row_of` says
+// where each given row went. A `Grouping` lists the rows that agree in some arguments, as stretches of one array.
+#pragma once
+#include "memory.hpp"
+
+namespace dynagrad {
+
+// Stable sort of `order` by the numbers column[order[i]], radix 2^11 on what the range needs.
+inline void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_t>& spare, int32_t low, int64_t count) {
+  const int64_t n = order.size;
+  spare.resize(n, 0);
+  for (int shift = 0; (count - 1) >> shift > 0; shift += 11) {
+    int64_t at[2049] = {0};
+    for (int64_t i = 0; i < n; i++) at[(((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047) + 1]++;
+    for (int i = 0; i < 2048; i++) at[i + 1] += at[i];
+    for (int64_t i = 0; i < n; i++) spare[at[((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047]++] = order[i];
+    uint32_t* t = order.data;
+    order.data = spare.data;
+    spare.data = t;
+  }
+}
+
+// Rows grouped by a key of K numbers, each group a stretch begin..end of `rows`.
+template <int K>
+struct Grouping {
+  struct Key { int32_t a[K ? K : 1]; };
+  Array<int64_t> start;        // dense: by linear key; hashed: by key number
+  Array<uint32_t> rows;        // row numbers, in groups
+  Array<Key> keys;
+  Array<uint32_t> slots;
+  uint64_t mask = 0;
+  bool dense = false, identity = false;
+  int32_t low[K ? K : 1];
+  int64_t extent[K ? K : 1], stride[K ? K : 1];
+
+  explicit Grouping(Account* a) : start(a), rows(a), keys(a), slots(a) {}
+
+  // `key` has K columns of n numbers; rows whose `keep` is zero are left out (keep may be null).
+  void build(const int32_t* const* key, const uint8_t* keep, int64_t n) {
+    rows.clear();
+    rows.reserve(n);
+    for (int64_t i = 0; i < n; i++)
+      if (!keep || keep[i]) rows.push((uint32_t)i);
+    const int64_t m = rows.size;
+    double product = 1;
+    Array<uint32_t> spare;
+    for (int k = K - 1; k >= 0; k--) {
+      int32_t lo = INT32_MAX, hi = INT32_MIN;
+      bool sorted = true;
+      for (int64_t i = 0; i < m; i++) {
+        const int32_t x = key[k][rows[i]];
+        if (x < lo) lo = x;
+        if (x > hi) hi = x;
+        if (i && key[k][rows[i - 1]] > x) sorted = false;
+      }
+      if (!m) lo = 0, hi = -1;
+      low[k] = lo;
+      extent[k] = (int64_t)hi - lo + 1;
+      product *= (double)extent[k];
+      if (m && !sorted) sort_by(key[k], rows, spare, lo, extent[k]);
+    }
+    dense = product <= 4.0 * (double)m + 4096;
+    identity = !keep;
+    for (int64_t i = 0; identity && i < m; i++) identity = rows[i] == i;
+    if (dense) {
+      int64_t step = 1;
+      for (int k = K - 1; k >= 0; k--) stride[k] = step, step *= extent[k];
+      start.zeros(step + 1);
+      for (int64_t i = 0; i < m; i++) start[linear(key, rows[i]) + 1]++;
+      for (int64_t c = 0; c < step; c++) start[c + 1] += start[c];
+    } else {
+      for (int64_t i = 0; i < m; i++)
+        if (!i || !same(key, rows[i - 1], rows[i])) {
+          Key k;
+          for (int j = 0; j < K; j++) k.a[j] = key[j][rows[i]];
+          keys.push(k);
+          start.push(i);
+        }
+      start.push(m);
+      mask = 15;
+      while (mask < (uint64_t)keys.size * 2) mask = mask * 2 + 1;
+      slots.zeros((int64_t)mask + 1);
+      for (int64_t c = 0; c < keys.size; c++) {
+        uint64_t h = hash_arguments<K>(keys[c].a) & mask;
+        while (slots[h]) h = (h + 1) & mask;
+        slots[h] = (uint32_t)c + 1;
+      }
+    }
+  }
+  int64_t linear(const int32_t* const* key, int64_t row) const {
+    int64_t c = 0;
+    for (int k = 0; k < K; k++) c += ((int64_t)key[k][row] - low[k]) * stride[k];
+    return c;
+  }
+  static bool same(const int32_t* const* key, int64_t a, int64_t b) {
+    for (int k = 0; k < K; k++)
+      if (key[k][a] != key[k][b]) return false;
+    return true;
+  }
+  struct Stretch { int64_t begin, end; };
+  template <class... A>
+  Stretch find(A... a) const {
+    const int32_t args[] = {a..., 0};
+    if (__builtin_expect(dense, 1)) {
+      int64_t c = 0;
+      for (int k = 0; k < K; k++) {
+        const int64_t x = (int64_t)args[k] - low[k];
+        if ((uint64_t)x >= (uint64_t)extent[k]) return {0, 0};
+        c += x * stride[k];
+      }
+      return {start[c], start[c + 1]};
+    }
+    uint64_t h = hash_arguments<K>(args) & mask;
+    while (uint32_t s = slots[h]) {
+      if (!memcmp(keys[s - 1].a, args, K * sizeof(int32_t))) return {start[s - 1], start[s]};
+      h = (h + 1) & mask;
+    }
+    return {0, 0};
+  }
+};
+
+// The values of a fact table's rows: apart from the rows, so that new numbers can stand on the same rows.
+template <class S>
+struct Weights {
+  Account account;
+  Array<typename S::Value> value{&account};
+  bool has_zero = false;
+};
+
+template <class S, int N>
+struct Facts {
+  using Value = typename S::Value;
+  static constexpr int arity = N;
+  Account account;
+  int64_t rows = 0, given = 0;
+  Array<int32_t> column[N ? N : 1];
+  Array<uint32_t> row_of;      // given row -> row
+  Grouping<N> by_all;          // the point lookup
+
+  Facts() : row_of(&account), by_all(&account) {
+    for (auto& c : column) c.account = &account;
+  }
+
+  void load(const int32_t* const* columns, int64_t n) {
+    given = n;
+    Array<uint32_t> order, spare;
+    order.reserve(n);
+    for (int64_t i = 0; i < n; i++) order.push((uint32_t)i);
+    for (int k = N - 1; k >= 0; k--) {
+      int32_t lo = INT32_MAX, hi = INT32_MIN;
+      for (int64_t i = 0; i < n; i++) {
+        if (columns[k][i] < lo) lo = columns[k][i];
+        if (columns[k][i] > hi) hi = columns[k][i];
+      }
+      if (n) sort_by(columns[k], order, spare, lo, (int64_t)hi - lo + 1);
+    }
+    row_of.resize(n, 0);
+    rows = 0;
+    for (int k = 0; k < N; k++) column[k].reserve(n);
+    for (int64_t i = 0; i < n; i++) {
+      const uint32_t g = order[i];
+      bool fresh = i == 0;
+      for (int k = 0; k < N && !fresh; k++) fresh = columns[k][g] != column[k][rows - 1];
+      if (fresh) {
+        for (int k = 0; k < N; k++) column[k].push(columns[k][g]);
+        rows++;
+      }
+      row_of[g] = (uint32_t)(rows - 1);
+    }
+    const int32_t* keys[N ? N : 1];
+    for (int k = 0; k < N; k++) keys[k] = column[k].data;
+    by_all.build(keys, nullptr, rows);
+  }
+  // The given rows' numbers (null: all one), merged with plus where rows are equal.
+  template <class Plus>
+  void weigh(Weights<S>& weights, const uint64_t* words, Plus plus) const {
+    Array<Value>& value = weights.value;
+    value.clear();
+    value.resize(rows, S::zero());
+    Bits filled(nullptr);
+    filled.zeros(rows);
+    for (int64_t g = 0; g < given; g++) {
+      const Value v = words ? S::read(words + g * S::words) : S::one();
+      const int64_t r = row_of[g];
+      value[r] = filled.set(r) ? v : plus(value[r], v);
+    }
+    uint64_t w[S::words], z[S::words];
+    S::write(S::zero(), z);
+    weights.has_zero = false;
+    for (int64_t r = 0; r < rows; r++) {
+      S::write(value[r], w);
+      weights.has_zero = weights.has_zero || !memcmp(w, z, sizeof w);
+    }
+  }
+  template <class... A>
+  int64_t find(A... a) const {
+    const auto s = by_all.find(a...);
+    return s.begin < s.end ? (by_all.identity ? s.begin : (int64_t)by_all.rows[s.begin]) : -1;
+  }
+};
+
+// What a chart sees of a fact table: its rows, and the numbers that go with them now.
+template <class F, class S>
+struct Relation {
+  const F* facts;
+  const typename S::Value* value;
+  bool has_zero;
+  int64_t rows() const { return facts->rows; }
+  const int32_t* column(int k) const { return facts->column[k].data; }
+  template <class... A>
+  int64_t find(A... a) const { return facts->find(a...); }
+};
+
+}  // namespace dynagrad

@@ -1,0 +1,144 @@
+// Memory of a chart: growable arrays and bit sets that account for their bytes.
+//
+// Everything a chart owns comes from an `Account`, so that statistics are exact and a limit can stop a run before
+// the machine swaps. Element types are trivially copyable. No C++ library code is used, only libc.
+// The limit is soft: an allocation never fails because of it; the run looks at `Account::over()` and stops.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+inline void* operator new(size_t, void* where) noexcept { return where; }
+
+namespace dynagrad {
+
+struct Account {
+  int64_t bytes = 0;
+  int64_t peak = 0;
+  int64_t limit = INT64_MAX;
+  void add(int64_t n) {
+    bytes += n;
+    if (bytes > peak) peak = bytes;
+  }
+  bool over() const { return bytes > limit; }
+};
+
+[[noreturn]] inline void out_of_memory() { abort(); }  // only when malloc itself fails; the soft limit comes first
+
+template <class T>
+struct Array {
+  T* data = nullptr;
+  int64_t size = 0;
+  int64_t capacity = 0;
+  Account* account = nullptr;
+
+  Array() = default;
+  explicit Array(Account* a) : account(a) {}
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { release(); }
+
+  void release() {
+    if (account && data) account->add(-capacity * (int64_t)sizeof(T));
+    free(data);
+    data = nullptr;
+    size = capacity = 0;
+  }
+  // n elements of all-zero bytes; what was there is gone.
+  void zeros(int64_t n) {
+    release();
+    data = (T*)calloc(n ? n : 1, sizeof(T));
+    if (!data) out_of_memory();
+    size = capacity = n;
+    if (account) account->add(n * (int64_t)sizeof(T));
+  }
+  void filled(int64_t n, T with) {
+    zeros(n);
+    for (int64_t i = 0; i < n; i++) data[i] = with;
+  }
+  void reserve(int64_t n) {
+    if (n <= capacity) return;
+    int64_t wanted = capacity + capacity / 2 + 8;
+    if (wanted < n) wanted = n;
+    T* grown = (T*)realloc((void*)data, wanted * sizeof(T));
+    if (!grown) out_of_memory();
+    if (account) account->add((wanted - capacity) * (int64_t)sizeof(T));
+    data = grown;
+    capacity = wanted;
+  }
+  void push(T x) {
+    if (size == capacity) reserve(size + 1);
+    data[size++] = x;
+  }
+  void resize(int64_t n, T with) {
+    reserve(n);
+    for (int64_t i = size; i < n; i++) data[i] = with;
+    size = n;
+  }
+  void clear() { size = 0; }
+  T& operator[](int64_t i) { return data[i]; }
+  const T& operator[](int64_t i) const { return data[i]; }
+};
+
+// A bit per cell. Rows start at multiples of eight, so that a row can be read as unaligned 64-bit words.
+struct Bits {
+  Array<uint8_t> bytes;
+  explicit Bits(Account* a) : bytes(a) {}
+  void zeros(int64_t n) { bytes.zeros(n / 8 + 16); }
+  bool test(int64_t i) const { return bytes.data[i >> 3] >> (i & 7) & 1; }
+  // Sets bit i; true if it was clear.
+  bool set(int64_t i) {
+    uint8_t& b = bytes.data[i >> 3];
+    const uint8_t m = (uint8_t)(1u << (i & 7));
+    const bool fresh = !(b & m);
+    b |= m;
+    return fresh;
+  }
+  // The first set bit at or after i and under n, or -1.
+  int64_t next(int64_t i, int64_t n) const {
+    while (i < n) {
+      if (!(i & 7)) {
+        const uint64_t w = word(i, n - i);
+        if (w) return i + __builtin_ctzll(w);
+        i += 64;
+      } else if (test(i)) {
+        return i;
+      } else {
+        i++;
+      }
+    }
+    return -1;
+  }
+  void clear(int64_t i) { bytes.data[i >> 3] &= (uint8_t)~(1u << (i & 7)); }
+  // The 64 bits from bit i on, i a multiple of 8; of them the first n count.
+  uint64_t word(int64_t i, int64_t n) const {
+    uint64_t w;
+    memcpy(&w, bytes.data + (i >> 3), 8);
+    return n >= 64 ? w : w & ((1ull << n) - 1);
+  }
+  void merge(int64_t i, uint64_t w) {
+    uint64_t old;
+    memcpy(&old, bytes.data + (i >> 3), 8);
+    old |= w;
+    memcpy(bytes.data + (i >> 3), &old, 8);
+  }
+};
+
+inline uint64_t mix(uint64_t h) {
+  h ^= h >> 32;
+  h *= 0xd6e8feb86659fd93ull;
+  h ^= h >> 32;
+  h *= 0xd6e8feb86659fd93ull;
+  h ^= h >> 32;
+  return h;
+}
+
+template <int N>
+inline uint64_t hash_arguments(const int32_t* a) {
+  uint64_t h = 0x9e3779b97f4a7c15ull;
+  for (int i = 0; i < N; i++) h = (h ^ (uint32_t)a[i]) * 0x9ddfea08eb382d69ull, h ^= h >> 29;
+  return h ^ h >> 32;
+}
+
+}  // namespace dynagrad

@@ -1,0 +1,218 @@
+// The built-in semirings, as C++ types with static functions.
+//
+// A semiring S has: `Value`, the number it computes with; `words`, how many 8-byte words a number has outside;
+// `read` and `write`, from and to the outside scale; `zero`, `one`, `plus`, `times`; `selective`, whether plus picks
+// one of its arguments, and then `better`; `size`, how much an update matters (largest first); `negligible`, whether
+// an update is under a tolerance; `valid`, false for what the semiring cannot hold. `flat` says that arrays of Value
+// may be combined without looking at which entries are derived: zero is all-zero bytes and annihilates exactly.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace dynagrad {
+
+inline double as_double(uint64_t w) { double d; memcpy(&d, &w, 8); return d; }
+inline uint64_t as_word(double d) { uint64_t w; memcpy(&w, &d, 8); return w; }
+
+struct Real {
+  using Value = double;
+  static constexpr int words = 1;
+  static constexpr bool selective = false, flat = true, zero_bytes = true, detects_underflow = true;
+  static Value zero() { return 0; }
+  static Value one() { return 1; }
+  static Value plus(Value a, Value b) { return a + b; }
+  static Value times(Value a, Value b) { return a * b; }
+  static Value read(const uint64_t* w) { return as_double(*w); }
+  static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  static bool better(Value, Value) { return false; }
+  static double size(Value, Value update, Value) { return fabs(update); }
+  static bool negligible(Value update, Value now, double tolerance) { return fabs(update) <= tolerance * fabs(now); }
+  static bool valid(Value v) { return isfinite(v); }
+  static bool tiny(Value v) { return fabs(v) < 2.2250738585072014e-308; }
+};
+
+// Plain arithmetic: a predicate's own aggregator takes the place of plus.
+struct Plain : Real {
+  static constexpr bool detects_underflow = false;
+  static bool negligible(Value update, Value now, double tolerance) {
+    const double scale = fabs(now);
+    return fabs(update) <= tolerance * (scale > 1 ? scale : 1);
+  }
+  static bool valid(Value v) { return !isnan(v); }
+};
+
+// The log of a weight, kept as mantissa times a power of 2^256: adds and multiplies without exp or log, and never
+// underflows. The mantissa of a number other than zero is in [2^-256, 2^256).
+struct Log {
+  struct Value { double m; int64_t e; };
+  static constexpr int words = 1;
+  static constexpr bool selective = false, flat = false, zero_bytes = true, detects_underflow = false;
+  static constexpr double big = 0x1p256, small = 0x1p-256;
+  static constexpr double unit = 177.445678223346, unit_rest = 5.936759843446527e-15;  // 256 ln 2, in two parts
+  static Value zero() { return {0, 0}; }
+  static Value one() { return {1, 0}; }
+  static Value norm(double m, int64_t e) {
+    if (m >= big) return {m * small, e + 1};
+    if (m < small && m > 0) return {m * big, e - 1};
+    return {m, e};
+  }
+  static Value plus(Value a, Value b) {
+    if (__builtin_expect(a.e == b.e, 1)) return norm(a.m + b.m, a.e);
+    if (a.m == 0) return b;
+    if (b.m == 0) return a;
+    if (a.e < b.e) { Value t = a; a = b; b = t; }
+    const int64_t gap = a.e - b.e;
+    if (gap > 2) return a;
+    double m = b.m * small;
+    if (gap == 2) m *= small;
+    return norm(a.m + m, a.e);
+  }
+  static Value times(Value a, Value b) {
+    if (a.m == 0 || b.m == 0) return zero();
+    return norm(a.m * b.m, a.e + b.e);
+  }
+  static Value read(const uint64_t* w) {
+    const double x = as_double(*w);
+    if (x == -INFINITY) return zero();
+    const double e = nearbyint(x / unit);
+    const double r = fma(-e, unit, x) - e * unit_rest;
+    return norm(exp(r), (int64_t)e);
+  }
+  static double out(Value v) { return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest); }
+  static void write(Value v, uint64_t* w) { *w = as_word(out(v)); }
+  static bool better(Value, Value) { return false; }
+  static double size(Value, Value update, Value) { return out(update); }
+  static bool negligible(Value update, Value now, double tolerance) {
+    if (update.m == 0) return true;
+    const int64_t gap = now.e - update.e;
+    if (gap < -1) return false;
+    if (gap > 3) return tolerance > 0;
+    return ldexp(update.m, (int)(-256 * gap)) <= tolerance * now.m;
+  }
+  static bool valid(Value v) { return isfinite(v.m); }
+  static bool tiny(Value) { return false; }
+};
+
+struct Viterbi {
+  using Value = double;
+  static constexpr int words = 1;
+  static constexpr bool selective = true, flat = false, zero_bytes = false, detects_underflow = false;
+  static Value zero() { return -INFINITY; }
+  static Value one() { return 0; }
+  static Value plus(Value a, Value b) { return b > a ? b : a; }
+  static Value times(Value a, Value b) { return a + b; }
+  static Value read(const uint64_t* w) { return as_double(*w); }
+  static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  static bool better(Value a, Value b) { return a > b; }
+  static double size(Value, Value, Value now) { return now; }
+  static bool negligible(Value, Value, double) { return false; }
+  static bool valid(Value v) { return v < INFINITY; }
+  static bool tiny(Value) { return false; }
+};
+
+struct Tropical {
+  using Value = double;
+  static constexpr int words = 1;
+  static constexpr bool selective = true, flat = false, zero_bytes = false, detects_underflow = false;
+  static Value zero() { return INFINITY; }
+  static Value one() { return 0; }
+  static Value plus(Value a, Value b) { return b < a ? b : a; }
+  static Value times(Value a, Value b) { return a + b; }
+  static Value read(const uint64_t* w) { return as_double(*w); }
+  static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  static bool better(Value a, Value b) { return a < b; }
+  static double size(Value, Value, Value now) { return -now; }
+  static bool negligible(Value, Value, double) { return false; }
+  static bool valid(Value v) { return v > -INFINITY; }
+  static bool tiny(Value) { return false; }
+};
+
+struct Boolean {
+  using Value = uint8_t;
+  static constexpr int words = 1;
+  static constexpr bool selective = true, flat = false, zero_bytes = true, detects_underflow = false;
+  static Value zero() { return 0; }
+  static Value one() { return 1; }
+  static Value plus(Value a, Value b) { return a | b; }
+  static Value times(Value a, Value b) { return a & b; }
+  static Value read(const uint64_t* w) { return as_double(*w) != 0; }
+  static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  static bool better(Value a, Value b) { return a > b; }
+  static double size(Value, Value, Value) { return 0; }
+  static bool negligible(Value, Value, double) { return false; }
+  static bool valid(Value) { return true; }
+  static bool tiny(Value) { return false; }
+};
+
+// Whole numbers in the machine's widest integer. What does not fit becomes `overflow`, which every operation keeps
+// and `valid` refuses, so that a wrong number is never seen.
+struct Count {
+  using Value = unsigned __int128;
+  static constexpr int words = 2;
+  static constexpr bool selective = false, flat = false, zero_bytes = true, detects_underflow = false;
+  static constexpr Value overflow = ~(Value)0;
+  static Value zero() { return 0; }
+  static Value one() { return 1; }
+  static Value plus(Value a, Value b) {
+    if (a == overflow || b == overflow) return overflow;
+    Value c;
+    return __builtin_add_overflow(a, b, &c) ? overflow : c;
+  }
+  static Value times(Value a, Value b) {
+    if (a == 0 || b == 0) return 0;
+    if (a == overflow || b == overflow) return overflow;
+    Value c;
+    return __builtin_mul_overflow(a, b, &c) ? overflow : c;
+  }
+  static Value read(const uint64_t* w) { return (Value)w[1] << 64 | w[0]; }
+  static void write(Value v, uint64_t* w) { w[0] = (uint64_t)v, w[1] = (uint64_t)(v >> 64); }
+  static bool better(Value, Value) { return false; }
+  static double size(Value, Value, Value) { return 0; }
+  static bool negligible(Value update, Value, double) { return update == 0; }
+  static bool valid(Value v) { return v != overflow; }
+  static bool tiny(Value) { return false; }
+};
+
+// Pairs (p, r) with r a vector of D numbers: dual numbers under their other name.
+template <int D>
+struct Expectation {
+  struct Value { double p; double r[D]; };
+  static constexpr int words = 1 + D;
+  static constexpr bool selective = false, flat = false, zero_bytes = true, detects_underflow = false;
+  static Value zero() { Value v; memset(&v, 0, sizeof v); return v; }
+  static Value one() { Value v = zero(); v.p = 1; return v; }
+  static Value plus(Value a, const Value& b) {
+    a.p += b.p;
+    for (int i = 0; i < D; i++) a.r[i] += b.r[i];
+    return a;
+  }
+  static Value times(const Value& a, const Value& b) {
+    Value c;
+    c.p = a.p * b.p;
+    for (int i = 0; i < D; i++) c.r[i] = a.p * b.r[i] + b.p * a.r[i];
+    return c;
+  }
+  static Value read(const uint64_t* w) { Value v; memcpy(&v, w, sizeof v); return v; }
+  static void write(const Value& v, uint64_t* w) { memcpy(w, &v, sizeof v); }
+  static bool better(const Value&, const Value&) { return false; }
+  static double size(const Value&, const Value& update, const Value&) {
+    double s = fabs(update.p);
+    for (int i = 0; i < D; i++) s += fabs(update.r[i]);
+    return s;
+  }
+  static bool negligible(const Value& update, const Value& now, double tolerance) {
+    if (fabs(update.p) > tolerance * fabs(now.p)) return false;
+    for (int i = 0; i < D; i++)
+      if (fabs(update.r[i]) > tolerance * (fabs(now.r[i]) + fabs(now.p))) return false;
+    return true;
+  }
+  static bool valid(const Value& v) {
+    bool fine = isfinite(v.p);
+    for (int i = 0; i < D; i++) fine = fine && isfinite(v.r[i]);
+    return fine;
+  }
+  static bool tiny(const Value&) { return false; }
+};
+
+}  // namespace dynagrad

@@ -1,0 +1,235 @@
+"""Which C++ compiler there is, the flags it gets, and how it is called.
+
+The compiler is the one that comes with the `ziglang` package, so that a machine without a compiler works;
+`DYNAGRAD_CXX` names another one. No shell is involved, and nothing is kept here between calls except what is known
+about the compiler itself. Where compiled files go is the business of `cache`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CompileError
+
+INCLUDE = Path(__file__).parent / "include"
+"""The folder of the runtime headers, for `#include <dynagrad/...>`."""
+
+SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+"""How the name of a shared library ends on this system."""
+
+# The same for every compiler.
+#   contract=off: a multiply and an add are rounded each by itself, so that two routes to one number agree to the bit.
+#   no-trapping-math, no-math-errno: nobody reads the floating-point flags or errno; comparisons and roots vectorise.
+#   visibility=hidden: only what is marked as exported is; the rest may be inlined away.
+_COMMON = (
+    "-std=c++20",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-stack-protector",
+    "-fvisibility=hidden",
+    "-g0",
+    "-s",
+    "-shared",
+    "-fPIC",
+    "-pthread",
+)
+
+# Libraries, in the order of the linker's command line (after the source). The C++ standard library is in none of them.
+_LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "darwin": ("-lSystem",)}
+
+_WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler: how it is called, whether it is zig's, and a text that changes when it does."""
+
+    command: tuple[str, ...]
+    zig: bool
+    identity: str
+
+
+def compiler() -> Compiler:
+    """The compiler to use: `DYNAGRAD_CXX` if it is set, else the one of the ziglang package.
+
+    >>> compiler().command[-1]
+    'c++'
+    """
+    return _compiler(os.environ.get("DYNAGRAD_CXX", ""), os.environ.get("PATH", ""))
+
+
+@functools.cache
+def _compiler(named: str, path: str) -> Compiler:
+    """`compiler`, remembered by what it depends on: asking another compiler for its version starts a process."""
+    if not named.strip():
+        return _ziglang()
+    try:
+        command = shlex.split(named)
+    except ValueError as error:
+        raise CompileError(f"DYNAGRAD_CXX={named!r} cannot be split into words: {error}") from None
+    program = shutil.which(command[0], path=path)
+    if program is None:
+        raise CompileError(f"the compiler that DYNAGRAD_CXX names, {command[0]!r}, is not there\n  {_WHERE}")
+    call = (program, *command[1:])
+    try:
+        said = subprocess.run([*call, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CompileError(f"the compiler that DYNAGRAD_CXX names does not run: {error}\n  {_WHERE}") from None
+    version = said.stdout.decode(errors="replace")
+    zig = os.path.splitext(os.path.basename(program))[0] == "zig" or "ziglang" in version
+    return Compiler(call, zig, f"{os.path.realpath(program)} {command[1:]}\n{version}")
+
+
+def _ziglang() -> Compiler:
+    """The compiler of the ziglang package, found without importing the package and without starting a process."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        raise CompileError(f"there is no C++ compiler: the package ziglang is missing\n  {_WHERE}")
+    home = Path(spec.submodule_search_locations[0])
+    program = home / ("zig.exe" if os.name == "nt" else "zig")
+    # Its version stands in the name of the folder that pip keeps beside it; reading that is far quicker than asking.
+    versions = sorted(path.name for path in home.parent.glob("ziglang-*.dist-info"))
+    try:
+        size = program.stat().st_size
+    except OSError:  # packaged in another way: the package knows how to start it
+        return Compiler((sys.executable, "-m", "ziglang", "c++"), True, f"ziglang {versions} at {home}")
+    # The program itself rather than `python -m ziglang`: one process less to start, and the one to kill is the compiler
+    return Compiler((str(program), "c++"), True, f"ziglang {versions} of {size} bytes")
+
+
+def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
+    """The flags for `tool`; `optimise` is 1 to 3, and 1 is for huge sources.
+
+    >>> "-O1" in flags(compiler(), optimise=1)
+    True
+    """
+    if optimise not in (1, 2, 3):
+        raise ValueError(f"optimise is 1, 2 or 3, not {optimise!r}")
+    if not tool.zig:
+        return (f"-O{optimise}", *_COMMON)
+    # zig turns every level into -O2 and so needs to be told behind its back; it adds checks for undefined behaviour
+    # where it takes a build for a debugging one. Its own runtime library, and the C++ library, would be built from
+    # source on first use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked
+    # in place of the system's; what else generated code needs of it is in builtins.hpp.
+    zig: tuple[str, ...] = (f"-O{optimise}", "-Xclang", f"-O{optimise}", "-fno-sanitize=undefined", "-nostdlib++")
+    if sys.platform == "linux":
+        zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())
+    return (*zig, "-ferror-limit=20", *_COMMON)
+
+
+@functools.cache
+def _target() -> tuple[str, ...]:
+    """The target for zig on Linux with glibc: its own headers and libc stubs, whatever else is installed.
+
+    Left alone, zig asks the compiler that happens to be in the path where libc is. The oldest glibc that will do is
+    named (2.31, or this machine's if that is older), so that a cache on a shared disk serves several machines.
+    """
+    machine = platform.machine()
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        major, minor = (int(part) for part in version.split(".")[:2])
+    except (ValueError, OSError):
+        return ()
+    if name != "glibc" or machine not in ("x86_64", "aarch64") or sys.maxsize < 2**32:
+        return ()
+    major, minor = min((major, minor), (2, 31))
+    return ("-target", f"{machine}-linux-gnu.{major}.{minor}")
+
+
+def compile_source(
+    source: str,
+    output: Path,
+    include: Path = INCLUDE,
+    *,
+    tool: Compiler | None = None,
+    options: Sequence[str] | None = None,
+    zig_cache: Path | None = None,
+    keep: Path | None = None,
+) -> None:
+    """Compile `source` to the shared library `output`, or raise `CompileError`.
+
+    The source is written beside the library. `options` replaces the flags. What zig remembers from one call to the
+    next (the stubs of libc, 2 MB) goes to `zig_cache`. A source that does not compile is copied to `keep`.
+    """
+    tool = tool or compiler()
+    text = output.with_suffix(".cpp")
+    text.write_bytes(source.encode("utf-8", "backslashreplace"))
+    command = [*tool.command, *(flags(tool) if options is None else options), f"-I{include}", str(text)]
+    command += ["-o", str(output)]
+    if not tool.zig:
+        command += _LIBRARIES.get(sys.platform, ())
+    status, said = _run(command, _environment(os.environ, output.parent, zig_cache))
+    if status != 0 or not output.exists():
+        raise CompileError(_message(status, said, command, text, keep))
+
+
+def _environment(base: Mapping[str, str], scratch: Path, zig_cache: Path | None) -> dict[str, str]:
+    """The environment of the compiler: English messages, and zig's files in our folders, as HOME may be read-only."""
+    ours = {"LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(scratch / "zig"), "TMPDIR": str(scratch)}
+    return {**base, **ours, "ZIG_GLOBAL_CACHE_DIR": str(zig_cache or scratch / "zig")}
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run the compiler; its exit status and what it said. Whatever ends the wait kills it and its children first."""
+    # In a process group of its own: a compiler is several processes, and all of them must go.
+    group = 0 if os.name == "posix" else None
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(command, stdin=null, stdout=null, stderr=pipe, env=environment, process_group=group)
+    except OSError as error:
+        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
+    with process:
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            if os.name == "posix":
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+            process.wait()
+            raise
+    return process.returncode, said.decode(errors="replace")
+
+
+def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:
+    """What a `CompileError` says: the errors among what the compiler said, the place of the source, the command."""
+    kept = text
+    if keep is not None:
+        try:
+            keep.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(text, keep)
+            kept = keep
+        except OSError:  # a full disk is no reason to hide what the compiler said
+            pass
+    how = f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
+    if status == 0:
+        how = "wrote no library"
+    lines = "\n".join(f"  {line[:300]}" for line in _useful(said.replace(str(text), kept.name).splitlines()))
+    call = shlex.join(str(kept) if word == str(text) else word for word in command)
+    return f"the C++ compiler {how}\n{lines}\n  the source is {kept}\n  the command was {call}"
+
+
+def _useful(lines: Sequence[str], most: int = 24) -> list[str]:
+    """The lines that say what is wrong: from the first error on, without the notes before it.
+
+    >>> _useful(["a.cpp:1:1: warning: hm", "a.cpp:2:1: error: no", "  x", "1 error generated."])
+    ['a.cpp:2:1: error: no', '  x', '1 error generated.']
+    """
+    first = next((at for at, line in enumerate(lines) if "error:" in line or "undefined" in line), 0)
+    rest = [line for line in lines[first:] if line.strip()]
+    return rest if len(rest) <= most else [*rest[:most], f"... and {len(rest) - most} lines more"]

@@ -1,0 +1,265 @@
+"""The order in which the antecedents of a rule are joined, by estimated cost.
+
+A join starts from a driver (an item that was just popped, all its variables known) or from nothing. What needs no new
+variable is done as soon as it can be: comparisons, equations, lookups of single items, negations. Between these the
+antecedents are scanned one after the other; up to six of them every order is tried, beyond that the cheapest next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from ..errors import ProgramError
+from ..rules.normal import NormalRule, Rules
+from ..rules.syntax import (
+    Arithmetic,
+    Comparison,
+    Compound,
+    Equation,
+    Item,
+    Negation,
+    Term,
+    Variable,
+)
+from ..rules.types import Domains
+from .model import Absent, Filter, Lookup, Scan, Solve, Step, Summary, Unfold
+
+DERIVED_SHARE = 0.3
+"""The share of possible items of a derived predicate that is taken to be derived."""
+LOOKUP_COST = 1.0
+
+
+def term_variables(term: Term) -> set[str]:
+    """The variables of a term."""
+    found: set[str] = set()
+    stack: list[Term] = [term]
+    while stack:
+        at = stack.pop()
+        match at:
+            case Variable(name=name):
+                found.add(name)
+            case Compound(arguments=parts) | Arithmetic(operands=parts):
+                stack.extend(parts)
+    return found
+
+
+def item_variables(item: Item) -> set[str]:
+    return set().union(*map(term_variables, item.arguments)) if item.arguments else set()
+
+
+def solve(equation: Equation, bound: set[str]) -> Step | None:
+    """The step that settles an equation once all but at most one of its variables are bound, or None."""
+    unknown = (term_variables(equation.left) | term_variables(equation.right)) - bound
+    if not unknown:
+        return Filter(equation)
+    for target, source in ((equation.left, equation.right), (equation.right, equation.left)):
+        if not term_variables(source) <= bound:
+            continue
+        match target:
+            case Variable(name=name):
+                return Solve(name, source)
+            case Compound() if isinstance(source, Variable):
+                return Unfold(source.name, target)
+        if len(unknown) == 1:
+            isolated = _isolate(target, source, next(iter(unknown)))
+            if isolated is not None:
+                return Solve(next(iter(unknown)), isolated, (equation.left, equation.right))
+    return None
+
+
+def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
+    """The term that `unknown` must equal for `target` to equal `value`, or None where there may be several."""
+    while not isinstance(target, Variable):
+        if not isinstance(target, Arithmetic):
+            return None
+        if target.operator == "neg":
+            target, value = target.operands[0], Arithmetic("neg", (value,))
+            continue
+        left, right = target.operands
+        on_left = unknown in term_variables(left)
+        if on_left and unknown in term_variables(right):
+            return None
+        other = right if on_left else left
+        match target.operator, on_left:
+            case "+", _:
+                value = Arithmetic("-", (value, other))
+            case "-", True:
+                value = Arithmetic("+", (value, other))
+            case "-", False:
+                value = Arithmetic("-", (other, value))
+            case "*", _:
+                value = Arithmetic("//", (value, other))
+            case _:
+                return None
+        target = left if on_left else right
+    return value
+
+
+@dataclass
+class _Search:
+    """The steps so far of a join that is being put together, and what they cost."""
+
+    bound: set[str]
+    steps: list[Step]
+    waiting: list[Comparison | Equation | Negation]
+    rows: float = 1.0
+    cost: float = 0.0
+
+
+class JoinPlanner:
+    """Plans joins. Which index or row a scan goes through is settled later, when the storage is."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        domains: Domains,
+        summary: Summary,
+    ) -> None:
+        self.rules, self.domains, self.summary = rules, domains, summary
+
+    def _spread(self, key: str, position: int) -> float:
+        """How many values an argument takes."""
+        facts = self.summary.facts.get(key)
+        if facts is not None and facts.rows and not self.rules.predicates[key].defined:
+            return max(1.0, float(facts.distinct[position]))
+        domain = self.summary.domains[self.domains.of[key, position]]
+        return 1000.0 if domain.kind == "term" else max(1.0, float(domain.count))
+
+    def matches(self, item: Item, bound: set[str]) -> float:
+        """How many items are expected to match."""
+        facts = self.summary.facts.get(item.key)
+        predicate = self.rules.predicates[item.key]
+        if not predicate.defined and facts is not None:
+            rows = float(facts.rows)
+            for i, term in enumerate(item.arguments):
+                if term_variables(term) <= bound:
+                    rows /= self._spread(item.key, i)
+            return max(rows, 1e-3)
+        rows = 1.0
+        for i, term in enumerate(item.arguments):
+            if not term_variables(term) <= bound:
+                rows *= self._spread(item.key, i)
+        return max(rows * DERIVED_SHARE, DERIVED_SHARE)
+
+    def plan(self, rule: NormalRule, driver: int | None) -> tuple[tuple[Step, ...], float]:
+        """The cheapest steps for one rule and driver, and their estimated cost."""
+        bound = set[str]() if driver is None else item_variables(rule.antecedents[driver].item)
+        passengers = [i for i in range(len(rule.antecedents)) if i != driver]
+        external = [i for i in passengers if self.rules.predicates[rule.antecedents[i].item.key].external]
+        scanned = [i for i in passengers if i not in external]
+        if len(scanned) <= 6:
+            best: _Search | None = None
+            for order in permutations(scanned):
+                found = self._follow(rule, set(bound), order, external, best.cost if best else float("inf"))
+                if found is not None and (best is None or found.cost < best.cost):
+                    best = found
+        else:
+            best = self._follow(rule, set(bound), self._greedy(rule, set(bound), scanned), external, float("inf"))
+        if best is None:
+            raise ProgramError(
+                "this rule cannot be joined: a variable of a condition or of an external item is never bound",
+                self.rules.source.text,
+                rule.span,
+                self.rules.source.filename,
+            )
+        return tuple(best.steps), best.cost
+
+    def _greedy(self, rule: NormalRule, bound: set[str], scanned: Sequence[int]) -> list[int]:
+        order: list[int] = []
+        left = list(scanned)
+        while left:
+            pick = min(left, key=lambda i: self.matches(rule.antecedents[i].item, bound))
+            left.remove(pick)
+            order.append(pick)
+            bound |= item_variables(rule.antecedents[pick].item)
+        return order
+
+    def _follow(
+        self, rule: NormalRule, bound: set[str], order: Sequence[int], external: Sequence[int], limit: float
+    ) -> _Search | None:
+        at = _Search(bound, [], list(rule.conditions))
+        left, outside = list(order), list(external)
+        self._settle(rule, at, left, outside)
+        while left:
+            i = left.pop(0)
+            item = rule.antecedents[i].item
+            at.rows *= self.matches(item, at.bound)
+            at.cost += at.rows + LOOKUP_COST
+            if at.cost >= limit:
+                return None
+            at.steps.append(Scan(i))
+            at.bound |= item_variables(item)
+            self._settle(rule, at, left, outside)
+        needed = item_variables(rule.head)
+        return at if not at.waiting and not outside and needed <= at.bound else None
+
+    def _settle(self, rule: NormalRule, at: _Search, left: list[int], outside: list[int]) -> None:
+        """Does everything that needs no new variable."""
+        progress = True
+        while progress:
+            progress = False
+            for condition in list(at.waiting):
+                step = self._condition(condition, at.bound, rule)
+                if step is not None:
+                    at.waiting.remove(condition)
+                    at.steps.append(step)
+                    if isinstance(step, Solve):
+                        at.bound.add(step.variable)
+                    elif isinstance(step, Unfold):
+                        at.bound |= term_variables(step.pattern)
+                    at.rows *= 0.5 if isinstance(step, Filter | Absent) else 1.0
+                    progress = True
+            for pool in (left, outside):
+                for i in list(pool):
+                    if item_variables(rule.antecedents[i].item) <= at.bound:
+                        pool.remove(i)
+                        at.steps.append(Lookup(i))
+                        at.cost += at.rows * LOOKUP_COST
+                        at.rows *= min(1.0, self.matches(rule.antecedents[i].item, at.bound))
+                        progress = True
+
+    def _condition(self, condition: Comparison | Equation | Negation, bound: set[str], rule: NormalRule) -> Step | None:
+        match condition:
+            case Comparison(left=left, right=right):
+                return Filter(condition) if term_variables(left) | term_variables(right) <= bound else None
+            case Equation():
+                return solve(condition, bound)
+            case Negation(item=item):
+                free = {v for v in item_variables(item) if not v.startswith("_")}
+                if not free <= bound:
+                    return None
+                return Absent(item)
+
+
+def scan_pattern(item: Item, bound: frozenset[str]) -> tuple[tuple[Term, ...], tuple[str, ...], tuple[Term, ...]]:
+    """What a scan looks for: a pattern in variables of its own, those of them that are known, and what they equal.
+
+    Constants at top level count as known variables, so two scans that differ in a constant share an index.
+    """
+    names: dict[str, str] = {}
+    known: list[tuple[str, Term]] = []
+
+    def rename(term: Term, top: bool) -> Term:
+        match term:
+            case Variable(name=name):
+                if name not in names:
+                    names[name] = f"v{len(names)}"
+                    if name in bound:
+                        known.append((names[name], Variable(name)))
+                return Variable(names[name])
+            case Compound() if top and not term_variables(term):
+                names[f"{len(names)}!"] = new = f"v{len(names)}"
+                known.append((new, term))
+                return Variable(new)
+            case Compound(functor=functor, arguments=arguments):
+                return Compound(functor, tuple(rename(a, False) for a in arguments))
+        if top:
+            names[f"{len(names)}!"] = new = f"v{len(names)}"
+            known.append((new, term))
+            return Variable(new)
+        return term
+
+    pattern = tuple(rename(a, True) for a in item.arguments)
+    return pattern, tuple(n for n, _ in known), tuple(t for _, t in known)

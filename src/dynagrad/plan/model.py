@@ -1,0 +1,211 @@
+"""What a plan is: immutable data that says how a program will run, from storage to the steps of each join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..rules.normal import NormalRule, Rules
+from ..rules.syntax import Comparison, Equation, Item, Term
+from ..rules.types import Domains
+
+if TYPE_CHECKING:
+    from .values import TracedSemiring
+
+# -- what the facts are like ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DomainSummary:
+    """A domain as the facts show it. For `int`, all fact values lie in low..high; for `atom`, there are `count`."""
+
+    kind: str  # "int", "atom" or "term"
+    low: int = 0
+    high: int = -1
+    ranked: bool = False  # atoms that facts order without a cycle have a rank
+
+    @property
+    def count(self) -> int:
+        return max(0, self.high - self.low + 1)
+
+
+@dataclass(frozen=True)
+class FactSummary:
+    """A predicate's facts, as far as a plan may depend on them."""
+
+    rows: int
+    distinct: tuple[int, ...]
+    gaps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """(i, j) -> the least value of argument j minus argument i, where both are ordered in one domain."""
+    nonnegative: bool = True
+    superior: bool = False  # no value is better than the semiring's one
+
+
+@dataclass(frozen=True)
+class Summary:
+    domains: Mapping[int, DomainSummary]
+    facts: Mapping[str, FactSummary]
+
+
+# -- storage -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The range of an integer argument: from the domain's low + `below` to its high + `above`."""
+
+    below: int
+    above: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a predicate's items are. `order` is the stored order of the arguments of a dense table."""
+
+    key: str
+    number: int
+    kind: str  # "facts", "dense", "hashed" or "external"
+    domains: tuple[int, ...]
+    extents: tuple[Extent | None, ...]
+    order: tuple[int, ...]
+    aggregator: str
+    updates: bool = True  # a pending update beside the value
+    sink: bool = False  # never an antecedent: bypasses the agenda
+    cells: int = 0  # of a dense table, with the facts that the plan was made for
+
+    @property
+    def arity(self) -> int:
+        return len(self.domains)
+
+
+# -- joins -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Step: fetch the one item that the bound variables name."""
+
+    antecedent: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Step: go through the items that agree with what is bound; binds the rest.
+
+    `via` is "rows" (the last stored argument of a dense table is free: its bits are read), "index" or "all".
+    """
+
+    antecedent: int
+    via: str = ""
+    index: int = -1
+    keys: tuple[Term, ...] = ()  # what the index is asked for
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Step: a comparison or an equation whose variables are all bound."""
+
+    condition: Comparison | Equation
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Step: bind `variable` to the value of `term`, then nothing else is unknown in the equation."""
+
+    variable: str
+    term: Term
+    exact: tuple[Term, Term] | None = None  # both sides to compare afterwards, where division had to be exact
+
+
+@dataclass(frozen=True)
+class Unfold:
+    """Step: take the bound `variable` apart as the compound `pattern`."""
+
+    variable: str
+    pattern: Term
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Step: go on only if no item matches."""
+
+    item: Item
+    index: int = -1
+    keys: tuple[Term, ...] = ()
+
+
+Step = Lookup | Scan | Filter | Solve | Unfold | Absent
+
+
+@dataclass(frozen=True)
+class Join:
+    """How the instances of a rule are found, starting from the antecedent `driver`, or from nothing."""
+
+    rule: NormalRule
+    driver: int | None
+    steps: tuple[Step, ...]
+    vector: str | None = None  # the variable over which the last scan and the head run side by side
+    same: tuple[int, ...] = ()  # passengers that may be the driver's own item
+    cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """The items of `key` that match `pattern`, grouped by the values of the variables `by`."""
+
+    key: str
+    number: int
+    pattern: tuple[Term, ...]
+    by: tuple[str, ...]
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """A whole number for an item: the sum of coefficient * argument over its ordered arguments."""
+
+    name: str
+    coefficients: Mapping[str, tuple[tuple[int, int], ...]]  # predicate key -> (argument, coefficient)...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Predicates that run together, after all earlier stages.
+
+    strategy: "once" (no recursion: rules fire, nothing is popped), "levels" (items become final in order of `forms`),
+    "heap" (by level, then priority), "queue", "stack" or "sweep" (all rules again until nothing changes).
+    """
+
+    number: int
+    keys: tuple[str, ...]
+    strategy: str
+    priority: str  # what the heap goes by: "size", "value", "declared" or ""
+    forms: tuple[Form, ...]
+    final: bool  # each item is popped once
+    reason: str
+    fires: tuple[Join, ...]  # rules joined once, when the stage begins
+    drives: tuple[Join, ...]  # rules joined from each popped item
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the generated class depends on."""
+
+    rules: Rules
+    domains: Domains
+    summary: Summary
+    semiring: str  # a built-in name, "plain" or "user"
+    vector: int  # for expectation, the length of r
+    tables: Mapping[str, Table]
+    indexes: tuple[IndexPlan, ...]
+    stages: tuple[Stage, ...]
+    omitted: Mapping[str, str]  # predicates that the outputs do not need, with the reason
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    user: TracedSemiring | None = None
+    selective: bool = False  # plus picks one of its arguments
+    until: str | None = None  # the predicate of the item that runs stop at
+    gaps: Mapping[str, Mapping[tuple[int, int], int]] = field(default_factory=dict)
+    """What the order relies on, per fact predicate: argument j minus argument i is at least this."""

@@ -1,0 +1,443 @@
+"""Stages, and inside a stage the levels: an order in which items become final, where rules and facts show one.
+
+A *gap* is a lower bound on the difference of two ordered arguments (integers, or atoms that the facts order). Gaps of
+derived predicates follow from those of the facts by going through the rules until nothing changes. A *form* gives
+each item of a stage a whole number; a list of forms is an order if along every recursive rule the head's list of
+numbers is larger than each recursive antecedent's, the first difference deciding. Then each item is popped once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from ..rules.normal import NormalRule, Rules
+from ..rules.syntax import Arithmetic, Comparison, Equation, Integer, Item, Negation, Term, Variable
+from ..rules.types import Domains
+from .model import Form, Summary
+
+NO_BOUND = -(10**9)
+ZERO = "0"  # the node that constants are measured from
+Gaps = Mapping[tuple[int, int], int]
+
+
+def is_ordered(domains: Domains, summary: Summary, key: str, position: int) -> bool:
+    """Whether an argument is an integer, or an atom with a rank."""
+    domain = summary.domains[domains.of[key, position]]
+    return domain.kind == "int" or (domain.kind == "atom" and domain.ranked)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`node + offset`; the node is a variable's name or ZERO."""
+
+    node: str
+    offset: int
+
+
+def offsets(rule: NormalRule) -> dict[str, Linear]:
+    """Each variable that an equation ties to another (or to a constant) by a fixed offset, in terms of that other."""
+    tied: dict[str, Linear] = {}
+
+    def resolve(name: str) -> Linear:
+        shift = 0
+        while name in tied:
+            step = tied[name]
+            name, shift = step.node, shift + step.offset
+        return Linear(name, shift)
+
+    def linear(term: Term) -> Linear | None:
+        match term:
+            case Variable(name=name):
+                return resolve(name)
+            case Integer(value=value):
+                return Linear(ZERO, value)
+            case Arithmetic(operator="+", operands=(Variable(name=name), Integer(value=value))):
+                base = resolve(name)
+                return Linear(base.node, base.offset + value)
+            case Arithmetic(operator="+", operands=(Integer(value=value), Variable(name=name))):
+                base = resolve(name)
+                return Linear(base.node, base.offset + value)
+            case Arithmetic(operator="-", operands=(Variable(name=name), Integer(value=value))):
+                base = resolve(name)
+                return Linear(base.node, base.offset - value)
+        return None
+
+    for condition in rule.conditions:
+        if not isinstance(condition, Equation):
+            continue
+        left, right = linear(condition.left), linear(condition.right)
+        if left is None or right is None or left.node == right.node:
+            continue
+        if left.node != ZERO:
+            tied[left.node] = Linear(right.node, right.offset - left.offset)
+        elif right.node != ZERO:
+            tied[right.node] = Linear(left.node, left.offset - right.offset)
+    return {name: resolve(name) for name in tied}
+
+
+class Bounds:
+    """Lower bounds on differences of a rule's variables, closed under adding up."""
+
+    def __init__(
+        self,
+        rule: NormalRule,
+        gaps: Mapping[str, Gaps | None],
+        domains: Domains,
+        summary: Summary,
+        assume: Iterable[tuple[str, str, int]] = (),
+    ) -> None:
+        self.tied = offsets(rule)
+        self.possible = True
+        self.low: dict[tuple[str, str], int] = {}
+        for antecedent in rule.antecedents:
+            known = gaps.get(antecedent.item.key)
+            if known is None:
+                self.possible = False
+                continue
+            for (i, j), least in known.items():
+                self._learn(antecedent.item.arguments[i], antecedent.item.arguments[j], least)
+        for condition in rule.conditions:
+            if isinstance(condition, Comparison):
+                match condition.operator:
+                    case "<":
+                        self._learn(condition.left, condition.right, 1)
+                    case "=<":
+                        self._learn(condition.left, condition.right, 0)
+                    case ">":
+                        self._learn(condition.right, condition.left, 1)
+                    case ">=":
+                        self._learn(condition.right, condition.left, 0)
+                    case "==":
+                        self._learn(condition.left, condition.right, 0)
+                        self._learn(condition.right, condition.left, 0)
+        for left, right, least in assume:
+            self._put(left, right, least)
+        self._close()
+
+    def linear(self, term: Term) -> Linear | None:
+        match term:
+            case Variable(name=name):
+                return self.tied.get(name, Linear(name, 0))
+            case Integer(value=value):
+                return Linear(ZERO, value)
+        return None
+
+    def _put(self, low: str, high: str, least: int) -> None:
+        if low != high and least > self.low.get((low, high), NO_BOUND):
+            self.low[low, high] = least
+
+    def _learn(self, low: Term, high: Term, least: int) -> None:
+        a, b = self.linear(low), self.linear(high)
+        if a is not None and b is not None:
+            self._put(a.node, b.node, least + a.offset - b.offset)
+
+    def _close(self) -> None:
+        nodes = sorted({n for pair in self.low for n in pair})
+        for via in nodes:
+            for a in nodes:
+                first = self.low.get((a, via))
+                if first is None or a == via:
+                    continue
+                for b in nodes:
+                    second = self.low.get((via, b))
+                    if second is not None and b not in (a, via):
+                        self._put(a, b, min(first + second, 10**6))
+
+    def gap(self, low: Term, high: Term) -> int:
+        """The least value of `high - low`, or NO_BOUND."""
+        a, b = self.linear(low), self.linear(high)
+        if a is None or b is None:
+            return NO_BOUND
+        if a.node == b.node:
+            return b.offset - a.offset
+        known = self.low.get((a.node, b.node), NO_BOUND)
+        return NO_BOUND if known == NO_BOUND else known + b.offset - a.offset
+
+    def least(self, terms: Sequence[tuple[Term, int]]) -> int:
+        """The least value of a sum of coefficient * term, or NO_BOUND."""
+        total, weights = 0, dict[str, int]()
+        for term, coefficient in terms:
+            part = self.linear(term)
+            if part is None:
+                return NO_BOUND
+            total += coefficient * part.offset
+            if part.node != ZERO:
+                weights[part.node] = weights.get(part.node, 0) + coefficient
+        highs = [n for n, w in weights.items() for _ in range(w)]
+        lows = [n for n, w in weights.items() for _ in range(-w)]
+        while len(highs) < len(lows):
+            highs.append(ZERO)
+        while len(lows) < len(highs):
+            lows.append(ZERO)
+        if len(highs) > 4:
+            return NO_BOUND
+        best = NO_BOUND
+        for match in permutations(lows):
+            parts = [self.low.get((a, b), NO_BOUND) for a, b in zip(match, highs, strict=True)]
+            if NO_BOUND not in parts:
+                best = max(best, sum(parts))
+        return NO_BOUND if highs and best == NO_BOUND else total + (best if highs else 0)
+
+
+def ordered_pairs(domains: Domains, summary: Summary, key: str, arity: int) -> list[tuple[int, int]]:
+    """The pairs of arguments that can be compared: ordered, and of one domain."""
+    return [
+        (i, j)
+        for i in range(arity)
+        for j in range(arity)
+        if i != j and domains.of[key, i] == domains.of[key, j] and is_ordered(domains, summary, key, i)
+    ]
+
+
+def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, Gaps | None]:
+    """Gaps of every predicate; None for one that no fact and no rule can reach."""
+    gaps: dict[str, Gaps | None] = {}
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for key, predicate in rules.predicates.items():
+        facts = summary.facts.get(key)
+        if predicate.external:
+            gaps[key] = {}
+        elif facts is not None and facts.rows:
+            gaps[key] = facts.gaps
+        else:
+            gaps[key] = {} if not predicate.defined else None
+        pairs[key] = ordered_pairs(domains, summary, key, predicate.arity)
+    by_head: dict[str, list[NormalRule]] = {}
+    for rule in rules.rules:
+        by_head.setdefault(rule.head.key, []).append(rule)
+    for component in rules.components:
+        members = [rule for key in component for rule in by_head.get(key, ())]
+        rounds = 0
+        changed = True
+        while changed:
+            changed = False
+            rounds += 1
+            for rule in members:
+                bounds = Bounds(rule, gaps, domains, summary)
+                if not bounds.possible:
+                    continue
+                key = rule.head.key
+                arguments = rule.head.arguments
+                new = {(i, j): bounds.gap(arguments[i], arguments[j]) for i, j in pairs[key]}
+                old = gaps[key]
+                if old is not None:
+                    new = {p: min(g, old.get(p, NO_BOUND)) for p, g in new.items()}
+                    if rounds > 3:  # what keeps falling has no bound
+                        new = {p: g if g == old.get(p, NO_BOUND) else NO_BOUND for p, g in new.items()}
+                new = {p: g for p, g in new.items() if g != NO_BOUND}
+                if new != old:
+                    gaps[key] = new
+                    changed = True
+    return gaps
+
+
+def rank_sources(rules: Rules, domains: Domains) -> dict[int, list[tuple[str, int, int]]]:
+    """Per domain, the fact columns that could order its members: (predicate, i, j) says that column i comes first.
+
+    These are the pairs of columns through which recursive rules go from an antecedent's argument to the head's.
+    """
+    where = {key: n for n, component in enumerate(rules.components) for key in component}
+    found: dict[int, dict[tuple[str, int, int], None]] = {}
+    for rule in rules.rules:
+        recursive = [a.item for a in rule.antecedents if where.get(a.item.key, -1) == where[rule.head.key]]
+        if not recursive:
+            continue
+        heads = {t.name for t in rule.head.arguments if isinstance(t, Variable)}
+        inner = {t.name for item in recursive for t in item.arguments if isinstance(t, Variable)}
+        for antecedent in rule.antecedents:
+            item = antecedent.item
+            if rules.predicates[item.key].defined or rules.predicates[item.key].external:
+                continue
+            for i, a in enumerate(item.arguments):
+                for j, b in enumerate(item.arguments):
+                    if not (isinstance(a, Variable) and isinstance(b, Variable)) or a.name == b.name:
+                        continue
+                    if a.name in inner and b.name in heads and domains.of[item.key, i] == domains.of[item.key, j]:
+                        if a.name in heads and b.name in inner:
+                            continue  # goes both ways
+                        found.setdefault(domains.of[item.key, i], {})[item.key, i, j] = None
+    # positions of lattices: facts that non-recursive rules turn into items of a recursive component
+    for rule in rules.rules:
+        component = where[rule.head.key]
+        if any(where.get(a.item.key, -1) == component for a in rule.antecedents):
+            continue
+        places = {t.name: i for i, t in enumerate(rule.head.arguments) if isinstance(t, Variable)}
+        for antecedent in rule.antecedents:
+            item = antecedent.item
+            if rules.predicates[item.key].defined or rules.predicates[item.key].external:
+                continue
+            for i, a in enumerate(item.arguments):
+                for j, b in enumerate(item.arguments):
+                    if not (isinstance(a, Variable) and isinstance(b, Variable)) or i >= j:
+                        continue
+                    if places.get(a.name, 99) < places.get(b.name, -1) and (
+                        domains.of[item.key, i] == domains.of[item.key, j]
+                    ):
+                        found.setdefault(domains.of[item.key, i], {})[item.key, i, j] = None
+    return {number: list(sources) for number, sources in found.items()}
+
+
+# -- levels ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A recursive rule seen from one of its recursive antecedents."""
+
+    rule: NormalRule
+    antecedent: int
+
+
+def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary: Summary) -> list[Form]:
+    """Forms that an order may be made of: positions and widths, per domain and over all domains."""
+    places: dict[str, dict[int, list[int]]] = {}
+    for key in keys:
+        arity = rules.predicates[key].arity
+        for i in range(arity):
+            if is_ordered(domains, summary, key, i):
+                places.setdefault(key, {}).setdefault(domains.of[key, i], []).append(i)
+    everywhere = sorted({d for by_domain in places.values() for d in by_domain})
+    forms: list[Form] = []
+
+    def form(name: str, pick: Mapping[str, Iterable[tuple[int, int]]]) -> None:
+        coefficients = {key: tuple(pick.get(key, ())) for key in keys}
+        if any(coefficients.values()) and all(f.coefficients != coefficients for f in forms):
+            forms.append(Form(name, coefficients))
+
+    for d in everywhere:
+        with_d = {key: places[key][d] for key in keys if d in places.get(key, {})}
+        label = "" if len(everywhere) == 1 else f" of domain {d}"
+        form("last position" + label, {k: [(p[-1], 1)] for k, p in with_d.items()})
+        form("first position, downwards" + label, {k: [(p[0], -1)] for k, p in with_d.items()})
+        form("width" + label, {k: [(p[-1], 1), (p[0], -1)] for k, p in with_d.items() if len(p) > 1})
+        form("first position" + label, {k: [(p[0], 1)] for k, p in with_d.items()})
+        form("last position, downwards" + label, {k: [(p[-1], -1)] for k, p in with_d.items()})
+        form("sum of positions" + label, {k: [(i, 1) for i in p] for k, p in with_d.items() if len(p) > 1})
+        for n in range(1, max(len(p) for p in with_d.values()) - 1):
+            form(f"position {n + 1}" + label, {k: [(p[n], 1)] for k, p in with_d.items() if len(p) > n})
+            form(f"position {n + 1}, downwards" + label, {k: [(p[n], -1)] for k, p in with_d.items() if len(p) > n})
+    if len(everywhere) > 1:
+        form(
+            "sum of widths",
+            {
+                k: [pair for p in by_domain.values() if len(p) > 1 for pair in ((p[-1], 1), (p[0], -1))]
+                for k, by_domain in places.items()
+            },
+        )
+        form("sum of positions", {k: [(i, 1) for p in by_domain.values() for i in p] for k, by_domain in places.items()})
+    return forms
+
+
+def form_terms(form: Form, item: Item, sign: int = 1) -> list[tuple[Term, int]]:
+    return [(item.arguments[i], sign * c) for i, c in form.coefficients.get(item.key, ())]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """An order: its forms, whether it makes every item final when popped, and the drivers that can never be last."""
+
+    forms: tuple[Form, ...]
+    final: bool
+    idle: frozenset[tuple[int, int]]  # (rule number, antecedent)
+
+
+def find_levels(
+    keys: Sequence[str],
+    edges: Sequence[Edge],
+    rules: Rules,
+    domains: Domains,
+    summary: Summary,
+    gaps: Mapping[str, Gaps | None],
+) -> Levels | None:
+    """The best order for a recursive stage, or None where no form is of use.
+
+    Best is: final before not, then the fewest drivers, then the fewest forms.
+    """
+    forms = candidate_forms(keys, rules, domains, summary)[:24]
+    if not forms:
+        return None
+    bounds: dict[int, Bounds] = {}
+    for edge in edges:
+        if edge.rule.number not in bounds:
+            bounds[edge.rule.number] = Bounds(edge.rule, gaps, domains, summary)
+    live = [e for e in edges if bounds[e.rule.number].possible]
+
+    def step(edge: Edge, form: Form) -> int:
+        head = form_terms(form, edge.rule.head)
+        antecedent = form_terms(form, edge.rule.antecedents[edge.antecedent].item, -1)
+        return bounds[edge.rule.number].least([*head, *antecedent])
+
+    steps = [[step(edge, form) for edge in live] for form in forms]
+    recursive = frozenset(keys)
+
+    def idle(sequence: Sequence[int]) -> frozenset[tuple[int, int]]:
+        found = set()
+        for number, bound in bounds.items():
+            rule = next(e.rule for e in edges if e.rule.number == number)
+            members = [i for i, a in enumerate(rule.antecedents) if a.item.key in recursive]
+            for i in members:
+                for j in members:
+                    if i == j:
+                        continue
+                    for f in sequence:
+                        here = form_terms(forms[f], rule.antecedents[i].item, -1)
+                        there = form_terms(forms[f], rule.antecedents[j].item)
+                        least = bound.least([*there, *here])
+                        if least >= 1:
+                            found.add((number, i))
+                        if least != 0:
+                            break
+                        # the least is 0: equal or larger; the next form decides only where it is equal, so
+                        # it has to favour j as well, which the loop checks
+        return frozenset(found)
+
+    best: tuple[tuple[bool, int, int], tuple[int, ...], frozenset[tuple[int, int]]] | None = None
+
+    def extend(sequence: tuple[int, ...], rest: tuple[int, ...]) -> None:
+        nonlocal best
+        if sequence:
+            passive = idle(sequence) if not rest else frozenset()
+            rank = (bool(rest), len(live) - len(passive) + (len(rest) if rest else 0), len(sequence))
+            if (not rest or len(rest) < len(live)) and (best is None or rank < best[0]):
+                best = (rank, sequence, passive)
+        if len(sequence) == 3 or (sequence and not rest):
+            return
+        for f in range(len(forms)):
+            if f not in sequence and all(steps[f][e] >= 0 for e in rest):
+                left = tuple(e for e in rest if steps[f][e] < 1)
+                if len(left) < len(rest) or not sequence:
+                    extend((*sequence, f), left)
+
+    extend((), tuple(range(len(live))))
+    if best is None:
+        return None
+    rank, sequence, passive = best
+    return Levels(tuple(forms[f] for f in sequence), not rank[0], passive)
+
+
+def precedes(
+    rule: NormalRule,
+    passenger: int,
+    driver: int,
+    levels: Sequence[Form],
+    bounds: Bounds,
+) -> bool:
+    """Whether the passenger's level is surely under the driver's."""
+    for form in levels:
+        least = bounds.least(
+            [
+                *form_terms(form, rule.antecedents[driver].item),
+                *form_terms(form, rule.antecedents[passenger].item, -1),
+            ]
+        )
+        if least >= 1:
+            return True
+        if least != 0:
+            return False
+    return False
+
+
+def negated(rule: NormalRule) -> list[Item]:
+    return [c.item for c in rule.conditions if isinstance(c, Negation)]

@@ -1,0 +1,572 @@
+"""Puts a plan together: semiring, stages, joins, storage, indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..rules.normal import NormalRule, Rules
+from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, Term, Variable
+from ..rules.types import Domains
+from .joins import JoinPlanner, item_variables, scan_pattern, term_variables
+from .layout import DENSE_CELLS, cells, extents
+from .model import (
+    Absent,
+    Extent,
+    Form,
+    IndexPlan,
+    Join,
+    Lookup,
+    Plan,
+    Scan,
+    Solve,
+    Stage,
+    Step,
+    Summary,
+    Table,
+    Unfold,
+)
+from .order import Bounds, Edge, Gaps, derive_gaps, find_levels, negated, precedes
+from .values import TracedSemiring
+
+SELECTIVE = frozenset({"viterbi", "tropical", "boolean"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a plan depends on beside rules and facts."""
+
+    until: str | None = None  # the predicate of the item that a run stops at
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    user: TracedSemiring | None = None
+    dense_cells: int = DENSE_CELLS
+    vector: int = 1
+
+
+# -- semiring shape ----------------------------------------------------------------------------------------------------
+
+
+def is_product(value: Expression) -> bool:
+    """Whether a value is a product of antecedents and constants, each antecedent at most once."""
+    return _made_of(value, "*")
+
+
+def _made_of(value: Expression, operator: str) -> bool:
+    seen: set[int] = set()
+    stack: list[Expression] = [value]
+    while stack:
+        at = stack.pop()
+        match at:
+            case Number():
+                pass
+            case AntecedentValue(index=index):
+                if index in seen:
+                    return False
+                seen.add(index)
+            case Apply(operator=o, operands=operands) if o == operator:
+                stack.extend(operands)
+            case _:
+                return False
+    return True
+
+
+def effective_semiring(rules: Rules) -> str:
+    """The semiring that a program runs in; "plain" for arithmetic that has the shape of none.
+
+    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, each antecedent once.
+    """
+    if rules.semiring is not None:
+        return rules.semiring
+    if rules.functions or not rules.rules:
+        return "plain"
+    aggregators = {p.aggregator for p in rules.predicates.values() if p.defined}
+    values = [(r, r.value) for r in rules.rules]
+    for aggregator, operator, name in (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi")):
+        if aggregators == {aggregator} and all(
+            _made_of(v, operator) and _reads_all(r, v) and (operator == "*" or not any(a.side for a in r.antecedents))
+            for r, v in values
+        ):
+            return name
+    return "plain"
+
+
+def _reads_all(rule: NormalRule, value: Expression) -> bool:
+    """Whether every antecedent but the sides occurs in the value, as in a product it must."""
+    seen: set[int] = set()
+    stack: list[Expression] = [value]
+    while stack:
+        at = stack.pop()
+        match at:
+            case AntecedentValue(index=index):
+                seen.add(index)
+            case Apply(operands=operands):
+                stack.extend(operands)
+    return all(i in seen or a.side for i, a in enumerate(rule.antecedents))
+
+
+# -- stages ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A stage before its joins are made."""
+
+    keys: tuple[str, ...]
+    strategy: str
+    priority: str
+    forms: tuple[Form, ...]
+    final: bool
+    reason: str
+    idle: frozenset[tuple[int, int]] = frozenset()
+
+
+def _strata(rules: Rules, keys: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """Components joined as far as negation, and priorities that read other items, allow."""
+    needs: dict[str, set[str]] = {}
+    before: dict[str, set[str]] = {}
+    for rule in rules.rules:
+        needs.setdefault(rule.head.key, set()).update(a.item.key for a in rule.antecedents)
+        before.setdefault(rule.head.key, set()).update(i.key for i in negated(rule))
+    for declared in rules.priorities:
+        own = declared.item.key
+        before.setdefault(own, set()).update(i.key for i in _items(declared.expression) if i.key != own)
+    depth: dict[str, int] = {}
+    for component in keys:
+        level = 0
+        for key in component:
+            level = max([level, *(depth.get(k, 0) for k in needs.get(key, ()))])
+            level = max([level, *(depth.get(k, 0) + 1 for k in before.get(key, ()) if k in depth)])
+        for key in component:
+            depth[key] = level
+    levels = sorted(set(depth.values()))
+    return [frozenset(k for k, d in depth.items() if d == level) for level in levels]
+
+
+def _items(expression: object) -> list[Item]:
+    found: list[Item] = []
+    stack: list[object] = [expression]
+    while stack:
+        at = stack.pop()
+        match at:
+            case ItemValue(item=item):
+                found.append(item)
+            case Apply(operands=operands):
+                stack.extend(operands)
+    return found
+
+
+def _monotone(rules: Sequence[NormalRule], keys: frozenset[str], aggregator: str) -> bool:
+    """Whether better antecedents can only make better heads: sums, minima and maxima of recursive values."""
+
+    def fine(value: Expression, rule: NormalRule) -> bool:
+        match value:
+            case Number():
+                return True
+            case AntecedentValue():
+                return True
+            case Apply(operator="+" | "min" | "max", operands=operands):
+                return all(fine(o, rule) for o in operands)
+            case Apply(operator="tanh" | "sigmoid" | "exp", operands=operands):
+                return all(fine(o, rule) for o in operands)
+            case Apply(operator="-", operands=(left, right)):
+                return fine(left, rule) and _free_of(right, rule, keys)
+        return _free_of(value, rule, keys)
+
+    return all(fine(r.value, r) for r in rules) and aggregator in ("max=", "min=", "|=")
+
+
+def _free_of(value: Expression, rule: NormalRule, keys: frozenset[str]) -> bool:
+    stack: list[Expression] = [value]
+    while stack:
+        at = stack.pop()
+        match at:
+            case AntecedentValue(index=index) if rule.antecedents[index].item.key in keys:
+                return False
+            case Apply(operands=operands):
+                stack.extend(operands)
+    return True
+
+
+class _Planner:
+    def __init__(self, rules: Rules, domains: Domains, summary: Summary, options: Options) -> None:
+        self.rules, self.domains, self.summary, self.options = rules, domains, summary, options
+        self.semiring = effective_semiring(rules)
+        self.selective = self.semiring in SELECTIVE or (options.user is not None and options.user.less is not None)
+        self.omitted = self._omitted()
+        self.live = [r for r in rules.rules if r.head.key not in self.omitted]
+        self.by_head: dict[str, list[NormalRule]] = {}
+        for rule in self.live:
+            self.by_head.setdefault(rule.head.key, []).append(rule)
+        self.components = [c for c in rules.components if not c <= set(self.omitted)]
+        self.gaps: dict[str, Gaps | None] = derive_gaps(rules, domains, summary)
+        self.antecedent_keys = {a.item.key for r in self.live for a in r.antecedents}
+
+    def _omitted(self) -> dict[str, str]:
+        if not self.rules.outputs:
+            return {}
+        needs: dict[str, set[str]] = {}
+        for rule in self.rules.rules:
+            needs.setdefault(rule.head.key, set()).update(
+                [a.item.key for a in rule.antecedents] + [i.key for i in negated(rule)]
+            )
+        for declared in self.rules.priorities:
+            needs.setdefault(declared.item.key, set()).update(i.key for i in _items(declared.expression))
+        reached = set(self.rules.outputs)
+        stack = list(reached)
+        while stack:
+            for key in needs.get(stack.pop(), ()):
+                if key not in reached:
+                    reached.add(key)
+                    stack.append(key)
+        return {
+            key: f"no output needs it (outputs: {', '.join(self.rules.outputs)})"
+            for key, p in self.rules.predicates.items()
+            if p.defined and key not in reached
+        }
+
+    # -- stages
+
+    def _recursive(self, keys: frozenset[str]) -> list[Edge]:
+        return [
+            Edge(rule, i)
+            for key in keys
+            for rule in self.by_head.get(key, ())
+            for i, a in enumerate(rule.antecedents)
+            if a.item.key in keys
+        ]
+
+    def _draft(self, keys: frozenset[str], members: tuple[str, ...]) -> _Draft:
+        """The strategy of one strongly connected set of predicates under `auto`."""
+        edges = self._recursive(keys)
+        if not edges:
+            return _Draft(members, "once", "", (), True, "no recursion: its rules fire once")
+        levels = find_levels(members, edges, self.rules, self.domains, self.summary, self.gaps)
+        if levels is not None and levels.final:
+            names = ", then ".join(f.name for f in levels.forms)
+            reason = f"items become final in order of {names}; each is popped once"
+            return _Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
+        if self.semiring == "plain":
+            aggregators = {self.rules.predicates[k].aggregator for k in keys}
+            own = [r for k in keys for r in self.by_head.get(k, ())]
+            additive = aggregators == {"+="}
+            if not additive and not (len(aggregators) == 1 and _monotone(own, keys, next(iter(aggregators)))):
+                return _Draft(
+                    members, "sweep", "", (), False, "a contribution may get worse: all rules again until nothing changes"
+                )
+        priority, why = self._priority()
+        forms = levels.forms if levels is not None and not self.selective else ()
+        if forms:
+            names = ", then ".join(f.name for f in forms)
+            reason = f"by {names}, which no rule decreases; among equals {why}"
+        else:
+            reason = f"facts and rules show no order in which items become final: {why}"
+        if priority == "arrival":
+            return _Draft(members, "heap" if forms else "queue", "", forms, False, reason)
+        return _Draft(members, "heap", priority, forms, False, reason)
+
+    def _priority(self) -> tuple[str, str]:
+        if self.semiring in ("boolean", "count") or (self.semiring == "user" and not self.selective):
+            return "arrival", "first in, first out"
+        if self.selective:
+            return "value", "best first, since plus selects"
+        return "size", "largest update first"
+
+    def drafts(self) -> list[_Draft]:
+        agenda = self.rules.agenda
+        declared = {p.item.key for p in self.rules.priorities}
+        position = {k: i for i, k in enumerate(self.rules.predicates)}
+        ordered = [(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
+        if agenda == "auto" and not declared and not self.rules.beams and not self.rules.prunes:
+            drafts = [self._draft(c, m) for c, m in ordered]
+            best_first = self.selective and self.semiring != "boolean"
+            if self.options.until is None or not best_first:
+                return drafts
+        elif self.semiring == "plain":  # the declared agenda rules within a component, where that is right
+            drafts = [self._draft(c, m) for c, m in ordered]
+            strategy, priority = self._declared(agenda, bool(declared))
+            return [
+                replace(d, strategy=strategy, priority=priority, forms=(), final=False, idle=frozenset(), reason=f"declared: {agenda}")
+                if d.strategy in ("levels", "heap", "queue")
+                and {self.rules.predicates[k].aggregator for k in d.keys} in ({"+="}, {"max="}, {"min="}, {"|="})
+                and (
+                    {self.rules.predicates[k].aggregator for k in d.keys} == {"+="}
+                    or _monotone(
+                        [r for k in d.keys for r in self.by_head.get(k, ())],
+                        frozenset(d.keys),
+                        self.rules.predicates[d.keys[0]].aggregator,
+                    )
+                )
+                else d
+                for d in drafts
+            ]
+        strategy, priority = self._declared(agenda, bool(declared))
+        reason = f"declared: {agenda}" if agenda != "auto" else "best first, to stop at the item that is asked for"
+        if declared:
+            reason = "declared: priority of " + ", ".join(sorted(declared))
+        elif agenda == "auto" and (self.rules.beams or self.rules.prunes):
+            reason = "pruning: " + self._priority()[1]
+        return [
+            _Draft(tuple(sorted(s, key=position.__getitem__)), strategy, priority, (), False, reason)
+            for s in _strata(self.rules, self.components)
+        ]
+
+    def _declared(self, agenda: str, declared: bool) -> tuple[str, str]:
+        if agenda in ("fifo", "lifo"):
+            return ("queue" if agenda == "fifo" else "stack"), ""
+        if declared:
+            return "heap", "declared"
+        priority = self._priority()[0]
+        return ("queue", "") if priority == "arrival" else ("heap", priority)
+
+    # -- all of it
+
+    def plan(self) -> Plan:
+        drafts = self.drafts()
+        stage_of = {key: n for n, d in enumerate(drafts) for key in d.keys}
+        planner = JoinPlanner(self.rules, self.domains, self.summary)
+        bounds: dict[int, Bounds] = {}
+
+        def bound(rule: NormalRule) -> Bounds:
+            if rule.number not in bounds:
+                bounds[rule.number] = Bounds(rule, self.gaps, self.domains, self.summary)
+            return bounds[rule.number]
+
+        fires: list[list[Join]] = [[] for _ in drafts]
+        drives: list[list[Join]] = [[] for _ in drafts]
+        for rule in self.live:
+            number = stage_of[rule.head.key]
+            draft = drafts[number]
+            inside = [i for i, a in enumerate(rule.antecedents) if a.item.key in draft.keys]
+            if not inside or draft.strategy == "sweep":
+                steps, cost = planner.plan(rule, None)
+                fires[number].append(Join(rule, None, steps, cost=cost))
+                continue
+            for i in inside:
+                if (rule.number, i) in draft.idle:
+                    continue
+                steps, cost = planner.plan(rule, i)
+                same = tuple(
+                    j
+                    for j in inside
+                    if j != i
+                    and rule.antecedents[j].item.key == rule.antecedents[i].item.key
+                    and not _differ(rule.antecedents[j].item, rule.antecedents[i].item, bound(rule))
+                )
+                drives[number].append(Join(rule, i, steps, same=same, cost=cost))
+        joins = [j for stage in (*fires, *drives) for j in stage]
+        extent = extents(self.rules, self.domains, self.summary)
+        tables = self._tables(drafts, stage_of, joins, extent)
+        registry: dict[tuple[str, tuple[Term, ...], tuple[str, ...]], IndexPlan] = {}
+        stages = []
+        for number, draft in enumerate(drafts):
+            settled = [
+                [self._settle(j, tables, registry, draft, drafts, stage_of, bound) for j in group]
+                for group in (fires[number], drives[number])
+            ]
+            stages.append(
+                Stage(
+                    number,
+                    draft.keys,
+                    draft.strategy,
+                    draft.priority,
+                    draft.forms,
+                    draft.final,
+                    draft.reason,
+                    tuple(settled[0]),
+                    tuple(settled[1]),
+                )
+            )
+        return Plan(
+            self.rules,
+            self.domains,
+            self.summary,
+            self.semiring,
+            self.options.vector,
+            tables,
+            tuple(registry.values()),
+            tuple(stages),
+            self.omitted,
+            self.options.functions,
+            self.options.user,
+            self.selective,
+            self.options.until,
+            {k: f.gaps for k, f in self.summary.facts.items()} if any(s.forms for s in stages) else {},
+        )
+
+    def _tables(
+        self,
+        drafts: Sequence[_Draft],
+        stage_of: Mapping[str, int],
+        joins: Sequence[Join],
+        extent: Mapping[tuple[str, int], Extent | None],
+    ) -> dict[str, Table]:
+        last: dict[str, dict[int, float]] = {}
+        for join in joins:
+            for key, position, weight in self._row_votes(join):
+                votes = last.setdefault(key, {})
+                votes[position] = votes.get(position, 0.0) + weight
+        tables: dict[str, Table] = {}
+        for key, predicate in self.rules.predicates.items():
+            if key in self.omitted:
+                continue
+            arity = predicate.arity
+            domains = tuple(self.domains.of[key, i] for i in range(arity))
+            ranges = tuple(extent.get((key, i)) for i in range(arity))
+            number = len(tables)
+            if predicate.external:
+                tables[key] = Table(key, number, "external", domains, ranges, (), predicate.aggregator)
+                continue
+            if key not in stage_of:
+                tables[key] = Table(key, number, "facts", domains, ranges, tuple(range(arity)), "+=")
+                continue
+            draft = drafts[stage_of[key]]
+            order = self._order(key, arity, draft, last.get(key, {}))
+            size = cells(arity, [self.summary.domains[d] for d in domains], ranges, order)
+            dense = size is not None and size <= self.options.dense_cells
+            sink = key not in self.antecedent_keys and key != self.options.until
+            tables[key] = Table(
+                key,
+                number,
+                "dense" if dense else "hashed",
+                domains,
+                ranges,
+                order if dense else tuple(range(arity)),
+                predicate.aggregator,
+                updates=not draft.final and not sink,
+                sink=sink,
+                cells=size or 0,
+            )
+        return tables
+
+    def _order(self, key: str, arity: int, draft: _Draft, votes: Mapping[int, float]) -> tuple[int, ...]:
+        """The stored order: arguments that levels are made of first, the one that rows run over last."""
+        if not arity:
+            return ()
+        tail = max(range(arity), key=lambda i: (votes.get(i, 0.0), i))
+        leveled = [i for form in draft.forms for i, _ in form.coefficients.get(key, ()) if i != tail]
+        head = list(dict.fromkeys(leveled))
+        return (*head, *(i for i in range(arity) if i != tail and i not in head), tail)
+
+    def _row_votes(self, join: Join) -> list[tuple[str, int, float]]:
+        votes: list[tuple[str, int, float]] = []
+        bound = set[str]() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
+        for step in join.steps:
+            if isinstance(step, Scan):
+                item = join.rule.antecedents[step.antecedent].item
+                free = _free_position(item, bound)
+                if free is not None:
+                    votes.append((item.key, free, join.cost))
+                    name = item.arguments[free]
+                    for i, term in enumerate(join.rule.head.arguments):
+                        if term == name:
+                            votes.append((join.rule.head.key, i, join.cost / 2))
+            bound |= _binds(step, join.rule)
+        return votes
+
+    def _settle(
+        self,
+        join: Join,
+        tables: Mapping[str, Table],
+        registry: dict[tuple[str, tuple[Term, ...], tuple[str, ...]], IndexPlan],
+        draft: _Draft,
+        drafts: Sequence[_Draft],
+        stage_of: Mapping[str, int],
+        bounds: object,
+    ) -> Join:
+        """Chooses, for every scan, the row or the index it goes through."""
+        bound = set[str]() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
+        steps: list[Step] = []
+
+        def index(item: Item) -> tuple[int, tuple[Term, ...]]:
+            pattern, by, keys = scan_pattern(item, frozenset(bound))
+            place = (item.key, pattern, by)
+            if place not in registry:
+                registry[place] = IndexPlan(item.key, len(registry), pattern, by)
+            return registry[place].number, keys
+
+        for step in join.steps:
+            match step:
+                case Scan(antecedent=antecedent):
+                    item = join.rule.antecedents[antecedent].item
+                    table = tables[item.key]
+                    free = _free_position(item, bound)
+                    if table.kind == "dense" and free is not None and free == table.order[-1]:
+                        steps.append(Scan(antecedent, "rows"))
+                    elif _plain_and_free(item, bound):
+                        steps.append(Scan(antecedent, "all"))
+                    else:
+                        number, keys = index(item)
+                        steps.append(Scan(antecedent, "index", number, keys))
+                case Absent(item=item) if not item_variables(item) <= bound:
+                    number, keys = index(item)
+                    steps.append(Absent(item, number, keys))
+                case _:
+                    steps.append(step)
+            bound |= _binds(step, join.rule)
+        settled = replace(join, steps=tuple(steps))
+        return replace(settled, vector=self._vector(settled, tables, draft, bounds))
+
+    def _vector(self, join: Join, tables: Mapping[str, Table], draft: _Draft, bounds: object) -> str | None:
+        """The variable over which the last scan and the head run side by side, if they may."""
+        if self.semiring != "real" or draft.strategy != "levels" or join.driver is None or not join.steps:
+            return None
+        last = join.steps[-1]
+        head = tables[join.rule.head.key]
+        if not isinstance(last, Scan) or last.via != "rows" or head.kind != "dense" or not head.arity or head.sink:
+            return None
+        antecedent = join.rule.antecedents[last.antecedent]
+        table = tables[antecedent.item.key]
+        name = antecedent.item.arguments[table.order[-1]]
+        place = head.order[-1]
+        if antecedent.side or not isinstance(name, Variable) or join.rule.head.arguments[place] != name:
+            return None
+        if sum(name.name in term_variables(t) for t in join.rule.head.arguments) > 1:
+            return None
+        if head.domains[place] != table.domains[table.order[-1]]:
+            return None
+        if antecedent.item.key in draft.keys:
+            bound = bounds(join.rule)  # type: ignore[operator]  # a cached constructor of Bounds
+            if not precedes(join.rule, last.antecedent, join.driver, draft.forms, bound):
+                return None
+        return name.name
+
+
+def _differ(a: Item, b: Item, bounds: Bounds) -> bool:
+    """Whether two items of one predicate can be told apart from the order of their arguments."""
+    return any(
+        bounds.gap(x, y) >= 1 or bounds.gap(y, x) >= 1 for x, y in zip(a.arguments, b.arguments, strict=True)
+    )
+
+
+def _free_position(item: Item, bound: set[str]) -> int | None:
+    """The one argument that is a free variable, all others being known; None where it is not so."""
+    free = [i for i, term in enumerate(item.arguments) if not term_variables(term) <= bound]
+    if len(free) != 1 or not isinstance(item.arguments[free[0]], Variable):
+        return None
+    return free[0]
+
+
+def _plain_and_free(item: Item, bound: set[str]) -> bool:
+    """Whether every item of the predicate matches: distinct free variables and nothing else."""
+    names = [t.name for t in item.arguments if isinstance(t, Variable)]
+    return len(names) == len(item.arguments) == len(set(names)) and not set(names) & bound
+
+
+def _binds(step: Step, rule: NormalRule) -> set[str]:
+    match step:
+        case Scan(antecedent=i) | Lookup(antecedent=i):
+            return item_variables(rule.antecedents[i].item)
+        case Solve(variable=name):
+            return {name}
+        case Unfold(pattern=pattern):
+            return term_variables(pattern)
+    return set()
+
+
+def make_plan(rules: Rules, domains: Domains, summary: Summary, options: Options | None = None) -> Plan:
+    """The plan for checked rules, given what the facts are like."""
+    return _Planner(rules, domains, summary, options or Options()).plan()
+
+
+

@@ -1,0 +1,589 @@
+"""Joins as C++ statements: taking items apart, going through the others, building the head.
+
+A `Writer` holds the text of one function with its open braces. What it writes is nested `if`s and loops, so that a
+failed match simply falls out of its block. Names of rule variables are kept; they start with a capital letter or an
+underscore, and every other name in generated code starts with a small letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..errors import ProgramError
+from ..rules.normal import NormalRule
+from ..rules.show import show
+from ..rules.syntax import (
+    Arithmetic,
+    Comparison,
+    Compound,
+    Equation,
+    Float,
+    Integer,
+    Item,
+    Symbol,
+    Term,
+    Variable,
+)
+from .joins import term_variables
+from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
+from .values import factors, numbers, value_cxx
+
+
+class Writer:
+    """Lines of C++ with the indentation of the blocks that are open."""
+
+    def __init__(self, indent: int = 0) -> None:
+        self.lines: list[str] = []
+        self.depth = indent
+
+    def line(self, text: str = "") -> None:
+        self.lines.append("  " * self.depth + text if text else "")
+
+    def open(self, text: str) -> None:
+        self.line(text + " {")
+        self.depth += 1
+
+    def close(self, text: str = "}") -> None:
+        self.depth -= 1
+        self.line(text)
+
+    def close_to(self, depth: int) -> None:
+        while self.depth > depth:
+            self.close()
+
+
+class Names:
+    """C++ names of predicates, and slots of the constants that the program mentions."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.table: dict[str, str] = {}
+        taken: set[str] = set()
+        for key in plan.tables:
+            name, arity = key.rsplit("/", 1)
+            plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+            plain = plain[0].lower() + plain[1:] if plain[:1].isalpha() else "p" + plain
+            wanted = f"{plain}_{arity}"
+            while wanted in taken:
+                wanted += "x"
+            taken.add(wanted)
+            self.table[key] = wanted
+        self.constants: dict[tuple[int | None, object], int] = {}
+        self.functors: dict[tuple[str, int], int] = {}
+        self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
+        self.weight_values: list[float | int] = []
+
+    def constant(self, domain: int | None, value: object) -> str:
+        """The slot of a constant in a domain; None stands for terms."""
+        place = (domain, (type(value).__name__, value))
+        slot = self.constants.setdefault(place, len(self.constants))
+        return f"constant({slot})"
+
+    def functor(self, name: str, arity: int) -> int:
+        return self.functors.setdefault((name, arity), len(self.functors))
+
+    def weight(self, rule: NormalRule, which: int, value: float | int) -> str:
+        place = (rule.number, which)
+        if place not in self.weights:
+            self.weights[place] = len(self.weight_values)
+            self.weight_values.append(value)
+        return f"weight[{self.weights[place]}]"
+
+
+def comment(text: str) -> str:
+    """A text as it may stand in a one-line comment."""
+    return " ".join(text.split()).replace("\\", "\\\\")[:300]
+
+
+class Scope:
+    """The variables of one rule while a function for it is written."""
+
+    def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
+        self.plan, self.names, self.variables, self.out = plan, names, variables, writer
+        self.bound: set[str] = set()
+        self._fresh = 0
+
+    def fresh(self, prefix: str) -> str:
+        self._fresh += 1
+        return f"{prefix}{self._fresh}"
+
+    def kind(self, domain: int | None) -> str:
+        return "term" if domain is None else self.plan.summary.domains[domain].kind
+
+    def domain(self, variable: str) -> int | None:
+        return self.variables.get(variable)
+
+    # -- reading: an argument against a pattern
+
+    def match(self, term: Term, text: str, domain: int | None) -> None:
+        """Opens blocks that are entered where the code `text`, of a domain (None: a part of a term), fits `term`."""
+        match term:
+            case Variable(name=name):
+                is_int = self.kind(self.domain(name)) == "int"
+                if is_int and domain is None:  # an integer inside a term
+                    node = self.fresh("node")
+                    self.out.line(f"const Terms::Node {node} = world->terms.node({text});")
+                    self.out.open(f"if ({node}.kind == Terms::integer)")
+                    text = f"{node}.payload"
+                if name in self.bound:
+                    self.out.open(f"if ({name} == {text})")
+                else:
+                    self.bound.add(name)
+                    self.out.line(f"const int32_t {name} = {text};")
+            case Compound(functor=functor, arguments=arguments) if term_variables(term):
+                number = self.names.functor(functor, len(arguments))
+                self.out.open(f"if (world->terms.is({text}, {number}, {len(arguments)}))")
+                self.out.lines[-1] += f"  // {functor}/{len(arguments)}"
+                parts = []
+                for i in range(len(arguments)):
+                    part = self.fresh("part")
+                    self.out.line(f"const int32_t {part} = world->terms.arguments({text})[{i}];")
+                    parts.append(part)
+                for argument, part in zip(arguments, parts, strict=True):
+                    self.match(argument, part, None)
+            case _:
+                self.out.open(f"if ({text} == {self.literal(term, domain)})")
+
+    # -- writing: the code of a term whose variables are bound
+
+    def literal(self, term: Term, domain: int | None) -> str:
+        """A ground term as a code."""
+        if isinstance(term, Integer) and self.kind(domain) == "int":
+            return str(term.value)
+        return f"{self.names.constant(domain if self.kind(domain) == 'atom' else None, python_value(term))}"
+
+    def build(self, term: Term, domain: int | None, create: bool) -> str:
+        """The code of a term; where `create` is false and there is no such term, its blocks are not entered."""
+        verb = "make" if create else "find"
+        match term:
+            case Variable(name=name):
+                if domain is None and self.kind(self.domain(name)) == "int":
+                    boxed = self.fresh("boxed")
+                    self.out.line(f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {name}, nullptr, 0);")
+                    if not create:
+                        self.out.open(f"if ({boxed} >= 0)")
+                    return boxed
+                return name
+            case Compound(functor=functor, arguments=arguments) if term_variables(term):
+                parts = [self.build(a, None, create) for a in arguments]
+                number = self.names.functor(functor, len(arguments))
+                array, made = self.fresh("parts"), self.fresh("term")
+                self.out.line(f"const int32_t {array}[] = {{{', '.join(parts)}}};")
+                call = f"world->terms.{verb}(Terms::compound, {number}, {array}, {len(arguments)})"
+                self.out.line(f"const int32_t {made} = {call};  // {functor}/{len(arguments)}")
+                if not create:
+                    self.out.open(f"if ({made} >= 0)")
+                return made
+            case Arithmetic():
+                made = self.fresh("number")
+                self.out.line(f"const int32_t {made} = arithmetic.narrow({self.whole(term)});")
+                return made
+        return self.literal(term, domain)
+
+    def whole(self, term: Term) -> str:
+        """Integer arithmetic in 64 bits."""
+        match term:
+            case Variable(name=name):
+                return f"(int64_t){name}"
+            case Integer(value=value):
+                return str(value)
+            case Arithmetic(operator="neg", operands=(inner,)):
+                return f"(-{self.whole(inner)})"
+            case Arithmetic(operator="//", operands=(left, right)):
+                return f"floor_divide({self.whole(left)}, {self.whole(right)})"
+            case Arithmetic(operator="mod", operands=(left, right)):
+                return f"floor_modulo({self.whole(left)}, {self.whole(right)})"
+            case Arithmetic(operator=operator, operands=(left, right)):
+                return f"({self.whole(left)} {operator} {self.whole(right)})"
+        raise self.error(f"{show(term)} is no whole number", term)
+
+    def is_whole(self, term: Term) -> bool:
+        match term:
+            case Variable(name=name):
+                return self.kind(self.domain(name)) == "int"
+            case Integer() | Arithmetic():
+                return True
+        return False
+
+    def side_domain(self, *terms: Term) -> int | None:
+        """The domain in which two sides of a comparison are coded."""
+        for term in terms:
+            if isinstance(term, Variable):
+                return self.domain(term.name)
+        return None
+
+    def error(self, message: str, term: Term) -> ProgramError:
+        source = self.plan.rules.source
+        return ProgramError(message, source.text, term.span, source.filename)
+
+    # -- conditions
+
+    def compare(self, operator: str, left: Term, right: Term) -> None:
+        """Opens a block that is entered where the comparison holds; all variables are bound."""
+        sign = {"=<": "<=", "=": "=="}.get(operator, operator)
+        if self.is_whole(left) and self.is_whole(right):
+            self.out.open(f"if ({self.whole(left)} {sign} {self.whole(right)})")
+            return
+        if sign in ("==", "!="):
+            domain = self.side_domain(left, right)
+            one, other = self.build(left, domain, True), self.build(right, domain, True)
+            self.out.open(f"if ({one} {sign} {other})")
+            return
+        raise self.error(
+            f"{operator} compares integers, and the facts put other things here: {show(left)} {operator} {show(right)}",
+            left,
+        )
+
+    def solve(self, step: Solve) -> None:
+        if step.variable in self.bound:
+            return
+        if self.is_whole(step.term) or isinstance(step.term, Arithmetic):
+            self.out.line(f"const int32_t {step.variable} = arithmetic.narrow({self.whole(step.term)});")
+            self.bound.add(step.variable)
+            if step.exact is not None:
+                self.compare("==", *step.exact)
+            return
+        text = self.build(step.term, self.domain(step.variable), True)
+        if self.kind(self.domain(step.variable)) == "term" and isinstance(step.term, Variable):
+            domain = self.domain(step.term.name)
+            if self.kind(domain) == "int":
+                text = self.build(step.term, None, True)
+        self.out.line(f"const int32_t {step.variable} = {text};")
+        self.bound.add(step.variable)
+
+
+def python_value(term: Term) -> object:
+    """A ground term as the Python value that facts would have: str, int, float, or nested tuples ("functor", ...)."""
+    match term:
+        case Symbol(name=name):
+            return name
+        case Integer(value=value):
+            return value
+        case Float(value=number):
+            return number
+        case Compound(functor=functor, arguments=arguments):
+            # lists are long chains through their last argument: walked, not recursed into
+            chain = [(functor, arguments[:-1])]
+            last = arguments[-1]
+            while isinstance(last, Compound):
+                chain.append((last.functor, last.arguments[:-1]))
+                last = last.arguments[-1]
+            value: object = python_value(last)
+            for name, front in reversed(chain):
+                value = ("term", name, (*map(python_value, front), value))
+            return value
+    raise TypeError(f"not ground: {term!r}")
+
+
+class JoinWriter(Scope):
+    """Writes one join."""
+
+    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer) -> None:
+        super().__init__(plan, names, plan.domains.variables[join.rule.number], writer)
+        self.join = join
+        self.rule = join.rule
+        self.plain = plan.semiring == "plain"
+        self.product = factors(join.rule.value) if not self.plain else []
+        self.weight: str | None = None  # the product so far
+        self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
+        self.old: dict[int, str] = {}  # ... and what it was before this pop
+        self.table_of: list[Table] = [plan.tables[a.item.key] for a in join.rule.antecedents]
+        self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether factors must be multiplied as they are written."""
+        return self.plan.semiring == "user"
+
+    def start(self) -> None:
+        """What holds before anything is joined: the constants of the rule."""
+        if self.plain:
+            return
+        parts = [self.names.weight(self.rule, i, v) for i, v in enumerate(numbers(self.rule.value))]
+        for part in parts:
+            self.multiply(part)
+
+    def multiply(self, text: str) -> None:
+        if self.weight is None:
+            self.weight = text
+            return
+        name = self.fresh("w")
+        self.out.line(f"const value_t {name} = semiring::times({self.weight}, {text});")
+        self.weight = name
+
+    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+        """The value of one more antecedent is known."""
+        if self.rule.antecedents[antecedent].side:
+            return
+        if self.plain or self.in_order:
+            name = f"x{antecedent}"
+            self.out.line(f"const value_t {name} = {value};")
+            self.values[antecedent] = name
+            if old is not None:
+                self.out.line(f"const value_t old{antecedent} = {old};")
+                self.old[antecedent] = f"old{antecedent}"
+        elif antecedent in self.product:
+            self.multiply(value)
+
+    # -- steps
+
+    def write(self) -> None:
+        """The steps of the join and the update of the head, inside a function that is already open."""
+        base = self.out.depth
+        steps = list(self.join.steps)
+        vector = self.join.vector
+        self.start()
+        if self.join.driver is not None:
+            self._driver(self.join.driver)
+        for n, step in enumerate(steps):
+            if vector is not None and n == len(steps) - 1:
+                assert isinstance(step, Scan)
+                self._side_by_side(step, vector)
+                self.out.close_to(base)
+                return
+            self._step(step)
+        self._head()
+        self.out.close_to(base)
+
+    def _driver(self, driver: int) -> None:
+        item = self.rule.antecedents[driver].item
+        table = self.table_of[driver]
+        if self.rule.antecedents[driver].side:
+            self.out.open("if (first)")
+        for i, term in enumerate(item.arguments):
+            self.match(term, f"a{i}", table.domains[i])
+        if self.plain and not self.stage.final:
+            self.take(driver, "now", "old")
+        else:
+            self.take(driver, "update")
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Lookup(antecedent=i):
+                self._lookup(i)
+            case Scan():
+                self._scan(step)
+            case Filter(condition=Comparison(operator=operator, left=left, right=right)):
+                self.compare(operator, left, right)
+            case Filter(condition=Equation(left=left, right=right)):
+                self.compare("==", left, right)
+            case Solve():
+                self.solve(step)
+            case Unfold(variable=variable, pattern=pattern):
+                self.match(pattern, variable, self.domain(variable))
+            case Absent():
+                self._absent(step)
+
+    def _arguments(self, item: Item, table: Table, create: bool = False) -> list[str]:
+        return [self.build(t, d, create) for t, d in zip(item.arguments, table.domains, strict=True)]
+
+    def _stored(self, table: Table, texts: Sequence[str]) -> str:
+        return ", ".join(texts[i] for i in table.order) if table.kind == "dense" else ", ".join(texts)
+
+    def _lookup(self, i: int) -> None:
+        item, table = self.rule.antecedents[i].item, self.table_of[i]
+        name = self.names.table[item.key]
+        if table.kind == "external":
+            texts = self._arguments(item, table, True)
+            value = self.fresh("outside")
+            self.out.line(f"const int32_t {value}_arguments[] = {{{', '.join([*texts, '0'])}}};")
+            self.out.line(f"value_t {value};")
+            self.out.open(f"if (external({table.number}, {value}_arguments, {value}))")
+            self.take(i, value)
+            return
+        texts = self._arguments(item, table)
+        at = self.fresh("at")
+        self.out.line(f"const int64_t {at} = {name}.find({self._stored(table, texts)});")
+        self.out.open(f"if ({at} >= 0)")
+        self._passenger(i, at)
+
+    def _passenger(self, i: int, at: str) -> None:
+        """The item of passenger i stands at cell `at`: its value, old or new as the driver's place demands."""
+        name = self.names.table[self.rule.antecedents[i].item.key]
+        value = f"{name}.value[{at}]"
+        driver = self.join.driver
+        if driver is None or i not in self.join.same:
+            self.take(i, value)
+            return
+        if i > driver:  # the same item on the right of its driver still has its old value, and none at its first pop
+            self.out.open(f"if ({at} != cell || !first)")
+            if self.rule.antecedents[i].side:
+                return
+            self.take(i, f"{at} == cell ? old : {value}")
+        elif self.plain and not self.stage.final:
+            self.take(i, value, f"{value}")
+        else:
+            self.take(i, value)
+
+    def _keys(self, keys: Sequence[Term], index: IndexPlan) -> list[str]:
+        """The codes that an index is asked for."""
+        domains = key_domains(self.plan, index)
+        return [self.build(t, d, False) for t, d in zip(keys, domains, strict=True)]
+
+    def _scan(self, step: Scan) -> None:
+        i = step.antecedent
+        item, table = self.rule.antecedents[i].item, self.table_of[i]
+        name = self.names.table[item.key]
+        at = self.fresh("at")
+        if step.via == "rows":
+            row, free = self._row(item, table)
+            self.out.open(f"if ({row} >= 0)")
+            self.out.line(f"if (spend({name}.row_length())) return;")
+            low = f"{name}.range[{table.arity - 1}].low"
+            word, base = self.fresh("word"), self.fresh("base")
+            self.out.open(f"for (int64_t {base} = 0; {base} < {name}.row_length(); {base} += 64)")
+            self.out.open(
+                f"for (uint64_t {word} = {name}.popped.word({row} + {base}, {name}.row_length() - {base}); "
+                f"{word}; {word} &= {word} - 1)"
+            )
+            self.out.line(f"const int64_t {at} = {row} + {base} + __builtin_ctzll({word});")
+            self.match(item.arguments[free], f"(int32_t)({at} - {row} + {low})", table.domains[free])
+        elif step.via == "all" and table.kind == "facts":
+            self.out.open(f"for (int64_t {at} = 0; {at} < {name}.rows(); {at}++)")
+            self.out.line("if (spend(1)) return;")
+            self._columns(item, table, at)
+        elif step.via == "all":
+            self.out.open(f"for (int64_t {at} = {name}.next(0); {at} >= 0; {at} = {name}.next({at} + 1))")
+            self.out.line("if (spend(1)) return;")
+            self._cell(item, table, at)
+        else:
+            index = self.plan.indexes[step.index]
+            keys = self._keys(step.keys, index)
+            if table.kind == "facts":
+                found, p = self.fresh("found"), self.fresh("p")
+                self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
+                self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
+                self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
+                self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
+                self._columns(item, table, at)
+            else:
+                array, entry = self.fresh("key"), self.fresh("entry")
+                self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
+                self.out.open(
+                    f"for (int64_t {entry} = {name}_by{index.number}.begin({array}); {entry}; "
+                    f"{entry} = {name}_by{index.number}.next({entry}))"
+                )
+                self.out.line("if (spend(1)) return;")
+                self.out.line(f"const int64_t {at} = {name}_by{index.number}.cell({entry});")
+                self._cell(item, table, at)
+        self._passenger(i, at)
+
+    def _row(self, item: Item, table: Table) -> tuple[str, int]:
+        """The first cell of the row of a dense table in which all but the last stored argument are known, or -1."""
+        name = self.names.table[item.key]
+        free = table.order[-1]
+        texts = {i: self.build(item.arguments[i], table.domains[i], False) for i in table.order[:-1]}
+        row = self.fresh("row")
+        last = f"{name}.range[{table.arity - 1}].low"
+        stored = ", ".join([*(texts[i] for i in table.order[:-1]), last])
+        checked = f"{name}.inside({stored}) ? {name}.cell({stored}) : -1"
+        self.out.line(f"const int64_t {row} = {checked};")
+        return row, free
+
+    def _columns(self, item: Item, table: Table, at: str) -> None:
+        name = self.names.table[item.key]
+        for k, term in enumerate(item.arguments):
+            if self._known(term):
+                continue
+            self.match(term, f"{name}.column({k})[{at}]", table.domains[k])
+
+    def _cell(self, item: Item, table: Table, at: str) -> None:
+        name = self.names.table[item.key]
+        array = self.fresh("arguments")
+        self.out.line(f"int32_t {array}[{max(1, table.arity)}];")
+        self.out.line(f"{name}.arguments({at}, {array});")
+        for place, k in enumerate(table.order):
+            if not self._known(item.arguments[k]):
+                self.match(item.arguments[k], f"{array}[{place}]", table.domains[k])
+
+    def _known(self, term: Term) -> bool:
+        """Whether an index already made sure of an argument: a constant or a bound variable at top level."""
+        return (isinstance(term, Variable) and term.name in self.bound) or not term_variables(term)
+
+    def _absent(self, step: Absent) -> None:
+        table = self.plan.tables[step.item.key]
+        name = self.names.table[step.item.key]
+        if step.index < 0:
+            texts = self._arguments_or_none(step.item, table)
+            self.out.open(f"if ({name}.find({self._stored(table, texts)}) < 0)")
+            return
+        index = self.plan.indexes[step.index]
+        domains = key_domains(self.plan, index)
+        keys = [self.build(t, d, True) for t, d in zip(step.keys, domains, strict=True)]
+        if table.kind == "facts":
+            found = self.fresh("found")
+            self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
+            self.out.open(f"if ({found}.begin == {found}.end)")
+        else:
+            array = self.fresh("key")
+            self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
+            self.out.open(f"if (!{name}_by{index.number}.begin({array}))")
+
+    def _arguments_or_none(self, item: Item, table: Table) -> list[str]:
+        return [self.build(t, d, True) for t, d in zip(item.arguments, table.domains, strict=True)]
+
+    # -- the head
+
+    def _head(self) -> None:
+        table = self.plan.tables[self.rule.head.key]
+        name = self.names.table[self.rule.head.key]
+        value = self._value(table)
+        texts = self._arguments(self.rule.head, table, True)
+        self.out.line(f"add_{name}({', '.join([*texts, value])});")
+
+    def _value(self, table: Table) -> str:
+        if not self.plain:
+            if self.in_order:
+                order = [self.values[i] for i in self.product]
+                for text in order:
+                    self.multiply(text)
+            return self.weight if self.weight is not None else "semiring::one()"
+        names = {f"x{i}": text for i, text in self.values.items()}
+        statements, now = value_cxx(self.rule, self.plan.functions, names)
+        for s in statements:
+            self.out.line(s)
+        driver = self.join.driver
+        if driver is None or self.stage.final or table.aggregator != "+=" or self.rule.antecedents[driver].side:
+            return now
+        names = {f"x{i}": self.old.get(i, text) if i == driver else text for i, text in self.values.items()}
+        statements, before = value_cxx(self.rule, self.plan.functions, names, prefix="s")
+        for s in statements:
+            self.out.line(s)
+        return f"first ? {now} : ({now}) - ({before})"
+
+    def _side_by_side(self, step: Scan, variable: str) -> None:
+        """The last scan and the head run over one variable: a row is added to a row."""
+        item, table = self.rule.antecedents[step.antecedent].item, self.table_of[step.antecedent]
+        head = self.plan.tables[self.rule.head.key]
+        name, head_name = self.names.table[item.key], self.names.table[self.rule.head.key]
+        row, _ = self._row(item, table)
+        self.out.open(f"if ({row} >= 0)")
+        self.out.line(f"if (spend({name}.row_length() / 8)) return;")
+        place = head.order[-1]
+        texts = {
+            i: self.build(self.rule.head.arguments[i], head.domains[i], True) for i in head.order if i != place
+        }
+        low = f"{head_name}.range[{head.arity - 1}].low"
+        stored = ", ".join([*(texts[i] for i in head.order[:-1]), low])
+        to = self.fresh("to")
+        self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
+        weight = self.weight if self.weight is not None else "semiring::one()"
+        shift = f"{name}.range[{table.arity - 1}].low - {low}"
+        self.out.open(
+            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, report.updates, [&](int64_t cell_, int32_t {variable})"
+        )
+        self.out.line(f"{head_name}.items++, report.items++;")
+        all_texts = [variable if i == place else texts[i] for i in range(head.arity)]
+        self.out.line(f"push_{head_name}(cell_{''.join(', ' + t for t in all_texts)});")
+        self.out.close("});")
+
+
+def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:
+    """The domain of each key of an index: that of its top-level place, or None for a part of a term."""
+    table = plan.tables[index.key]
+    domains: list[int | None] = []
+    for name in index.by:
+        places = [i for i, t in enumerate(index.pattern) if isinstance(t, Variable) and t.name == name]
+        domains.append(table.domains[places[0]] if places else None)
+    return domains

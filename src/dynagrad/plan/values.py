@@ -1,0 +1,248 @@
+"""Right sides, priorities and user-defined semirings as op graphs, and those as C++."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import graph
+from ..errors import Error, ProgramError
+from ..graph import Node
+from ..native.expression import cxx
+from ..rules.normal import NormalRule, Rules
+from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, VariableValue
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "+": graph.add,
+    "-": graph.subtract,
+    "*": graph.multiply,
+    "/": graph.divide,
+    "^": graph.power,
+    "<": graph.less,
+    "=<": graph.less_equal,
+    ">": graph.greater,
+    ">=": graph.greater_equal,
+    "==": graph.equal,
+    "!=": graph.not_equal,
+    "neg": graph.negative,
+    "exp": graph.exp,
+    "log": graph.log,
+    "sqrt": graph.sqrt,
+    "tanh": graph.tanh,
+    "sigmoid": graph.sigmoid,
+    "abs": graph.absolute,
+    "min": graph.minimum,
+    "max": graph.maximum,
+    "if": graph.where,
+}
+
+
+def to_node(
+    value: Expression | VariableValue,
+    functions: Mapping[str, Callable[..., Any]],
+    item_name: Callable[[Item], str] | None = None,
+) -> Node:
+    """The op graph of an expression; antecedents are the variables `x0`, `x1`, ..., other items as `item_name` says."""
+    done: list[Any] = []
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    while stack:
+        at, ready = stack.pop()
+        match at:
+            case Number(value=number):
+                done.append(graph.constant(float(number)))
+            case AntecedentValue(index=index):
+                done.append(graph.variable(f"x{index}"))
+            case VariableValue(name=name):
+                done.append(graph.variable(name))
+            case ItemValue(item=item):
+                assert item_name is not None, "items are numbered antecedents by now"
+                done.append(graph.variable(item_name(item)))
+            case Apply(operator=operator, operands=operands):
+                if not ready:
+                    stack.append((at, True))
+                    stack.extend((o, False) for o in reversed(operands))
+                    continue
+                count = len(operands)
+                arguments = done[len(done) - count :]
+                del done[len(done) - count :]
+                known = OPERATIONS.get(operator)
+                if known is not None:
+                    done.append(known(*arguments))
+                else:
+                    done.append(_call(functions, operator, arguments))
+            case _:
+                raise Error(f"no op graph for {at!r}")
+    return _node(done.pop())
+
+
+def _node(value: Any) -> Node:
+    return value if isinstance(value, Node) else graph.constant(float(value))
+
+
+def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Sequence[Any]) -> Any:
+    result = graph.trace(functions[name], list(arguments))
+    if isinstance(result, tuple):
+        raise Error(f"the function {name} returns {len(result)} values; a function of values returns one number")
+    return result
+
+
+def value_cxx(
+    rule: NormalRule, functions: Mapping[str, Callable[..., Any]], names: Mapping[str, str], prefix: str = "t"
+) -> tuple[list[str], str]:
+    """The statements and the expression of a rule's value."""
+    node = to_node(rule.value, functions)
+    statements, outputs = cxx(graph.simplify([node]), names, prefix=prefix)
+    return statements, outputs[0]
+
+
+def numbers(value: Expression) -> list[float | int]:
+    """The constants of a product, in the order written."""
+    found: list[float | int] = []
+    stack: list[Expression] = [value]
+    while stack:
+        match stack.pop():
+            case Number(value=number):
+                found.append(number)
+            case Apply(operands=operands):
+                stack.extend(reversed(operands))
+    return found
+
+
+def factors(value: Expression) -> list[int]:
+    """The antecedents of a product, in the order written."""
+    found: list[int] = []
+    stack: list[Expression] = [value]
+    while stack:
+        match stack.pop():
+            case AntecedentValue(index=index):
+                found.append(index)
+            case Apply(operands=operands):
+                stack.extend(reversed(operands))
+    return found
+
+
+# -- user-defined semirings --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TracedSemiring:
+    """A semiring given as Python functions, traced: numbers are `width` doubles."""
+
+    width: int
+    zero: tuple[float, ...]
+    one: tuple[float, ...]
+    plus: tuple[Node, ...]  # in variables a0.., b0..
+    times: tuple[Node, ...]
+    less: Node | None
+    scalar: bool = field(default=True)
+
+
+def _flat(value: Any) -> tuple[float, ...]:
+    return tuple(float(v) for v in value) if isinstance(value, tuple | list) else (float(value),)
+
+
+def trace_semiring(
+    zero: Any, one: Any, plus: Callable[..., Any], times: Callable[..., Any], less: Callable[..., Any] | None
+) -> TracedSemiring:
+    """The op graphs of a semiring's operations. Raises Error where they do not fit together."""
+    flat_zero, flat_one = _flat(zero), _flat(one)
+    scalar = not isinstance(zero, tuple | list)
+    if len(flat_zero) != len(flat_one) or scalar != (not isinstance(one, tuple | list)):
+        raise Error(f"a semiring's zero and one must have one shape, and {zero!r} and {one!r} do not")
+
+    def argument(letter: str) -> Any:
+        names = tuple(f"{letter}{i}" for i in range(len(flat_zero)))
+        return names[0] if scalar else names
+
+    def traced(name: str, function: Callable[..., Any]) -> tuple[Node, ...]:
+        result = graph.trace(function, [argument("a"), argument("b")])
+        nodes = tuple(map(_node, result)) if isinstance(result, tuple) else (_node(result),)
+        if len(nodes) != len(flat_zero) or isinstance(result, tuple) == scalar:
+            raise Error(
+                f"the semiring's {name} returns {len(nodes)} numbers, and its zero has {len(flat_zero)}: "
+                "they must have one shape"
+            )
+        return tuple(graph.simplify(nodes))
+
+    order = None
+    if less is not None:
+        order = graph.simplify([_truth(graph.trace(less, [argument("a"), argument("b")]))])[0]
+    return TracedSemiring(len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar)
+
+
+def _truth(value: Any) -> Node:
+    if isinstance(value, tuple):
+        raise Error("a semiring's less returns one truth value, not several")
+    return value if isinstance(value, Node) else graph.constant(bool(value))
+
+
+def semiring_cxx(semiring: TracedSemiring) -> list[str]:
+    """The C++ struct of a user-defined semiring, with the members that `semirings.hpp` asks for."""
+    n = semiring.width
+    names = {f"{letter}{i}": f"{letter}.v[{i}]" for letter in "ab" for i in range(n)}
+
+    def function(name: str, outputs: Sequence[Node]) -> list[str]:
+        statements, results = cxx(outputs, names)
+        return [
+            f"  static Value {name}(const Value& a, const Value& b) {{",
+            *(f"    {s}" for s in statements),
+            f"    return Value{{{{{', '.join(results)}}}}};",
+            "  }",
+        ]
+
+    def literal(values: Sequence[float]) -> str:
+        return "Value{{" + ", ".join(cxx([graph.constant(v)], {})[1][0] for v in values) + "}}"
+
+    if semiring.less is not None:
+        statements, results = cxx([semiring.less], names)
+        better = [
+            "  static bool better(const Value& a, const Value& b) {",
+            *(f"    {s}" for s in statements),
+            f"    return {results[0]};",
+            "  }",
+        ]
+    else:
+        better = ["  static bool better(const Value&, const Value&) { return false; }"]
+    selective = "true" if semiring.less is not None else "false"
+    same = " && ".join(f"(a.v[{i}] == b.v[{i}])" for i in range(n))
+    return [
+        "struct user {",
+        f"  struct Value {{ double v[{n}]; }};",
+        f"  static constexpr int words = {n};",
+        f"  static constexpr bool selective = {selective}, flat = false, zero_bytes = false, detects_underflow = false;",
+        f"  static Value zero() {{ return {literal(semiring.zero)}; }}",
+        f"  static Value one() {{ return {literal(semiring.one)}; }}",
+        *function("plus", semiring.plus),
+        *function("times", semiring.times),
+        *better,
+        "  static bool same(const Value& a, const Value& b) { return " + same + "; }",
+        "  static Value read(const uint64_t* w) { Value x; memcpy(&x, w, sizeof x); return x; }",
+        "  static void write(const Value& x, uint64_t* w) { memcpy(w, &x, sizeof x); }",
+        "  static double size(const Value&, const Value&, const Value&) { return 0; }",
+        "  // An update that changes no part of the value by more than the tolerance, relative to that part.",
+        "  static bool negligible(const Value& update, const Value& now, double tolerance) {",
+        "    const Value sum = plus(now, update);",
+        f"    for (int i = 0; i < {n}; i++)",
+        "      if (fabs(sum.v[i] - now.v[i]) > tolerance * fabs(now.v[i]) && sum.v[i] != now.v[i]) return false;",
+        "    return true;",
+        "  }",
+        "  static bool valid(const Value& x) {",
+        f"    for (int i = 0; i < {n}; i++)",
+        "      if (isnan(x.v[i])) return false;",
+        "    return true;",
+        "  }",
+        "  static bool tiny(const Value&) { return false; }",
+        "};",
+    ]
+
+
+def own_value(rules: Rules, item: Item) -> ProgramError:
+    """The error for an item in a priority that is computed together with the items it orders."""
+    return ProgramError(
+        f"the priority reads {item.key}, which is computed together with the items it orders; "
+        "only items of earlier strata, and the item itself, may be read",
+        rules.source.text,
+        item.span,
+        rules.source.filename,
+    )

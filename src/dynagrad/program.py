@@ -1,0 +1,326 @@
+"""A program: its text, checked, and what it makes of facts.
+
+The life of a program: the text is parsed and checked at once; `bind` gives it facts that runs share; `run` makes a
+chart. Compiling happens at the first run, because storage and order depend on the facts, and is cached on disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import facts as fact_forms
+from .batch import Batch
+from .binding import Binding, Setting, read_facts
+from .chart import Chart, Limits, probabilities_flag
+from .errors import Error, ProgramError
+from .facts import Relation
+from .plan.compiled import Stop
+from .plan.planner import Options, effective_semiring
+from .plan.values import trace_semiring
+from .rules import check, infer, parse
+from .rules.normal import Rules
+from .semirings import Semiring, scale
+
+
+class Program:
+    """A dynamic program, from its equations.
+
+    `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
+    `dg.Semiring`; without it the program's own declaration counts. `functions` has, by name, the functions of values
+    that the program declares (`sigmoid2`), and by key those behind external predicates (`dist/2`).
+
+    >>> program = Program("goal += a(X) * b(X).")
+    >>> program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})["goal"]
+    6.0
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        semiring: str | Semiring | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        values: str = "weights",
+    ) -> None:
+        self._given = (source, semiring, dict(functions or {}), values)
+        text, filename = _text(source)
+        self._probabilities = probabilities_flag(values)
+        given = dict(functions or {})
+        user = semiring if isinstance(semiring, Semiring) else None
+        chosen = "user" if user is not None else semiring
+        if chosen is not None and not isinstance(chosen, str):
+            raise Error(f"semiring is a name or a dg.Semiring, and {chosen!r} is neither")
+        named = {name: f for name, f in given.items() if "/" not in name}
+        parsed = parse(text, filename)
+        rules = check(parsed, semiring=chosen, functions=named)
+        externals = {key: p for key, p in rules.predicates.items() if p.external}
+        for key in given:
+            if "/" in key and key not in externals:
+                raise Error(f"functions has {key}, but the program declares no external predicate of that name and arity")
+        for key, predicate in externals.items():
+            if key not in given:
+                raise ProgramError(
+                    f"no function is given for the external predicate {key}; pass functions={{{key!r}: ...}}",
+                    text,
+                    predicate.span,
+                    filename,
+                )
+        traced = trace_semiring(user.zero, user.one, user.plus, user.times, user.less) if user is not None else None
+        name = effective_semiring(rules)
+        number_scale = scale(
+            name,
+            width=traced.width if traced is not None else 1,
+            zero=user.zero if user is not None else 0.0,
+            one=user.one if user is not None else 1.0,
+        )
+        if self._probabilities:
+            rules = _constants_from_probabilities(rules, number_scale)
+        self._setting = Setting(
+            rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
+        )
+        self._empty = Bound(self, {})
+
+    @property
+    def source(self) -> str:
+        """The text of the program."""
+        return self._setting.rules.source.text
+
+    @property
+    def semiring(self) -> str:
+        """The semiring that the program runs in; "plain" for arithmetic."""
+        return self._setting.scale.name
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the checks found worth a warning."""
+        return self._setting.rules.warnings
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """All predicates, as name/arity."""
+        return tuple(self._setting.rules.predicates)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The predicates that facts may be given for."""
+        return tuple(k for k, p in self._setting.rules.predicates.items() if p.input)
+
+    def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
+        """The program with facts that later runs share; they are loaded once."""
+        probabilities = probabilities_flag(values) or self._probabilities
+        relations = read_facts(self._setting, facts or {}, probabilities)
+        return Bound(_shaped(self, relations), relations)
+
+    def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
+        """The chart of the program and facts; see `Bound.run`."""
+        return self._empty.run(facts, **options)
+
+    def run_batch(self, examples: Sequence[Mapping[str, Any]], **options: Any) -> Batch:
+        """Runs many examples; see `Bound.run_batch`."""
+        return self._empty.run_batch(examples, **options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        source, semiring, functions, values = self._given
+        text, _ = _text(source)
+        return {"given": (text, semiring, functions, values)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import warnings
+
+        text, semiring, functions, values = state["given"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.__init__(text, semiring, functions, values=values)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        rules = self._setting.rules
+        return f"<Program: {len(rules.rules)} rules, {len(rules.predicates)} predicates, {self.semiring}>"
+
+
+class Bound:
+    """A program with facts loaded. Shared by runs and by threads; never changed."""
+
+    def __init__(self, program: Program, relations: Mapping[str, Relation]) -> None:
+        self.program = program
+        self._binding = Binding(program._setting, relations)
+        self._pid = os.getpid()
+
+    def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
+        """These facts and more; a predicate given again gets the new facts instead."""
+        probabilities = probabilities_flag(values) or self.program._probabilities
+        relations = read_facts(self.program._setting, facts, probabilities)
+        return Bound(_shaped(self.program, relations), {**self._binding.given, **relations})
+
+    def with_values(self, values: Mapping[str, Any]) -> Bound:
+        """The same rows with new numbers: per predicate one number a row, in the order of the rows."""
+        scale_ = self.program._setting.scale
+        given = dict(self._binding.given)
+        for key, numbers in values.items():
+            if key not in given:
+                raise Error(f"{key} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}")
+            given[key] = fact_forms.with_values(given[key], numbers, value_shape=scale_.shape, finite=scale_.finite)
+        made = Bound.__new__(Bound)
+        made.program, made._pid = self.program, os.getpid()
+        made._binding = self._binding.with_values(given, frozenset(values))
+        return made
+
+    def _with(self, relations: Mapping[str, Relation]) -> Bound:
+        return Bound(self.program, {**self._binding.given, **relations})
+
+    def run(
+        self,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+        progress: bool = False,
+        values: str = "weights",
+    ) -> Chart:
+        """The chart of the bound facts and those of this run.
+
+        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
+        and `.pending`. `tolerance` is the relative size under which a repeated update is left pending (1e-12). Limits
+        on items and bytes raise `NotConverged`. `progress` draws a bar while a long run goes on.
+        """
+        return self._run(facts or {}, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
+
+    def _run(
+        self, facts: Mapping[str, Any], limits: Limits, progress: bool, values: str, stop: Stop | None = None
+    ) -> Chart:
+        limits.check()
+        probabilities = probabilities_flag(values) or self.program._probabilities
+        relations = read_facts(self.program._setting, facts, probabilities)
+        bound = self
+        shaped = _shaped(self.program, relations)
+        if shaped is not self.program:
+            bound = Bound(shaped, self._binding.given)
+        return Chart(bound, relations, limits, probabilities).run(progress=progress, _stop=stop)
+
+    def run_batch(
+        self,
+        examples: Sequence[Mapping[str, Any]],
+        *,
+        query: str | None = None,
+        threads: int | None = None,
+        values: str = "weights",
+        **limits: Any,
+    ) -> Batch:
+        """Runs each example on the bound facts, on several threads at once.
+
+        `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
+        is reported in `.errors` and does not stop the others.
+        """
+        wanted = Limits(**limits)
+        wanted.check()
+        examples = list(examples)
+        count = max(1, min(threads or os.cpu_count() or 1, len(examples) or 1))
+        stop = Stop()
+
+        def one(facts: Mapping[str, Any]) -> Chart:
+            return self._run(facts, wanted, False, values, stop)
+
+        def guarded(facts: Mapping[str, Any]) -> Any:
+            try:
+                chart = one(facts)
+                return chart[query] if query is not None else chart
+            except Error as error:
+                return error
+
+        if not examples:
+            return Batch.of([], self.program._setting.scale, query)
+        first = guarded(examples[0])  # alone, because it may compile
+        with ThreadPoolExecutor(count) as pool:
+            waiting = [pool.submit(guarded, facts) for facts in examples[1:]]
+            try:
+                rest = [w.result() for w in waiting]
+            except BaseException:
+                stop.set()
+                for w in waiting:
+                    w.cancel()
+                raise
+        return Batch.of([first, *rest], self.program._setting.scale, query)
+
+    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
+        """The plan for these facts, in words."""
+        from .plan.explain import explain
+
+        relations = read_facts(self.program._setting, facts or {}, self.program._probabilities)
+        return explain(self._binding.prepare(relations).compiled.plan)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"program": self.program, "given": self._binding.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["program"], state["given"])  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
+        return f"<Bound: {rows or 'no facts'}>"
+
+
+def _text(source: str | Path) -> tuple[str, str]:
+    """A program's text, and the name of its file."""
+    if isinstance(source, Path):
+        try:
+            return source.read_text("utf-8"), str(source)
+        except OSError as error:
+            raise Error(f"the program {str(source)!r} cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError as error:
+            raise Error(f"the program {str(source)!r} is not UTF-8 text: byte {error.start + 1}") from None
+    if not isinstance(source, str):
+        raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
+    return source, ""
+
+
+def _shaped(program: Program, relations: Mapping[str, Relation]) -> Program:
+    """The program with the vector length of `expectation` that the facts have."""
+    setting = program._setting
+    if setting.scale.name != "expectation":
+        return program
+    widths = {r.values.shape[1] for r in relations.values() if r.values is not None and r.count}
+    widths.discard(setting.scale.width)
+    if not widths:
+        return program
+    if len(widths) > 1 or (setting.scale.width > 2 and widths):
+        raise Error(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
+    length = widths.pop() - 1
+    made = Program.__new__(Program)
+    made.__dict__.update(program.__dict__)
+    made._setting = replace(
+        setting, scale=scale("expectation", vector=length), options=replace(setting.options, vector=length)
+    )
+    made._empty = Bound(made, {})
+    return made
+
+
+def _constants_from_probabilities(rules: Rules, number_scale: Any) -> Rules:
+    """The rules with their constants, given as probabilities, in the semiring's scale."""
+    from .rules.syntax import Apply, Expression, Number
+
+    def convert(number: float | int) -> float:
+        return float(number_scale.from_probabilities(np.array([number], np.float64))[0])
+
+    def rewrite(value: Expression) -> Expression:
+        match value:
+            case Number(value=number, span=span):
+                return Number(convert(number), span)
+            case Apply(operator=operator, operands=operands, span=span):
+                return Apply(operator, tuple(map(rewrite, operands)), span)
+        return value
+
+    return replace(
+        rules,
+        rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
+        axioms=tuple(replace(a, value=convert(a.value)) for a in rules.axioms),
+    )

@@ -1,0 +1,13 @@
+"""The rule language, front to back: text -> syntax -> normal form -> checks.
+
+`syntax.py` says what a program is, `parse.py` makes one from text and `show.py` text from one, `normal.py` has the few
+forms that the plan reads and `normalise.py` rewrites a program to them, `types.py` groups arguments into domains,
+`check.py` refuses what cannot mean anything. Nothing here knows of facts, storage or C++.
+"""
+
+from .check import check, undefined
+from .parse import parse, parse_item, parse_term
+from .show import show
+from .types import infer
+
+__all__ = ["check", "infer", "parse", "parse_item", "parse_term", "show", "undefined"]

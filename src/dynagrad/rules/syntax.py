@@ -1,0 +1,309 @@
+"""What a program is: immutable syntax, with the place in the text that each piece came from.
+
+Terms stand in argument positions, expressions on right sides, conditions after `for`. No piece knows how it was
+written (`[n,pp]` is `cons(n,cons(pp,nil))` here, `X/Y` is `slash(X,Y)`), and none is ever changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import Span
+
+NOWHERE = Span(0, 0, 1, 1)
+
+
+def _span() -> Span:
+    return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[no-any-return]  # a field stands for its value
+
+
+# -- terms -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`X`. Each `_` of the text is a variable of its own, named `_1`, `_2`, ... and marked anonymous."""
+
+    name: str
+    anonymous: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`np`, `'N P'` or `"Mary"`; the quotes are gone."""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    value: int
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    value: float
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Compound:
+    """`functor(arguments)`, at least one argument."""
+
+    functor: str
+    arguments: tuple[Term, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one."""
+
+    operator: str
+    operands: tuple[Term, ...]
+    span: Span = _span()
+
+
+Term = Variable | Symbol | Integer | Float | Compound | Arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A predicate applied to terms: `constit(X,I,K)`, or `goal` with none."""
+
+    predicate: str
+    arguments: tuple[Term, ...]
+    span: Span = _span()
+
+    @property
+    def key(self) -> str:
+        """The name that tells predicates apart: `constit/3`."""
+        return f"{self.predicate}/{len(self.arguments)}"
+
+
+# -- expressions: right sides ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float | int
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemValue:
+    """The value of an item."""
+
+    item: Item
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`SIDE(item)`: one where the item is derived."""
+
+    item: Item
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class AntecedentValue:
+    """In normal form, the value of the rule's antecedent number `index`, from 0."""
+
+    index: int
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on values.
+
+    `+ - * / ^` and the comparisons `< =< > >= == !=` (two operands), `neg exp log sqrt tanh sigmoid abs` (one),
+    `min max` (two), `if` (condition, then, else), or the name of a declared function of values.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span = _span()
+
+
+Expression = Number | ItemValue | Side | AntecedentValue | Apply
+
+
+# -- conditions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left operator right` for `< =< > >= == !=` over arguments."""
+
+    operator: str
+    left: Term
+    right: Term
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`left = right` over arguments: binds whatever can be solved for, else compares."""
+
+    left: Term
+    right: Term
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`not item`: no item matches."""
+
+    item: Item
+    span: Span = _span()
+
+
+Condition = Comparison | Equation | Negation
+
+
+# -- rules and declarations ------------------------------------------------------------------------------------------
+
+AGGREGATORS = ("+=", "*=", "max=", "min=", "|=", "&=", "=")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`head aggregator body for conditions.`"""
+
+    head: Item
+    aggregator: str
+    body: Expression
+    conditions: tuple[Condition, ...]
+    text: str = field(compare=False)
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """`int`, `symbol`, `float`, `term`, or a compound `slash(symbol, list)`: a functor with the types of its arguments."""
+
+    name: str
+    arguments: tuple[Type, ...] = ()
+    span: Span = _span()
+
+
+Type = tuple[TypeName, ...]  # a union, in the order written
+
+
+@dataclass(frozen=True, slots=True)
+class SemiringDeclaration:
+    """`:- semiring log.` or `:- valtype(term, log).`"""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateDeclaration:
+    """`:- input p/3, q/2.`: kind is `input`, `output`, `transient`, `external` or `function`; keys are `p/3`."""
+
+    kind: str
+    keys: tuple[str, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDeclaration:
+    """`:- type constit(symbol, int, int).`"""
+
+    predicate: str
+    arguments: tuple[Type, ...]
+    span: Span = _span()
+
+    @property
+    def key(self) -> str:
+        return f"{self.predicate}/{len(self.arguments)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgendaDeclaration:
+    """`:- agenda auto.`, `priority`, `fifo` or `lifo`."""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityDeclaration:
+    """`:- priority item = expression.`
+
+    In the expression a `VariableValue` is an integer argument of the item, and an `ItemValue` equal to `item` itself
+    is the item's own value with its pending update; other items come from earlier strata.
+    """
+
+    item: Item
+    expression: PriorityExpression
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class VariableValue:
+    """An integer variable used as a number, in priorities only."""
+
+    name: str
+    span: Span = _span()
+
+
+PriorityExpression = Expression | VariableValue
+
+
+@dataclass(frozen=True, slots=True)
+class PruneDeclaration:
+    """`:- prune constit(X,I,K) < 1e-6.`"""
+
+    item: Item
+    operator: str
+    threshold: float
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class BeamDeclaration:
+    """`:- beam constit(X,I,K) by (I,K) keep 50.`"""
+
+    item: Item
+    group: tuple[Variable, ...]
+    keep: int
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionDeclaration:
+    """`:- distribution rewrite(X,...) given X.` Parsed and kept; training reads it."""
+
+    item: Item
+    rest: bool
+    given: tuple[Variable, ...]
+    span: Span = _span()
+
+
+Declaration = (
+    SemiringDeclaration
+    | PredicateDeclaration
+    | TypeDeclaration
+    | AgendaDeclaration
+    | PriorityDeclaration
+    | PruneDeclaration
+    | BeamDeclaration
+    | DistributionDeclaration
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed program: rules and declarations in the order written, and the text they came from."""
+
+    rules: tuple[Rule, ...]
+    declarations: tuple[Declaration, ...]
+    text: str = field(repr=False)
+    filename: str = ""

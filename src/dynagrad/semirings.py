@@ -1,0 +1,169 @@
+"""What a number of each semiring looks like outside: in facts, in lookups and in tables.
+
+Native code takes and gives values as 8-byte words; a `Scale` says how many there are, what numbers may be given, and
+how words and Python values turn into each other. How a semiring computes is not known here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import Error
+from .facts import ValueShape
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Semiring:
+    """A semiring of one's own: `plus` and `times` are Python functions of two values, traced and compiled.
+
+    A value is a float or a tuple of floats, as `zero` and `one` are. Where plus selects one of its arguments, `less(a,
+    b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, Semiring Parsing, section 2.)
+
+    >>> Semiring(zero=0.0, one=1.0, plus=lambda a, b: a + b, times=lambda a, b: a * b).one
+    1.0
+    """
+
+    zero: Any
+    one: Any
+    plus: Callable[[Any, Any], Any]
+    times: Callable[[Any, Any], Any]
+    less: Callable[[Any, Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the numbers of a semiring go in and out."""
+
+    name: str
+    shape: ValueShape
+    finite: str
+    width: int  # words a number
+    zero: Any
+    one: Any
+
+    def to_words(self, values: Array | None, count: int) -> Words | None:
+        """The words of `count` values, one row each; None where all are one."""
+        if values is None:
+            return None
+        if self.shape == "count":
+            return _count_words(values)
+        numbers = np.ascontiguousarray(values, np.float64).reshape(count, -1)
+        return numbers.view(np.uint64).reshape(count, self.width)
+
+    def word_of(self, value: Any) -> Words:
+        """The words of one value, given as Python has it."""
+        if self.shape == "count":
+            return _count_words(np.array([value], object))[0]
+        flat = np.array(_flatten(value), np.float64)
+        if len(flat) != self.width:
+            raise Error(f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}")
+        return flat.view(np.uint64)
+
+    def from_words(self, words: Words) -> Array:
+        """The values of rows of words."""
+        if self.shape == "count":
+            low, high = words[:, 0], words[:, 1]
+            if not high.any() and not (low >> np.uint64(63)).any():
+                return low.astype(np.int64)
+            big = [(int(h) << 64) + int(lo) for lo, h in zip(low, high, strict=True)]
+            out = np.empty(len(big), object)
+            out[:] = big
+            return out
+        numbers = np.ascontiguousarray(words).view(np.float64).reshape(len(words), self.width)
+        if self.shape == "boolean":
+            return np.asarray(numbers[:, 0] != 0)
+        return numbers[:, 0].copy() if self.shape == "float" else numbers.copy()
+
+    def value(self, words: Words) -> Any:
+        """One value, as Python has it."""
+        array = self.from_words(words.reshape(1, -1))
+        if self.shape == "expectation":
+            rest = array[0, 1:]
+            return (float(array[0, 0]), float(rest[0]) if len(rest) == 1 else rest.copy())
+        if self.shape == "float":
+            return float(array[0])
+        if self.shape == "count":
+            return int(array[0])
+        if self.shape == "boolean":
+            return bool(array[0])
+        return tuple(array[0].tolist())
+
+    def from_probabilities(self, values: Array | None) -> Array | None:
+        """Probabilities in this scale."""
+        convert = _CONVERSIONS.get(self.name)
+        if convert is None:
+            raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
+        if values is None:
+            return None
+        numbers = np.asarray(values, np.float64)
+        if (numbers < 0).any():
+            row = int((numbers < 0).argmax())
+            raise Error(f"row {row + 1}: {numbers[row]!r} is no probability")
+        with np.errstate(divide="ignore"):
+            return np.asarray(convert(numbers))
+
+
+_CONVERSIONS: dict[str, Callable[[Array], Array]] = {
+    "real": lambda p: p,
+    "plain": lambda p: p,
+    "log": np.log,
+    "viterbi": np.log,
+    "tropical": lambda p: -np.log(p),
+    "boolean": lambda p: p > 0,
+}
+
+
+def _flatten(value: Any) -> list[float]:
+    if isinstance(value, tuple | list | np.ndarray):
+        return [x for part in value for x in _flatten(part)]
+    return [float(value)]
+
+
+def _count_words(values: Array) -> Words:
+    words = np.zeros((len(values), 2), np.uint64)
+    if values.dtype == object:
+        for row, value in enumerate(values.tolist()):
+            if not 0 <= value < 2**128 - 1:
+                raise Error(f"row {row + 1}: {value} is not a whole number from 0 to 2**128 - 2, as the count semiring has")
+            words[row] = (value & (2**64 - 1), value >> 64)
+        return words
+    if (values < 0).any():
+        row = int((values < 0).argmax())
+        raise Error(f"row {row + 1}: {values[row]} is negative; a count is a whole number from 0")
+    words[:, 0] = values.astype(np.uint64)
+    return words
+
+
+def scale(name: str, vector: int = 1, width: int = 1, zero: Any = 0.0, one: Any = 1.0) -> Scale:
+    """The scale of a semiring; `vector` is the length of r in `expectation`, the rest describe a user's semiring.
+
+    >>> scale("viterbi").zero
+    -inf
+    """
+    if name == "expectation":
+        none: Any = 0.0 if vector == 1 else np.zeros(vector)
+        return Scale(name, "expectation", "finite", 1 + vector, (0.0, none), (1.0, none))
+    if name == "user":
+        shape: ValueShape = "float" if not isinstance(zero, tuple | list) else ("vector", width)
+        return Scale(name, shape, "no_nan", width, zero, one)
+    return _BUILT_IN[name]
+
+
+_BUILT_IN = {
+    "real": Scale("real", "float", "finite", 1, 0.0, 1.0),
+    "plain": Scale("plain", "float", "no_nan", 1, 0.0, 1.0),
+    "log": Scale("log", "float", "no_nan_no_posinf", 1, -math.inf, 0.0),
+    "viterbi": Scale("viterbi", "float", "no_nan_no_posinf", 1, -math.inf, 0.0),
+    "tropical": Scale("tropical", "float", "no_nan_no_neginf", 1, math.inf, 0.0),
+    "boolean": Scale("boolean", "boolean", "finite", 1, False, True),
+    "count": Scale("count", "count", "finite", 2, 0, 1),
+}

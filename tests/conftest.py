@@ -1,0 +1,18 @@
+"""What all tests share: a cache of compiled programs of this run's own, so that nothing comes from an older one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
+        config.dynagrad_cache = os.environ["DYNAGRAD_CACHE"] = tempfile.mkdtemp(prefix="dynagrad-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(getattr(config, "dynagrad_cache", ""), ignore_errors=True)

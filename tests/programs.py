@@ -1,0 +1,379 @@
+"""Hypothesis strategies for small random programs, as text, with facts; and how several are put into one.
+
+Every strategy makes programs whose values settle: without cycles, or with cycles that contract, or with cycles that a
+selecting plus does not mind. Where contraction is likely but not certain, `settles` filters by evaluating.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+from oracle import Diverged, Semiring, Struct, evaluate
+
+from dynagrad.rules.parse import parse
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program without its semiring declaration, and its facts."""
+
+    source: str
+    facts: Mapping[str, list[tuple[Any, ...]]]
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Program(\n{self.source}\n{dict(self.facts)!r})"
+
+
+# -- several programs in one -----------------------------------------------------------------------------------------
+
+
+def renamed(source: str, names: set[str], prefix: str) -> str:
+    """A source with a prefix before each of some predicate names; no symbol or functor in it may have such a name.
+
+    >>> renamed("goal += a(X) * a('a b').", {"goal", "a"}, "p_")
+    "p_goal += p_a(X) * p_a('a b')."
+    """
+    quoted = r"'[^']*'|\"[^\"]*\""
+    word = re.compile(rf"{quoted}|(?<!\w)(?:{'|'.join(sorted(map(re.escape, names)))})(?!\w)")
+    return word.sub(lambda m: m.group() if m.group()[0] in "'\"" else prefix + m.group(), source)
+
+
+def predicate_names(source: str, facts: Mapping[str, Any]) -> set[str]:
+    """The names of the predicates, and of the declared functions, of a program."""
+    from dynagrad.rules import syntax as s
+
+    names = {key.rsplit("/", 1)[0] for key in facts}
+
+    def walk(expression: Any) -> None:
+        if isinstance(expression, (s.ItemValue, s.Side)):
+            names.add(expression.item.predicate)
+        elif isinstance(expression, s.Apply):
+            for operand in expression.operands:
+                walk(operand)
+
+    parsed = parse(source)
+    for rule in parsed.rules:
+        names.add(rule.head.predicate)
+        walk(rule.body)
+        names.update(c.item.predicate for c in rule.conditions if isinstance(c, s.Negation))
+    for declaration in parsed.declarations:
+        if isinstance(declaration, s.PredicateDeclaration):
+            names.update(key.rsplit("/", 1)[0] for key in declaration.keys)
+    return names
+
+
+def combined(programs: Sequence[Any]) -> Program:
+    """One program that holds several side by side, each under names of its own (`p0_goal`): one compile tests them all."""
+    sources, facts, functions = [], {}, {}
+    for number, program in enumerate(programs):
+        prefix = f"p{number}_"
+        names = predicate_names(program.source, program.facts)
+        sources.append(renamed(program.source, names, prefix))
+        facts.update({prefix + key: list(rows) for key, rows in program.facts.items()})
+        functions.update({prefix + name: function for name, function in program.functions.items()})
+    return Program("\n".join(sources), facts, functions)
+
+
+def used(source: str, facts: Mapping[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+    """The facts whose predicates the program mentions; others would be refused."""
+    words = set(re.findall(r"\w+", source))
+    return {key: rows for key, rows in facts.items() if key.rsplit("/", 1)[0] in words}
+
+
+# -- pieces ----------------------------------------------------------------------------------------------------------
+
+_SYMBOLS = ("a", "b", "c")
+_TERMS: tuple[tuple[str, Any], ...] = (  # as written, and as a value
+    ("f(a)", Struct("f", ("a",))),
+    ("f(b)", Struct("f", ("b",))),
+    ("g(a,1)", Struct("g", ("a", 1))),
+    ("[]", "nil"),
+    ("[a]", Struct("cons", ("a", "nil"))),
+    ("[b,a]", Struct("cons", ("b", Struct("cons", ("a", "nil"))))),
+)
+# The types of columns, and what may stand there: text and value. `m` mixes symbols and integers.
+_DOMAINS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "s": tuple((x, x) for x in _SYMBOLS),
+    "i": tuple((str(x), x) for x in range(5)),
+    "m": (("a", "a"), ("0", 0), ("1", 1)),
+    "t": _TERMS,
+}
+_VARIABLES = {"s": ("S", "Q"), "i": ("I", "J"), "m": ("M", "N"), "t": ("T", "U")}
+
+# What weights facts may have, per semiring: for programs without cycles, and for programs with.
+_LOG = lambda *weights: tuple(math.log(w) if w else -math.inf for w in weights)  # noqa: E731
+_ACYCLIC: dict[str, tuple[Any, ...]] = {
+    "real": (1.0, 0.5, 0.0, 2.0, 0.3, -1.0),
+    "log": (0.0, -0.5, -math.inf, 1.0, -3.25),
+    "viterbi": (0.0, -1.0, -2.5, -math.inf, 1.0),
+    "tropical": (0.0, 1.0, 2.5, math.inf, -1.0),
+    "boolean": (None,),
+    "count": (1, 0, 2, 3),
+    "expectation": ((1.0, 0.0), (0.5, 1.0), (0.0, 0.0), (0.25, -2.0)),
+    "shifted": (0.0, -1.0, 1.0, -0.5, -2.0),
+}
+_CYCLIC: dict[str, tuple[Any, ...]] = {
+    "real": (0.2, 0.1, 0.0, 0.05),
+    "log": _LOG(0.2, 0.1, 0.0, 0.05),
+    "viterbi": (0.0, -1.0, -2.5, -math.inf),
+    "tropical": (0.0, 1.0, 2.5, math.inf),
+    "boolean": (None,),
+    "expectation": ((0.2, 1.0), (0.1, 0.0), (0.0, 0.0), (0.05, -2.0)),
+    "shifted": (-0.8, -0.9, -1.0, -0.95),
+}
+_CONSTANTS: dict[str, tuple[str, ...]] = {  # that contract too
+    "real": ("0.2", "0.1"),
+    "log": ("-2", "-1.5"),
+    "viterbi": ("-1", "-0.5", "0"),
+    "tropical": ("1", "0.5", "0"),
+    "boolean": (),
+    "count": ("2", "3"),
+    "expectation": ("0.2", "0.1"),
+    "shifted": ("-0.75",),
+}
+CYCLIC_SEMIRINGS = tuple(_CYCLIC)
+SEMIRINGS = tuple(_ACYCLIC)
+
+
+@dataclass(frozen=True)
+class _Predicate:
+    name: str
+    columns: str  # a type per column
+    stratum: int  # inputs are in stratum 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}/{len(self.columns)}"
+
+
+_INPUT_COLUMNS = st.sampled_from("ss si ii sii ssi iis s i sm mi m st t tt".split() + [""])
+_DERIVED_COLUMNS = st.sampled_from("s i ss si ii is m sm t".split() + [""])
+
+
+class _RuleDraft:
+    """A rule in the making: which variables its body binds so far."""
+
+    def __init__(self, draw: Callable[..., Any]) -> None:
+        self.draw, self.bound, self.anonymous = draw, set[str](), True
+
+    def body_argument(self, kind: str) -> str:
+        roll = self.draw(st.integers(0, 11))
+        if roll == 11 and self.anonymous:
+            return "_"
+        if roll >= 9:
+            return str(self.draw(st.sampled_from(_DOMAINS[kind]))[0])
+        variable = str(self.draw(st.sampled_from(_VARIABLES[kind])))
+        self.bound.add(variable)
+        if kind == "i" and roll == 8:
+            return f"{variable}{self.draw(st.sampled_from(['+1', '-1', '*2']))}"
+        if kind == "t" and roll == 8:
+            inner = self.body_argument("s")
+            self.bound.discard(variable)  # not in this pattern after all; it counts again where it occurs
+            rest = self.body_argument("t") if self.draw(st.booleans()) else None
+            return f"f({inner})" if rest is None else f"[{inner}|{rest}]"
+        return variable
+
+    def item(self, predicate: _Predicate) -> str:
+        arguments = ",".join(self.body_argument(kind) for kind in predicate.columns)
+        return f"{predicate.name}({arguments})" if arguments else predicate.name
+
+    def known(self, kind: str) -> list[str]:
+        return [v for v in _VARIABLES[kind] if v in self.bound]
+
+    def head_argument(self, kind: str, recursive: bool) -> str:
+        variables = self.known(kind)
+        if kind == "t" and not recursive and self.known("s") and self.draw(st.integers(0, 2)) == 0:
+            return f"f({self.known('s')[0]})"
+        if not variables or self.draw(st.integers(0, 7)) == 0:
+            return str(self.draw(st.sampled_from(_DOMAINS[kind]))[0])
+        variable = str(self.draw(st.sampled_from(variables)))
+        if kind == "i" and self.draw(st.integers(0, 5)) == 0:
+            return f"({variable}+1) mod 5" if recursive else f"{variable}+1"
+        return variable
+
+    def conditions(self, lower: Sequence[_Predicate]) -> list[str]:
+        result = []
+        ints = self.known("i")
+        if len(ints) == 1 and self.draw(st.integers(0, 4)) == 0:
+            other = next(v for v in _VARIABLES["i"] if v != ints[0])
+            result.append(self.draw(st.sampled_from([f"{other} = {ints[0]}+1", f"{ints[0]} = {other}-1"])))
+            self.bound.add(other)
+        if ints and self.draw(st.integers(0, 3)) == 0:
+            left, right = self.draw(st.sampled_from(ints)), self.draw(st.sampled_from([*ints, "2"]))
+            result.append(f"{left} {self.draw(st.sampled_from(['<', '=<', '>', '>=', '==', '!=']))} {right}")
+        for kind in "smt":
+            pair = self.known(kind)
+            if len(pair) == 2 and self.draw(st.integers(0, 3)) == 0:
+                result.append(f"{pair[0]} {self.draw(st.sampled_from(['!=', '==']))} {pair[1]}")
+        if lower and self.draw(st.integers(0, 4)) == 0:
+            predicate = self.draw(st.sampled_from(lower))
+            arguments = [
+                self.draw(st.sampled_from([*self.known(kind), "_", _DOMAINS[kind][0][0]])) for kind in predicate.columns
+            ]
+            result.append(f"not {predicate.name}" + (f"({','.join(arguments)})" if arguments else ""))
+        return result
+
+
+def _facts(draw: Callable[..., Any], columns: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    row = st.tuples(*(st.sampled_from([value for _, value in _DOMAINS[kind]]) for kind in columns))
+    rows = draw(st.lists(st.tuples(row, st.sampled_from(values)), min_size=1, max_size=12 if columns else 2))
+    return [arguments if value is None else (*arguments, value) for arguments, value in rows]
+
+
+def _rule(
+    draw: Callable[..., Any],
+    head: _Predicate,
+    allowed: Sequence[_Predicate],
+    lower: Sequence[_Predicate],
+    constants: Sequence[str],
+    same: Sequence[_Predicate] = (),
+) -> str:
+    """A rule; with `same`, one whose first item is of the head's own stratum, and which makes weights smaller."""
+    draft = _RuleDraft(draw)
+    damped = bool(same)
+    chosen = draw(st.lists(st.sampled_from(list(allowed)), min_size=0 if damped else 1, max_size=2 if damped else 3))
+    chosen = [draw(st.sampled_from(list(same))), *chosen] if damped else chosen
+    recursive = any(p.stratum == head.stratum for p in chosen)
+    factors = []
+    for position, predicate in enumerate(chosen):
+        text = draft.item(predicate)
+        side = draw(st.integers(0, 6)) == 0 and not (recursive and damped and position == 0)
+        factors.append(f"SIDE({text})" if side else text)
+    if constants and ((recursive and damped) or draw(st.integers(0, 4)) == 0):
+        factors.insert(draw(st.integers(0, len(factors))), draw(st.sampled_from(constants)))
+    conditions = draft.conditions(lower)
+    arguments = ",".join(draft.head_argument(kind, recursive) for kind in head.columns)
+    left = f"{head.name}({arguments})" if arguments else head.name
+    return f"{left} += {' * '.join(factors)}" + (f" for {', '.join(conditions)}" if conditions else "") + "."
+
+
+def _level_rule(draw: Callable[..., Any], head: _Predicate, inputs: Sequence[_Predicate]) -> str:
+    """A recursive rule without cycles: its first argument, an integer, grows."""
+    draft = _RuleDraft(draw)
+    kinds = head.columns[1:]
+
+    def item(level: str) -> str:
+        return f"{head.name}({','.join([level, *map(draft.body_argument, kinds)])})"
+
+    factors = [item("L1")]
+    if draw(st.booleans()):
+        factors.append(item("L2"))
+        bounds = ["L = L1+L2+1"] if draw(st.booleans()) else ["L = L1+1", "L2 < L"]
+    else:
+        bounds = ["L = L1+1"]
+    if inputs and draw(st.booleans()):
+        factors.append(draft.item(draw(st.sampled_from(list(inputs)))))
+    arguments = "".join("," + draft.head_argument(kind, recursive=True) for kind in kinds)
+    return f"{head.name}(L{arguments}) += {' * '.join(draw(st.permutations(factors)))} for {', '.join([*bounds, 'L =< 4'])}."
+
+
+def settles(source: str, facts: Any, semiring: str | Semiring | None, rounds: int = 60) -> bool:
+    """Whether the oracle's iteration ends soon, with not too many items."""
+    try:
+        evaluate(parse(source), facts, semiring=semiring, max_rounds=rounds, max_items=100)
+    except Diverged:
+        return False
+    return True
+
+
+@st.composite
+def semiring_programs(
+    draw: Callable[..., Any], semiring: str, cyclic: bool, ring: str | Semiring | None = None
+) -> Program:
+    """A program in a semiring. With `cyclic`, items may depend on themselves in any way that settles."""
+    values = (_CYCLIC if cyclic else _ACYCLIC)[semiring]
+    inputs = [_Predicate(f"e{i}", draw(_INPUT_COLUMNS), 0) for i in range(draw(st.integers(1, 3)))]
+    facts = {p.key: _facts(draw, p.columns, values) for p in inputs}
+    derived: list[_Predicate] = []
+    stratum = 1
+    for i in range(draw(st.integers(1, 3))):
+        derived.append(_Predicate(f"d{i}", draw(_DERIVED_COLUMNS), stratum))
+        stratum += 0 if cyclic and draw(st.booleans()) else 1
+    rules = []
+    for number, head in enumerate(derived):
+        lower = [p for p in inputs + derived if p.stratum < head.stratum]
+        same = [p for p in derived if p.stratum == head.stratum] if cyclic else []
+        constants = _CONSTANTS[semiring]
+        rules.append(_rule(draw, head, lower, lower, constants))
+        for _ in range(draw(st.integers(1 if cyclic else 0, 2))):
+            rules.append(_rule(draw, head, lower + same, lower, constants, same))
+        if not cyclic and head.columns[:1] == "i" and draw(st.booleans()):
+            rules.append(_level_rule(draw, head, inputs + derived[:number]))
+    source = "\n".join(draw(st.permutations(rules)))
+    facts = used(source, facts)
+    assume(not cyclic or settles(source, facts, ring or semiring))
+    return Program(source, facts)
+
+
+# -- plain arithmetic ------------------------------------------------------------------------------------------------
+
+_PLAIN_VALUES = (1.0, 0.0, -1.0, 0.5, 2.0, -0.25)
+
+
+def _expression(draw: Callable[..., Any], leaves: Sequence[str], inputs: Sequence[str], depth: int) -> str:
+    """Arithmetic that stays finite, over all the given items; an `if` looks at inputs only, whose values are exact."""
+    if len(leaves) > 1:
+        cut = draw(st.integers(1, len(leaves) - 1))
+        left = _expression(draw, leaves[:cut], inputs, depth - 1)
+        right = _expression(draw, leaves[cut:], inputs, depth - 1)
+        shape = draw(st.sampled_from(["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))"]))
+        return f"({shape.format(left, right)})"
+    leaf = leaves[0]
+    if depth > 0 and draw(st.booleans()):
+        shapes = ["2 * {}", "({} - 0.5)", "tanh({})", "sigmoid({})", "abs({})", "sqrt(abs({}))", "exp(-abs({}))"]
+        shapes += ["log(1 + abs({}))", "min({}, 1) ^ 2", "-{}", "({} / 4)"]
+        leaf = draw(st.sampled_from(shapes)).format(_expression(draw, [leaf], inputs, depth - 1))
+        if inputs and draw(st.integers(0, 3)) == 0:
+            test = f"{draw(st.sampled_from(list(inputs)))} {draw(st.sampled_from(['<', '>=', '==', '!=', '>', '=<']))} 0.5"
+            leaf = f"(if {test} then {leaf} else {draw(st.sampled_from(['0', '-1.5']))})"
+    return leaf
+
+
+@st.composite
+def plain_programs(draw: Callable[..., Any]) -> Program:
+    """A program of plain arithmetic: layers of predicates, each with an aggregator of its own."""
+    inputs = [_Predicate(f"e{i}", draw(_INPUT_COLUMNS), 0) for i in range(draw(st.integers(1, 3)))]
+    facts = {p.key: _facts(draw, p.columns, _PLAIN_VALUES) for p in inputs}
+    known = list(inputs)
+    rules = []
+    for i in range(draw(st.integers(1, 4))):
+        aggregator = draw(st.sampled_from(["+=", "*=", "max=", "min=", "|=", "&=", "="]))
+        head = _Predicate(f"d{i}", draw(_DERIVED_COLUMNS), i + 1)
+        for _ in range(1 if aggregator == "=" else draw(st.integers(1, 2))):
+            draft = _RuleDraft(draw)
+            draft.anonymous = aggregator != "="
+            truth = aggregator in ("|=", "&=")
+            chosen = draw(st.lists(st.sampled_from(inputs if truth else known), min_size=1, max_size=3))
+            items = [(draft.item(p), p.stratum == 0) for p in chosen]
+            exact = [text for text, is_input in items if is_input]
+            leaves = [text if draw(st.integers(0, 7)) else f"SIDE({text})" for text, _ in items]
+            body = " * ".join(leaves) if truth else _expression(draw, leaves, exact, 2)
+            conditions = draft.conditions(known)
+            if aggregator == "=":  # one instance per head: the head holds all variables
+                head = _Predicate(head.name, "".join(k for k in _VARIABLES for v in draft.known(k)), head.stratum)
+                arguments = ",".join(v for k in _VARIABLES for v in draft.known(k))
+            else:
+                arguments = ",".join(draft.head_argument(kind, recursive=False) for kind in head.columns)
+            left = f"{head.name}({arguments})" if arguments else head.name
+            rules.append(f"{left} {aggregator} {body}" + (f" for {', '.join(conditions)}" if conditions else "") + ".")
+        known.append(head)
+    if draw(st.booleans()):  # a recursion that selects, over arcs that never help twice
+        operator, sign, choose = draw(st.sampled_from([("min=", "+", "abs({})"), ("max=", "-", "abs({})")]))
+        facts["arc/2"] = _facts(draw, "ss", _PLAIN_VALUES)
+        rules.append(f"best(a) {operator} 0.5.")
+        rules.append(f"best(Q) {operator} best(S) {sign} {choose.format('arc(S,Q)')}.")
+        rules.append("last += best(S) * 2." if draw(st.booleans()) else "last max= 1 - best(S).")
+    if draw(st.booleans()):  # a sum over growing integers, under another aggregator
+        facts["step/1"] = _facts(draw, "i", _PLAIN_VALUES)
+        rules.append("sum(0) += 1. sum(I) += step(I).")
+        rules.append(f"sum(J) += {draw(st.sampled_from(['tanh(sum(I))', 'sum(I) - step(J)', 'abs(sum(I)) / 2']))} for J = I+1, J < 5.")
+        rules.append("least min= sum(I) + step(I).")
+    source = "\n".join(rules)
+    return Program(source, used(source, facts))

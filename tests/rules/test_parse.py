@@ -1,0 +1,453 @@
+"""Text to syntax: what each piece of the language becomes, and what is said of text that is none."""
+
+from __future__ import annotations
+
+import string
+import time
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynagrad.errors import Error, SyntaxError
+from dynagrad.rules.parse import MAX_DEPTH, parse, parse_item, parse_term
+from dynagrad.rules.show import show
+from dynagrad.rules.syntax import (
+    AgendaDeclaration,
+    Apply,
+    Arithmetic,
+    BeamDeclaration,
+    Comparison,
+    Compound,
+    DistributionDeclaration,
+    Equation,
+    Float,
+    Integer,
+    Item,
+    ItemValue,
+    Negation,
+    Number,
+    PredicateDeclaration,
+    PriorityDeclaration,
+    PruneDeclaration,
+    Rule,
+    SemiringDeclaration,
+    Side,
+    Symbol,
+    TypeDeclaration,
+    TypeName,
+    Variable,
+    VariableValue,
+)
+
+from .figures import FIGURE_1, FIGURE_2
+
+
+def rule(text: str) -> Rule:
+    (only,) = parse(text).rules
+    return only
+
+
+def body(text: str) -> object:
+    return rule(f"p += {text}.").body
+
+
+def item(name: str, *arguments: object) -> ItemValue:
+    return ItemValue(Item(name, arguments))  # type: ignore[arg-type]
+
+
+X, Y = Variable("X"), Variable("Y")
+A, B = Symbol("a"), Symbol("b")
+
+
+class TestTerms:
+    @pytest.mark.parametrize(
+        ("text", "term"),
+        [
+            ("np", Symbol("np")),
+            ("'N P'", Symbol("N P")),
+            ('"Mary"', Symbol("Mary")),
+            ("'Mary'", Symbol("Mary")),
+            (r"'it\'s'", Symbol("it's")),
+            (r'"a\\b\n\x41\u00e9"', Symbol("a\\b\nAé")),
+            ("'%. not a comment'", Symbol("%. not a comment")),
+            ("straße", Symbol("straße")),
+            ("Ärger", Variable("Ärger")),
+            ("X", X),
+            ("_Rest", Variable("_Rest")),
+            ("17", Integer(17)),
+            ("-17", Integer(-17)),
+            ("- 17", Integer(-17)),
+            ("-9223372036854775808", Integer(-(2**63))),
+            ("0.5", Float(0.5)),
+            ("-1.5e-3", Float(-0.0015)),
+            ("1e3", Float(1000.0)),
+            ("[]", Symbol("nil")),
+            ("[a]", Compound("cons", (A, Symbol("nil")))),
+            ("[a,b|X]", Compound("cons", (A, Compound("cons", (B, X))))),
+            ("X/Y", Compound("slash", (X, Y))),
+            ("a/b/X", Compound("slash", (Compound("slash", (A, B)), X))),
+            ("f(g(X),'h h'(a))", Compound("f", (Compound("g", (X,)), Compound("h h", (A,))))),
+            ("I+1", Arithmetic("+", (Variable("I"), Integer(1)))),
+            ("I-1", Arithmetic("-", (Variable("I"), Integer(1)))),
+            ("2*X//3", Arithmetic("//", (Arithmetic("*", (Integer(2), X)), Integer(3)))),
+            ("X mod 2+1", Arithmetic("+", (Arithmetic("mod", (X, Integer(2))), Integer(1)))),
+            ("-X", Arithmetic("neg", (X,))),
+            ("2*(X+Y)", Arithmetic("*", (Integer(2), Arithmetic("+", (X, Y))))),
+            ("mod", Symbol("mod")),
+            ("for", Symbol("for")),
+        ],
+    )
+    def test_become(self, text: str, term: object) -> None:
+        assert parse_term(text) == term
+        assert rule(f"p({text}) += q.").head.arguments == (term,)
+
+    def test_each_underscore_is_a_variable_of_its_own(self) -> None:
+        first, second = rule("p += q(_,_).").body.item.arguments  # type: ignore[union-attr]
+        assert first.anonymous and second.anonymous and first.name != second.name
+
+    def test_an_underscore_never_takes_the_name_of_a_written_variable(self) -> None:
+        arguments = rule("p += q(_,_1,[_,_2]).").body.item.arguments  # type: ignore[union-attr]
+        assert arguments[0].name == "_3" and arguments[1] == Variable("_1")
+
+    def test_spans_point_at_the_text(self) -> None:
+        text = "p += \n  q(X, f(I+1)) * r."
+        inner = rule(text).body.operands[0].item.arguments[1]  # type: ignore[union-attr]
+        assert text[inner.span.start : inner.span.end] == "f(I+1)"
+        assert (inner.span.line, inner.span.column) == (2, 8)
+
+
+class TestRightSides:
+    @pytest.mark.parametrize(
+        ("text", "expression"),
+        [
+            ("2", Number(2)),
+            ("-0.5", Number(-0.5)),
+            ("a", item("a")),
+            ("a(X)*b", Apply("*", (item("a", X), item("b")))),
+            ("a+b*c", Apply("+", (item("a"), Apply("*", (item("b"), item("c")))))),
+            ("a-b-c", Apply("-", (Apply("-", (item("a"), item("b"))), item("c")))),
+            ("a/b", Apply("/", (item("a"), item("b")))),
+            ("a(X/Y)/2", Apply("/", (item("a", Compound("slash", (X, Y))), Number(2)))),
+            ("-a^2", Apply("neg", (Apply("^", (item("a"), Number(2))),))),
+            ("2^-1^a", Apply("^", (Number(2), Apply("neg", (Apply("^", (Number(1), item("a"))),))))),
+            ("exp(a)", Apply("exp", (item("a"),))),
+            ("max(a,b(X)+1)", Apply("max", (item("a"), Apply("+", (item("b", X), Number(1)))))),
+            ("SIDE(a(X))*b", Apply("*", (Side(Item("a", (X,))), item("b")))),
+            (
+                "if a < 0 then b else c+1",
+                Apply("if", (Apply("<", (item("a"), Number(0))), item("b"), Apply("+", (item("c"), Number(1))))),
+            ),
+            ("end(X)*word*for(X)", Apply("*", (Apply("*", (item("end", X), item("word"))), item("for", X)))),
+        ],
+    )
+    def test_become(self, text: str, expression: object) -> None:
+        assert body(text) == expression
+
+    def test_a_declared_function_of_values_is_applied_wherever_it_is_declared(self) -> None:
+        source = parse("p += h(a,X_).\n:- function h/2.".replace("X_", "b"))
+        assert source.rules[0].body == Apply("h", (item("a"), item("b")))
+
+    def test_what_nothing_declares_is_an_item(self) -> None:
+        assert body("h(a,b)") == item("h", A, B)
+
+    def test_a_built_in_name_is_an_item_where_the_program_defines_it(self) -> None:
+        source = parse("p += exp(a). exp(X) += q(X).")
+        assert source.rules[0].body == item("exp", A)
+        source = parse(":- input log/1. p += log(a).")
+        assert source.rules[0].body == item("log", A)
+
+
+class TestRules:
+    @pytest.mark.parametrize("operator", ["+=", "*=", "max=", "min=", "|=", "&=", "="])
+    def test_have_an_aggregator(self, operator: str) -> None:
+        assert rule(f"p(X) {operator} q(X).").aggregator == operator
+
+    def test_have_conditions(self) -> None:
+        conditions = rule(
+            "p(X) += q(X) for X < 3, K = X+1, not r(X,_), X =< K, X != a, K == 2, X > 0, X >= 1."
+        ).conditions
+        kinds = [type(condition) for condition in conditions]
+        assert kinds == [Comparison, Equation, Negation, *[Comparison] * 5]
+        assert [c.operator for c in conditions if isinstance(c, Comparison)] == ["<", "=<", "!=", "==", ">", ">="]
+
+    def test_keep_their_text_on_one_line(self) -> None:
+        assert rule("p +=  % of course\n   q('%  .').").text == "p += q('%  .')."
+
+    def test_the_figures_of_the_paper_are_programs(self) -> None:
+        first, second = parse(FIGURE_1), parse(FIGURE_2)
+        assert [r.head.key for r in first.rules] == ["constit/3", "constit/3", "goal/0"]
+        assert first.declarations == (SemiringDeclaration("real"),)
+        assert [r.head.key for r in second.rules] == [
+            "need/2", "constit/3", "constit/3", "constit/3", "goal/0", "need/2",
+        ]  # fmt: skip
+        slash = second.rules[5].body.item.arguments[0]  # type: ignore[union-attr]
+        assert slash.functor == "slash" and slash.arguments[1].functor == "cons"
+
+    def test_an_empty_text_is_an_empty_program(self) -> None:
+        assert parse("").rules == parse(" % nothing\n").rules == ()
+
+
+class TestDeclarations:
+    @pytest.mark.parametrize(
+        ("text", "declaration"),
+        [
+            ("semiring log", SemiringDeclaration("log")),
+            ("valtype(term, viterbi)", SemiringDeclaration("viterbi")),
+            ("input rewrite/3, word/3", PredicateDeclaration("input", ("rewrite/3", "word/3"))),
+            ("output goal", PredicateDeclaration("output", ("goal/0",))),
+            ("transient p/2", PredicateDeclaration("transient", ("p/2",))),
+            ("external 'my dist'/2", PredicateDeclaration("external", ("my dist/2",))),
+            ("function h/1", PredicateDeclaration("function", ("h/1",))),
+            (
+                "type constit(symbol | slash(symbol, list), int)",
+                TypeDeclaration(
+                    "constit",
+                    (
+                        (TypeName("symbol"), TypeName("slash", ((TypeName("symbol"),), (TypeName("list"),)))),
+                        (TypeName("int"),),
+                    ),
+                ),
+            ),
+            ("agenda fifo", AgendaDeclaration("fifo")),
+            ("prune c(X) < 1e-6", PruneDeclaration(Item("c", (X,)), "<", 1e-6)),
+            ("prune c(X) >= -5", PruneDeclaration(Item("c", (X,)), ">=", -5.0)),
+            ("beam c(X,Y) by (X,Y) keep 50", BeamDeclaration(Item("c", (X, Y)), (X, Y), 50)),
+            ("beam c(X,Y) by X keep 1", BeamDeclaration(Item("c", (X, Y)), (X,), 1)),
+            ("distribution rewrite(X,...) given X", DistributionDeclaration(Item("rewrite", (X,)), True, (X,))),
+            ("distribution r(X,Y) given X, Y", DistributionDeclaration(Item("r", (X, Y)), False, (X, Y))),
+            ("distribution start(...)", DistributionDeclaration(Item("start", ()), True, ())),
+        ],
+    )
+    def test_become(self, text: str, declaration: object) -> None:
+        assert parse(f":- {text}.").declarations == (declaration,)
+
+    def test_a_priority_computes_with_arguments_and_values(self) -> None:
+        (declaration,) = parse(":- priority c(X,Y) = X - Y + c(X,Y).").declarations
+        own = Item("c", (X, Y))
+        difference = Apply("-", (VariableValue("X"), VariableValue("Y")))  # type: ignore[arg-type]
+        assert declaration == PriorityDeclaration(own, Apply("+", (difference, ItemValue(own))))
+
+
+def message(text: str) -> str:
+    with pytest.raises(SyntaxError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+class TestErrors:
+    def test_show_line_column_and_caret(self) -> None:
+        assert message("a += b.\np(X) += q(X) * .") == dedent("""\
+            Found `.`, but expected an item, a term or a number.
+              at line 2, column 16
+              2 | p(X) += q(X) * .
+                |                ^""")
+
+    def test_name_the_file(self) -> None:
+        with pytest.raises(SyntaxError, match=r"at cky\.dyna, line 1, column 5"):
+            parse("a += ", "cky.dyna")
+
+    @pytest.mark.parametrize(
+        ("text", "part", "line", "column"),
+        [
+            ("a += b\nc += d.", "its final `.` is missing", 1, 7),
+            ("a += b", "its final `.` is missing", 1, 7),
+            ("goal := b.", "write `+=`", 1, 6),
+            ("goal(X) :- b(X).", "`:-` only starts a declaration", 1, 9),
+            ("a(X) += b(X) for X <= 3.", "written `=<`", 1, 20),
+            ("a += b ** c.", "written `^`", 1, 8),
+            ("edge(a,b).", "a fact needs a value, as in `edge(a,b) = 1.`", 1, 10),
+            ("p(X,Y += q(X).", "The `(` at line 1, column 2 is not closed", 1, 8),
+            ("a += f(b.", "The `(` at line 1, column 7 is not closed", 1, 9),
+            ("Path(X) += q(X).", "`Path` is a variable", 1, 1),
+            ("a += b, c.", "joined with `*`", 1, 7),
+            ("a += X.", "`X` is a variable, which stands for an argument", 1, 6),
+            ("a += .5.", "write a zero before it", 1, 6),
+            ("a += 'abc.\nb += c.", "not closed on its line", 1, 6),
+            ("# comment\na += b.", "A comment starts with `%`", 1, 1),
+            ("a += b c.", "Found the name `c`", 1, 8),
+            ("a += b(X) for edge(X,Y).", "`* SIDE(item)`", 1, 15),
+            ("a += max(b,c,d).", "takes 2 values, not 3", 1, 6),
+            ("a() += b.", "Empty brackets", 1, 3),
+            ("a += b).", "closes no bracket", 1, 7),
+            (":- semirng log.", "Did you mean `semiring`?", 1, 4),
+            (":- beam c(X) by (i) keep 3.", "Expected a variable, which starts with a capital letter", 1, 18),
+            ("a += 2 * if b > c then d else e.", "must stand in brackets|stands in brackets", 1, 10),
+            ("a += not b.", "after the word `for`", 1, 6),
+            ("a += if b then c else d.", "must be a comparison", 1, 9),
+            ("a += b < c.", "A comparison (`<`) has no value", 1, 6),
+            ("a += [b].", "A list has no value", 1, 6),
+            ("a += b // c.", "values are divided with `/`", 1, 6),
+            ("a(b^c) += d.", "`^` cannot stand in an argument", 1, 3),
+            ("a(X,...) += d.", "`...` cannot stand in an argument", 1, 5),
+            ("a += 1e999.", "too large", 1, 6),
+            ("a(99999999999999999999) += b.", "at most 64 bits", 1, 3),
+            ("a += " + "9" * 5000 + ".", "too large", 1, 6),
+            ("a -= b.", "expected one of `+=`", 1, 3),
+            ("a += \0.", r"Found '\x00'", 1, 6),
+            (":- valtype(item, real).", "with the word `term`", 1, 12),
+        ],
+    )
+    def test_say_what_is_wrong_and_what_to_do(self, text: str, part: str, line: int, column: int) -> None:
+        with pytest.raises(SyntaxError) as caught:
+            parse(text)
+        assert any(option in caught.value.message for option in part.split("|"))
+        assert caught.value.span is not None
+        assert (caught.value.span.line, caught.value.span.column) == (line, column)
+
+
+class TestSize:
+    @pytest.mark.parametrize("frame", ["p += {}.", "p({}) += q.", "p += q({}).", ":- type p({})."])
+    @pytest.mark.parametrize(
+        ("left", "middle", "right"),
+        [
+            ("f(", "a", ")"), ("[", "a", "]"), ("-", "X", ""), ("a+", "a", ""), ("a/", "a", ""), ("2^", "2", ""),
+            ("(", "a", ")"), ("f(", "", ""), ("if a < b then c else ", "d", ""),
+        ],
+    )  # fmt: skip
+    def test_deep_text_gives_a_result_or_a_clean_error(self, frame: str, left: str, middle: str, right: str) -> None:
+        depth = 2_000
+        try:
+            parse(frame.format(left * depth + middle + right * depth))
+        except SyntaxError as error:
+            assert error.span is not None
+
+    def test_terms_nested_a_hundred_thousand_deep(self) -> None:
+        assert f"more than {MAX_DEPTH} deep" in message("p += q(" + "f(" * 100_000 + "a" + ")" * 100_001 + ".")
+
+    def test_what_the_parser_lets_through_can_be_compared_and_hashed(self) -> None:
+        text = "p(" + "f(" * (MAX_DEPTH - 2) + "a" + ")" * (MAX_DEPTH - 1) + " += " + "+".join("q" * MAX_DEPTH) + "."
+        first, second = rule(text), rule(text)
+        assert first == second and hash(first) == hash(second) and show(first) == show(second)
+
+    def test_a_symbol_of_a_megabyte(self) -> None:
+        name = "x" * 1_000_000
+        assert rule(f"p('{name}') += q.").head.arguments == (Symbol(name),)
+
+    def test_five_thousand_rules(self) -> None:
+        text = "\n".join(
+            f"c{i % 700}(X,I,K) += r(X,Y/Z,{i}) * c{i * 7 % 700}(Y,I,J) * c{i * 13 % 700}(Z,J+1,K)."
+            for i in range(5000)
+        )
+        start = time.perf_counter()
+        assert len(parse(text).rules) == 5000
+        assert time.perf_counter() - start < 10  # about 1.5 s on one core; a slow machine is no failure
+
+
+# -- printing and reading again --------------------------------------------------------------------------------------
+
+names = st.one_of(
+    st.sampled_from(
+        ["a", "np", "end", "word", "for", "if", "not", "mod", "then", "max", "N P", "é", "'", "\\", "", "x.y\n"]
+    ),
+    st.text(max_size=5),
+)
+predicates = st.sampled_from(["a", "p", "word", "if", "N P", "end"])
+variables = st.sampled_from([Variable(name) for name in ("X", "Y", "_Z", "Long_name1")])
+atoms = st.one_of(
+    variables,
+    names.map(Symbol),
+    st.integers(-(2**63), 2**63 - 1).map(Integer),
+    st.floats(allow_nan=False, allow_infinity=False).map(Float),
+)
+
+
+def _arithmetic(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    binary = st.builds(
+        lambda op, a, b: Arithmetic(op, (a, b)), st.sampled_from(["+", "-", "*", "//", "mod"]), children, children
+    )
+    negated = children.filter(lambda t: not isinstance(t, Integer | Float)).map(lambda t: Arithmetic("neg", (t,)))
+    return st.one_of(binary, negated)
+
+
+terms = st.recursive(
+    atoms,
+    lambda children: st.one_of(
+        st.builds(
+            Compound,
+            st.one_of(names, st.sampled_from(["slash", "cons"])),
+            st.lists(children, min_size=1, max_size=3).map(tuple),
+        ),
+        _arithmetic(children),
+    ),
+    max_leaves=8,
+)
+items = st.builds(Item, predicates, st.lists(terms, max_size=3).map(tuple))
+values = st.one_of(
+    st.integers(-(10**30), 10**30).map(Number),
+    st.floats(allow_nan=False, allow_infinity=False).map(Number),
+    st.builds(ItemValue, items),
+    st.builds(Side, items),
+)
+
+
+def _apply(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    def made(operator: object, count: int) -> st.SearchStrategy[object]:
+        return st.builds(
+            lambda op, operands: Apply(op, tuple(operands)),
+            operator,
+            st.lists(children, min_size=count, max_size=count),
+        )
+
+    test = made(st.sampled_from(["<", "=<", ">", ">=", "==", "!="]), 2)
+    return st.one_of(
+        made(st.sampled_from(["+", "-", "*", "/", "^", "min", "max"]), 2),
+        made(st.sampled_from(["exp", "log", "sqrt", "tanh", "sigmoid", "abs"]), 1),
+        children.filter(lambda e: not isinstance(e, Number)).map(lambda e: Apply("neg", (e,))),
+        st.builds(lambda c, a, b: Apply("if", (c, a, b)), test, children, children),
+    )
+
+
+expressions = st.recursive(values, _apply, max_leaves=8)
+conditions = st.one_of(
+    st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "==", "!="]), terms, terms),
+    st.builds(Equation, terms, terms),
+    st.builds(Negation, items),
+)
+rules = st.builds(
+    Rule,
+    items,
+    st.sampled_from(["+=", "*=", "max=", "min=", "|=", "&=", "="]),
+    expressions,
+    st.lists(conditions, max_size=3).map(tuple),
+    st.just(""),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rules)
+def test_printing_and_reading_again_gives_the_same_rule(written: Rule) -> None:
+    assert rule(show(written)) == written
+
+
+@settings(max_examples=100, deadline=None)
+@given(terms)
+def test_printing_and_reading_again_gives_the_same_term(term: object) -> None:
+    assert parse_term(show(term)) == term  # type: ignore[arg-type]
+
+
+@settings(max_examples=100, deadline=None)
+@given(items)
+def test_printing_and_reading_again_gives_the_same_item(written: Item) -> None:
+    assert parse_item(show(written)) == written
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet=string.ascii_letters[:6] + "XYZ01_ '\"\\.,:-+=*/()[]|<>^%\nfornotif", max_size=40))
+def test_any_text_gives_a_program_or_a_clean_error(text: str) -> None:
+    try:
+        source = parse(text)
+    except Error as error:
+        assert isinstance(error, SyntaxError) and error.span is not None
+        assert 1 <= error.span.line <= text.count("\n") + 1
+    else:
+        again = parse("\n".join(map(show, source.rules)))
+        assert [r.head.key for r in again.rules] == [r.head.key for r in source.rules]
+
+
+def test_show_does_not_recurse() -> None:
+    term: object = A
+    for _ in range(100_000):
+        term = Compound("f", (term,))  # type: ignore[arg-type]
+    assert len(show(term)) == 300_001  # type: ignore[arg-type]

@@ -1,0 +1,450 @@
+"""Facts in: every form of table gives the same relation, and what is wrong is named with its place."""
+
+import pickle
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynagrad.errors import FactError
+from dynagrad.facts import AtomColumn, IntColumn, Relation, TermColumn, read, with_values
+from dynagrad.terms import Term
+
+ROWS = [("s", "np", 1, 0.5), ("s", "vp", 2, 0.25), ("np", "np", 1, 0.125)]
+COLUMNS = {"left": ["s", "s", "np"], "right": ["np", "vp", "np"], "n": [1, 2, 1], "value": [0.5, 0.25, 0.125]}
+
+
+def rows_of(relation: Relation) -> list[tuple[Any, ...]]:
+    columns = [column.to_list() for column in relation.columns]
+    if relation.values is not None:
+        columns.append(relation.values.tolist())
+    return list(zip(*columns, strict=True)) if columns else [()] * relation.count
+
+
+def pandas_frame() -> Any:
+    return pytest.importorskip("pandas").DataFrame(COLUMNS)
+
+
+def pandas_categories() -> Any:
+    return pandas_frame().astype({"left": "category", "n": "Int64", "value": "Float64"})
+
+
+def polars_frame() -> Any:
+    return pytest.importorskip("polars").DataFrame(COLUMNS)
+
+
+def arrow_table() -> Any:
+    return pytest.importorskip("pyarrow").table(COLUMNS)
+
+
+def arrow_batch() -> Any:
+    return pytest.importorskip("pyarrow").record_batch(COLUMNS)
+
+
+def arrow_chunks() -> Any:
+    pa = pytest.importorskip("pyarrow")
+    table = arrow_table()
+    codes = pa.chunked_array(
+        [table["left"].slice(0, 2).combine_chunks().dictionary_encode()] * 1
+        + [table["left"].slice(2).combine_chunks().dictionary_encode()]
+    )
+    return table.set_column(0, "left", codes)
+
+
+def arrow_views() -> Any:
+    pa = pytest.importorskip("pyarrow")
+    table = arrow_table()
+    return table.set_column(1, "right", table["right"].cast(pa.large_string()))
+
+
+class StreamOnly:
+    """An object of some other library that only knows the Arrow protocol."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        return arrow_table().__arrow_c_stream__(requested_schema)
+
+
+class Row(NamedTuple):
+    left: str
+    right: str
+    n: int
+    value: float
+
+
+# -- forms
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ROWS,
+        lambda: [list(row) for row in ROWS],
+        lambda: tuple(ROWS),
+        lambda: iter(ROWS),
+        lambda: [Row(*row) for row in ROWS],
+        lambda: {row[:3]: row[3] for row in ROWS},
+        lambda: [(np.str_(a), b, np.int16(n), np.float32(v)) for a, b, n, v in ROWS],
+        lambda: np.array(ROWS, dtype="U2,U2,i4,f8"),
+        pandas_frame,
+        pandas_categories,
+        polars_frame,
+        arrow_table,
+        arrow_batch,
+        arrow_chunks,
+        arrow_views,
+        StreamOnly,
+    ],
+)
+def test_every_form_gives_the_same_columns(make: Any) -> None:
+    relation = read("rewrite/3", make())
+    assert rows_of(relation) == ROWS
+    left, right, number = relation.columns
+    assert isinstance(left, AtomColumn) and left.atoms == ["s", "np"] and left.codes.tolist() == [0, 0, 1]
+    assert isinstance(right, AtomColumn) and right.atoms == ["np", "vp"] and right.codes.dtype == np.int32
+    assert isinstance(number, IntColumn) and number.numbers.dtype == np.int64
+    assert relation.values is not None and relation.values.dtype == np.float64
+    assert (relation.key, relation.arity, relation.count) == ("rewrite/3", 3, 3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: [row[:3] for row in ROWS],
+        lambda: {row[:3]: True for row in ROWS},
+        lambda: pandas_frame().drop(columns="value"),
+        lambda: polars_frame().drop("value"),
+        lambda: arrow_table().drop_columns(["value"]),
+    ],
+)
+def test_a_table_without_a_value_column(make: Any) -> None:
+    relation = read("rewrite/3", make())
+    assert relation.values is None
+    assert rows_of(relation) == [row[:3] for row in ROWS]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64, object])
+def test_a_pair_of_arrays(dtype: Any) -> None:
+    arguments = np.array([[0, 1], [2, 3], [0, 1]], dtype)
+    for values in (np.array([1, 2, 3]), [1.0, 2.0, 3.0]):
+        assert rows_of(read("p/2", (arguments, values))) == [(0, 1, 1.0), (2, 3, 2.0), (0, 1, 3.0)]
+    assert read("p/2", (arguments, None)).values is None
+    assert rows_of(read("p/1", (np.array([4, 5]), [1.0, 2.0]))) == [(4, 1.0), (5, 2.0)]
+
+
+def test_later_changes_of_an_array_do_not_reach_the_facts() -> None:
+    arguments, values = np.array([[1]]), np.array([0.5])
+    relation = read("p/1", (arguments, values))
+    arguments[:], values[:] = 2, 3.0
+    assert rows_of(relation) == [(1, 0.5)]
+
+
+def test_a_dense_array_has_a_row_per_cell() -> None:
+    relation = read("cost/2", np.arange(6).reshape(2, 3))
+    assert rows_of(relation) == [(i, j, 3.0 * i + j) for i in range(2) for j in range(3)]
+    assert relation.dense_shape == (2, 3)
+    assert read("cost/2", np.zeros((2, 0))).count == 0
+    assert rows_of(read("cost/3", np.zeros((2, 2, 2)))) == [(*at, 0.0) for at in np.ndindex(2, 2, 2)]
+
+
+class Foreign:
+    """An array of some other library."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+class Elsewhere:
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("it lives on another device")
+
+
+def test_arrays_of_other_libraries() -> None:
+    assert rows_of(read("p/1", Foreign(np.array([1.0, 2.0])))) == [(0, 1.0), (1, 2.0)]
+    assert rows_of(read("p/1", (Foreign(np.array([[7]])), Foreign(np.array([2.0]))))) == [(7, 2.0)]
+    with pytest.raises(FactError, match="p/1: the Elsewhere could not be read as an array: it lives on another"):
+        read("p/1", Elsewhere())
+
+
+@pytest.mark.parametrize("rows", [2.0, 2, np.float64(2), np.array(2.0), {(): 2.0}, [(2.0,)], [[2]]])
+def test_facts_without_arguments(rows: Any) -> None:
+    assert rows_of(read("goal/0", rows)) == [(2.0,)]
+
+
+@pytest.mark.parametrize("rows", [True, {(): True}, [()], np.array(True)])
+def test_facts_without_arguments_or_value(rows: Any) -> None:
+    relation = read("goal/0", rows)
+    assert relation.count == 1 and relation.values is None
+
+
+def test_a_dict_may_have_bare_arguments() -> None:
+    assert rows_of(read("word/1", {"a": 1.0, ("b",): 2.0, 3: 4.0})) == [("a", 1.0), ("b", 2.0), (3, 4.0)]
+    assert rows_of(read("word/1", {(("a", "b"),): 1.0})) == [(("a", "b"), 1.0)]
+
+
+@pytest.mark.parametrize("rows", [[], {}, (), iter([]), np.zeros((0, 0)), (np.zeros((0, 2), int), [])])
+def test_empty_tables_are_fine(rows: Any) -> None:
+    relation = read("p/2", rows)
+    assert relation.count == 0 and relation.arity == 2 and rows_of(relation) == []
+
+
+@pytest.mark.parametrize("make", [pandas_frame, polars_frame, arrow_table])
+def test_empty_frames_are_fine(make: Any) -> None:
+    assert read("rewrite/3", make()[:0]).count == 0
+
+
+# -- columns
+
+
+def test_lists_and_terms_make_a_column_of_terms() -> None:
+    relation = read("p/1", [(["n", ["pp"]],), ("x",), (Term("f", 1),), ((),), (3,)])
+    assert isinstance(relation.columns[0], TermColumn)
+    assert relation.columns[0].to_list() == [("n", ("pp",)), "x", Term("f", 1), (), 3]
+
+
+def test_mixed_atoms_keep_their_types() -> None:
+    column = read("p/1", [(1,), (1.0,), ("1",), (0.0,), (-0.0,), (1,)]).columns[0]
+    assert isinstance(column, AtomColumn)
+    assert [(type(atom), atom) for atom in column.atoms] == [(int, 1), (float, 1.0), (str, "1"), (float, 0.0)]
+    assert column.codes.tolist() == [0, 1, 2, 3, 3, 0]
+
+
+@given(st.lists(st.tuples(st.text(max_size=2) | st.integers(-5, 5) | st.floats(-5, 5), st.lists(st.text(max_size=1)))))
+def test_arguments_come_back_and_pickle(rows: list[tuple[Any, list[str]]]) -> None:
+    relation = read("p/2", rows)
+    for again in (relation, pickle.loads(pickle.dumps(relation))):
+        first, second = (column.to_list() for column in again.columns)
+        assert [(type(value), value) for value in first] == [(type(row[0]), row[0]) for row in rows]
+        assert [[x or "nil" for x in value] for value in second] == [[x or "nil" for x in row[1]] for row in rows]
+
+
+@given(st.lists(st.tuples(st.text("abc", max_size=2), st.integers(0, 3)), max_size=20), st.randoms())
+def test_rows_can_be_taken(rows: list[tuple[str, int]], random: Any) -> None:
+    relation = read("p/2", rows)
+    chosen = np.array([random.randrange(len(rows)) for _ in range(5)] if rows else [], np.int64)
+    for index, column in enumerate(relation.columns):
+        taken = column.take(chosen)
+        assert taken.to_list() == [rows[row][index] for row in chosen]
+        if isinstance(taken, AtomColumn):
+            assert taken.atoms == list(dict.fromkeys(taken.to_list()))
+
+
+def test_columns_of_floats_in_frames_are_taken_for_a_mistake_unless_declared() -> None:
+    frame = pandas_frame().astype({"n": float})
+    with pytest.raises(FactError, match=r"row 1, column 3: 1.0 is a float, and 1.0 is not 1; convert .*astype\(int\)"):
+        read("rewrite/3", frame)
+    column = read("rewrite/3", frame, float_columns={2}).columns[2]
+    assert column.to_list() == [1.0, 2.0, 1.0] and isinstance(column.to_list()[0], float)
+    frame["n"] += 0.5
+    assert read("rewrite/3", frame).columns[2].to_list() == [1.5, 2.5, 1.5]
+
+
+# -- values
+
+
+def test_counts_are_exact() -> None:
+    def values(numbers: list[Any]) -> Any:
+        return read("n/1", list(enumerate(numbers)), value_shape="count").values
+
+    assert values([1, 2**62 + 1]).tolist() == [1, 2**62 + 1]
+    assert values([1, 2**62 + 1]).dtype == np.int64
+    assert values([1, 10**40]).tolist() == [1, 10**40]
+    assert values([1.0, np.uint8(3)]).tolist() == [1, 3]
+    large = read("n/1", np.array([2**64 - 1], np.uint64), value_shape="count").values
+    assert large is not None and large.tolist() == [2**64 - 1]
+    with pytest.raises(FactError, match=r"row 2, value: the value 0.5 is no whole number"):
+        values([1, 0.5])
+    with pytest.raises(FactError, match="float too large to be exact"):
+        values([1e300])
+    with pytest.raises(FactError, match="nan is no whole number"):
+        values([float("nan")])
+
+
+def test_truths() -> None:
+    def values(truths: Any) -> Any:
+        return read("b/1", truths, value_shape="boolean").values
+
+    assert values([("x", True), ("y", 0), ("z", 1.0)]).tolist() == [True, False, True]
+    assert values(np.array([True, False])).tolist() == [True, False]
+    with pytest.raises(FactError, match="row 1, value: the value 2 is neither true nor false"):
+        values([("x", 2)])
+
+
+def test_pairs_and_vectors() -> None:
+    def values(shape: Any, *given: Any) -> Any:
+        array = read("e/1", list(enumerate(given)), value_shape=shape).values
+        assert array is not None
+        return array.tolist()
+
+    assert values("expectation", (0.5, 1), [1, 2.0]) == [[0.5, 1.0], [1.0, 2.0]]
+    assert values("expectation", (0.5, (1, 2)), (1.0, np.array([3, 4]))) == [[0.5, 1.0, 2.0], [1.0, 3.0, 4.0]]
+    assert values(("vector", 3), (1, 2, 3)) == [[1.0, 2.0, 3.0]]
+    assert values(("vector", None), (1, (2, 3)), np.array([4, 5, 6])) == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    dense = read("e/1", np.ones((4, 2)), value_shape="expectation")
+    assert dense.dense_shape == (4,) and dense.values is not None and dense.values.shape == (4, 2)
+    with pytest.raises(FactError, match=r"row 1, value: the value 0.5 is no pair \(p, r\)"):
+        values("expectation", 0.5)
+    with pytest.raises(FactError, match="row 2, value: the value has 2 numbers, but 3 are needed"):
+        values("expectation", (0.5, (1, 2)), (0.5, 1))
+    with pytest.raises(FactError, match="row 1, value: the value 'x' is no number"):
+        values(("vector", 2), (1, "x"))
+    with pytest.raises(FactError, match="row 2, value: nan is not possible"):
+        values("expectation", (0.5, 1), (0.5, float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("finite", "good", "bad"),
+    [
+        ("finite", [0.0], [float("nan"), float("inf"), -float("inf")]),
+        ("no_nan", [float("inf"), -float("inf")], [float("nan")]),
+        ("no_nan_no_posinf", [-float("inf")], [float("nan"), float("inf")]),
+        ("no_nan_no_neginf", [float("inf")], [float("nan"), -float("inf")]),
+    ],
+)
+def test_what_a_semiring_does_not_have_is_refused(finite: str, good: list[float], bad: list[float]) -> None:
+    assert read("p/1", list(enumerate(good)), finite=finite).count == len(good)
+    for value in bad:
+        for rows in ([(1, 0.0), (2, value)], np.array([0.0, value])):
+            with pytest.raises(FactError, match=f"p/1, row 2, value: {value} is not possible"):
+                read("p/1", rows, finite=finite)
+
+
+def test_new_values_for_the_same_rows() -> None:
+    relation = read("cost/2", np.zeros((2, 3)))
+    assert with_values(relation, np.ones((2, 3)), value_shape="float").values.tolist() == [1.0] * 6  # type: ignore[union-attr]
+    assert with_values(relation, range(6), value_shape="float").values.tolist() == list(range(6))  # type: ignore[union-attr]
+    assert with_values(relation, [1.0] * 6, value_shape="float").columns is relation.columns
+    with pytest.raises(FactError, match="5 values were given for 6 rows"):
+        with_values(relation, [1.0] * 5, value_shape="float")
+    with pytest.raises(FactError, match="one number per row"):
+        with_values(read("p/1", [(1, 2.0)]), np.ones((1, 1)), value_shape="float")
+    with pytest.raises(FactError, match="no array of values"):
+        with_values(relation, {"a": 1.0}, value_shape="float")
+
+
+# -- bad input
+
+
+def failing() -> Iterator[tuple[str, float]]:
+    yield "a", 1.0
+    yield "b", 2.0
+    raise RuntimeError("the disk is gone")
+
+
+@pytest.mark.parametrize(
+    ("key", "rows", "message"),
+    [
+        ("p", [], "'p' names no predicate; write name/arity"),
+        (3, [], "3 names no predicate"),
+        ("p/2", [("a", "b"), ("a",)], "p/2, row 2: 1 column, but a row is 2 arguments, or 2 arguments and a value"),
+        ("p/2", [("a", "b", 1.0, 2.0)], "p/2, row 1: 4 columns"),
+        ("p/2", [("a", "b", 1.0), ("a", "b")], "row 2: the row has no value, but row 1 has one"),
+        ("p/2", [("a", "b"), ("a", "b", 1.0)], "row 2: the row has a value, but row 1 has none"),
+        ("p/1", [("a",), "b"], r"row 2: 'b' is no row; rows are tuples, such as \('b',\)"),
+        ("p/1", ["a" * 10**6], "is no row"),
+        ("p/1", failing(), "p/1, row 3: the rows could not be read: RuntimeError: the disk is gone"),
+        ("p/1", "grammar.tsv", "'grammar.tsv' is no table of facts; read a file"),
+        ("p/1", None, "None is no table"),
+        ("p/1", 5, "5 is no table"),
+        ("p/1", object(), "is no table of facts; give a list of tuples"),
+        ("p/1", [(None, 1.0)], "p/1, row 1, column 1: None is no term; leave rows with missing"),
+        ("p/2", [("a", 1), ("b", True)], "p/2, row 2, column 2: True is no term"),
+        ("p/1", [("a",), (b"b",)], "row 2, column 1: b'b' is no term; decode it"),
+        ("p/1", [("a",), (float("nan"),)], "row 2, column 1: nan is no term"),
+        ("p/1", [(1,), (2**31,)], "row 2, column 1: the integer 2147483648 is beyond the range"),
+        ("p/1", [(1,), (2**70,)], "row 2, column 1: the integer 1180591620717411303424 is beyond"),
+        ("p/1", [("a",), (2**31,)], "row 2, column 1: the integer 2147483648 is beyond"),
+        ("p/1", [("a",), ("\udc80",)], "row 2, column 1: .* surrogate"),
+        ("p/1", [([["a"], [None]],)], "row 1, column 1: None is no term"),
+        ("p/1", (np.array([[1], [2**40]]), [1, 2]), "row 2, column 1: the integer 1099511627776 is beyond"),
+        ("p/1", (np.array([[1.0]]), [1]), r"1.0 is not 1; convert it with .astype\(int\)"),
+        ("p/1", (np.array([[True]]), [1]), "holds bool, not integers"),
+        ("p/2", (np.array([[1]]), [1]), r"has shape \(1, 1\), but 2 columns are needed"),
+        ("p/1", (np.array([[1]]), [1, 2]), "2 values were given for 1 rows"),
+        ("p/1", (np.array([[1]]), 3.0), "3.0 is no array of values"),
+        ("p/1", (np.array([[1], [2]]), np.array(3.0)), "one value was given for 2 rows"),
+        ("p/3", np.zeros((2, 2)), r"shape \(2, 2\) .* one dimension per argument, 3 here"),
+        ("p/1", np.ma.masked_array([1.0, 2.0], [True, False]), "masked"),
+        ("p/1", {("a", "b"): 1.0}, r"row 1: the key \('a', 'b'\) has 2 columns, not 1; a list term alone"),
+        ("p/2", {"a": 1.0}, "row 1: the key 'a' is no tuple of 2 arguments"),
+        ("p/1", {"a": "0.5"}, "p/1, row 1, value: the value '0.5' is no number"),
+        ("p/1", {"a": 1.0, "b": None}, "row 2, value: nothing is there"),
+        ("p/1", {"a": False}, "row 1, value: False is no number; leave out facts that do not hold"),
+        ("p/1", {"a": 10**400}, "row 1, value: the value of 1329 bits is beyond the range of floats"),
+        ("p/1", {"a": 1j}, "is no number"),
+        ("p/1", np.array(["x"]), "row 1, value: the value 'x' is no number"),
+        ("goal/0", False, "leave out facts that do not hold"),
+        ("goal/0", float("nan"), "goal/0, row 1, value: nan is not possible"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(key: Any, rows: Any, message: str) -> None:
+    with pytest.raises(FactError, match=message):
+        read(key, rows)
+
+
+def test_frames_with_missing_entries() -> None:
+    pandas, polars, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    for missing in (pandas.DataFrame, polars.DataFrame, pa.table):
+        with pytest.raises(FactError, match="p/2, row 2, column 2: nothing is there"):
+            read("p/2", missing({"a": [1, 2], "b": ["x", None]}))
+    with pytest.raises(FactError, match="row 2, value: nan is not possible"):
+        read("p/1", pandas.DataFrame({"a": ["x", "y"], "value": [1.0, None]}))
+    holes = pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["x", None]))})
+    with pytest.raises(FactError, match="row 2, column 1: nothing is there"):
+        read("p/1", holes)
+
+
+def test_frames_of_the_wrong_shape_or_kind() -> None:
+    polars = pytest.importorskip("polars")
+    with pytest.raises(FactError, match="the table has 4 columns, but a row is 2 arguments"):
+        read("p/2", polars_frame())
+    with pytest.raises(FactError, match="collect"):
+        read("p/3", polars_frame().lazy())
+    with pytest.raises(FactError, match="is no Arrow table"):
+        read("p/1", polars.Series([1, 2]))
+    for make in (pandas_frame, polars_frame):
+        with pytest.raises(FactError, match="row 1, column 1: True is no term"):
+            read("p/1", make().assign(a=True)[["a"]] if make is pandas_frame else polars.DataFrame({"a": [True]}))
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(FactError, match="column 1: b'x' is no term"):
+        read("p/1", pa.table({"a": [b"x"]}))
+
+
+def test_arrow_columns_that_are_lists_or_coded_integers() -> None:
+    pa = pytest.importorskip("pyarrow")
+    codes = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1]), pa.array([10, 20]))
+    relation = read("p/2", pa.table({"a": [["n", "pp"], [], ["x"]], "b": codes}))
+    assert rows_of(relation) == [(("n", "pp"), 20), ((), 10), (("x",), 20)]
+    unused = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["a", "b", "a"]))
+    column = read("p/1", pa.table({"a": unused})).columns[0]
+    assert isinstance(column, AtomColumn) and column.atoms == ["a"] and column.codes.tolist() == [0, 0]
+
+
+def test_a_table_with_a_deep_term_and_a_long_symbol() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    relation = read("p/2", [(deep, "y" * 10**6, 1.0)])
+    assert relation.columns[1].to_list() == ["y" * 10**6]
+    assert isinstance(relation.columns[0], TermColumn)
+
+
+def test_many_rows_load_quickly() -> None:
+    count = 200_000
+    arguments = np.arange(2 * count).reshape(count, 2) % 1000
+    rows = [(f"w{a}", b, 0.5) for a, b in arguments.tolist()]
+    start = time.perf_counter()
+    read("p/2", (arguments, np.ones(count)))
+    middle = time.perf_counter()
+    read("p/2", rows)
+    end = time.perf_counter()
+    assert middle - start < 0.5 and end - middle < 2  # some ten times what is needed
