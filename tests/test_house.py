@@ -22,11 +22,17 @@ ARROWS: dict[str, set[str]] = {
     "plan": {"rules", "graph", "native", "errors"},
     "functions": {"graph", "native", "errors"},
     "languages": {"functions", "graph", "native", "errors"},
-    "program": {"rules", "plan", "functions"} | HANDLES_FACTS,
-    "chart": {"program"} | HANDLES_FACTS,
-    "forest": {"program"} | HANDLES_FACTS,
-    "training": {"chart", "forest", "functions"} | HANDLES_FACTS,
-    "interop": {"chart", "forest", "functions"} | HANDLES_FACTS,
+    "semirings": HANDLES_FACTS,
+    "encoding": {"rules"} | HANDLES_FACTS,
+    "binding": {"rules", "plan", "encoding", "semirings"} | HANDLES_FACTS,
+    "reading": {"rules", "binding", "encoding"} | HANDLES_FACTS,
+    "progress": set(),
+    "chart": {"rules", "plan", "binding", "encoding", "reading", "progress"} | HANDLES_FACTS,
+    "batch": {"chart", "semirings"} | HANDLES_FACTS,
+    "program": {"chart", "batch", "binding", "rules", "plan", "functions", "semirings"} | HANDLES_FACTS,
+    "forest": {"chart", "binding", "plan", "rules"} | HANDLES_FACTS,
+    "training": {"program", "forest", "functions"} | HANDLES_FACTS,
+    "interop": {"program", "forest", "functions"} | HANDLES_FACTS,
 }
 # The command line and the public names stand on top of everything.
 TOP = {"cli", "__init__", "__main__"}

@@ -147,7 +147,7 @@ def read_facts(setting: Setting, facts: Mapping[str, Any], probabilities: bool) 
     return relations
 
 
-# -- what is kept per choice of kinds ------------------------------------------------------------------------------------
+# -- what is kept per choice of kinds ----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -199,6 +199,16 @@ class Binding:
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._lock = threading.RLock()
 
+    def changed(self, relations: Mapping[str, Relation]) -> Binding:
+        """A binding in which some predicates have other facts."""
+        return Binding(self.setting, {**self.given, **relations})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"setting": self.setting, "given": self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["setting"], state["given"])  # type: ignore[misc]
+
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
         made = Binding(self.setting, relations)
@@ -234,14 +244,18 @@ class Binding:
         undefined(setting.rules, relations)
         if any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
             relations = settle_texts(setting.domains, relations)
-            mixed = {key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]}
+            mixed = {
+                key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
+            }
         chosen = kinds(setting.rules, setting.domains, relations)
         with self._lock:
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             encoding = base.encoding.extend(setting.domains, mixed) if mixed else base.encoding
             codes = {key: self._codes(encoding, r) for key, r in mixed.items()}
             summary, ranks = self._summary(base, encoding, relations, {**base.codes, **codes}, frozenset(mixed))
-            compiled = self._compiled(base, summary, frozenset(k for k, r in relations.items() if r.count), until, progress)
+            compiled = self._compiled(
+                base, summary, frozenset(k for k, r in relations.items() if r.count), until, progress
+            )
             native = self._native(base, compiled, relations, frozenset(mixed))
         return self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
 
@@ -289,9 +303,7 @@ class Binding:
                 found = self._ranks(base, encoding, number, sources, arcs, fresh)
                 if found is not None:
                     ranks[number] = found
-        domains = {
-            n: DomainSummary(d.kind, d.low, d.high, n in ranks) for n, d in enumerate(encoding.domains)
-        }
+        domains = {n: DomainSummary(d.kind, d.low, d.high, n in ranks) for n, d in enumerate(encoding.domains)}
         shape = Summary(domains, {})
         facts = {}
         for key, relation in relations.items():
@@ -370,9 +382,7 @@ class Binding:
             base.natives[id(compiled)] = native
         for key, columns in base.codes.items():
             if key not in fresh and key not in native.weights and key in compiled.plan.tables:
-                native.weights[key] = self._load(
-                    compiled, native.world, native.terms, relations[key], columns
-                )
+                native.weights[key] = self._load(compiled, native.world, native.terms, relations[key], columns)
         return native
 
     def _load(
@@ -489,4 +499,3 @@ def _fits(compiled: Compiled, summary: Summary, options: Options) -> bool:
             if size is None or size > options.dense_cells:
                 return False
     return True
-

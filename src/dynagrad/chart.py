@@ -13,27 +13,26 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Prepared, concatenate, read_facts
-from .encoding import atom_key, syntax_value
+from .binding import Binding, Prepared, concatenate, read_facts
+from .encoding import syntax_value
 from .errors import Error, NotComputed, NotConverged, ProgramWarning, QueryError, ValueRangeError
-from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn
+from .facts import Relation
 from .plan.compiled import Settings, Stop
 from .progress import Progress
+from .reading import code as code_of
+from .reading import column, decode, item_text, matches
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
-from .rules.syntax import Compound, Item, Variable
+from .rules.syntax import Item, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .table import Table
-from .terms import Flat, Term, term_text, unflatten
-
-if TYPE_CHECKING:
-    from .program import Bound
+from .terms import Term
 
 STATUS = ("done", "max_pops", "timeout", "until", "items", "bytes", "bad_value", "interrupted", "integer_overflow")
 MAX_ITEMS = 200_000_000
@@ -96,8 +95,10 @@ class Chart:
     [('a', 0.0), ('b', 2.0)]
     """
 
-    def __init__(self, bound: Bound, relations: Mapping[str, Relation], limits: Limits, probabilities: bool) -> None:
-        self._bound = bound
+    def __init__(
+        self, binding: Binding, relations: Mapping[str, Relation], limits: Limits, probabilities: bool
+    ) -> None:
+        self._binding = binding
         self._relations = dict(relations)  # the run's own facts
         self._shared: dict[str, Relation] = {}  # bound predicates whose facts this chart changed
         self._limits = limits
@@ -105,6 +106,7 @@ class Chart:
         self._prepared: Prepared | None = None
         self._stale = True
         self._status = "done"
+        self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
         self._columns: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]] = {}
 
     # -- running
@@ -116,7 +118,12 @@ class Chart:
         """
         wanted = replace(self._limits, **limits)
         wanted.check()
-        if self._prepared is None or self._stale or self._prepared.chart.report.partial or wanted.until != self._limits.until:
+        if (
+            self._prepared is None
+            or self._stale
+            or self._prepared.chart.report.partial
+            or wanted.until != self._limits.until
+        ):
             self._start(wanted, progress)
         self._limits = wanted
         self._go(wanted, progress, _stop)
@@ -126,9 +133,9 @@ class Chart:
         until = None
         if limits.until is not None:
             until = self._item(limits.until).key
-        binding = self._bound._binding if not self._shared else self._bound._with(self._shared)._binding
+        binding = self._binding if not self._shared else self._binding.changed(self._shared)
         prepared = binding.prepare(self._relations, until, Progress.compiling if progress else None)
-        for key, function in self._bound.program._setting.externals.items():
+        for key, function in self._binding.setting.externals.items():
             self._connect(prepared, key, function)
         self._prepared = prepared
         self._stale = False
@@ -138,14 +145,14 @@ class Chart:
         table = prepared.compiled.plan.tables.get(key)
         if table is None:
             return
-        scale, known = self._bound.program._setting.scale, dict[tuple[int, ...], Any]()
+        scale, known = self._binding.setting.scale, dict[tuple[int, ...], Any]()
         arity = table.arity
 
         def answer(arguments: Any, words: Any) -> int:
             try:
                 codes = tuple(arguments[i] for i in range(arity))
                 if codes not in known:
-                    values = [self._decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
+                    values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
                     given = function(*values)
                     known[codes] = None if given is None else scale.word_of(given)
                 found = known[codes]
@@ -155,7 +162,7 @@ class Chart:
                     words[i] = int(found[i])
                 return 1
             except BaseException as error:
-                self._raised = error
+                self._raised.append(error)
                 return -1
 
         prepared.chart.set_external(table.number, answer)
@@ -181,7 +188,7 @@ class Chart:
                 settings.until_table = table.number
                 settings.until_cell = prepared.chart.locate(table.number, codes)
         self._columns.clear()
-        self._raised: BaseException | None = None
+        self._raised.clear()
         try:
             if progress:
                 settings.pause_ns = PAUSE
@@ -198,9 +205,9 @@ class Chart:
     def _after(self, report: Any) -> None:
         """What the end of a run says, as attributes, warnings and errors."""
         self._status = STATUS_NAMES[report.status]
-        if self._raised is not None:
+        if self._raised:
             self._stale = True
-            raise self._raised
+            raise self._raised[0]
         if self._status in ("items", "bytes"):
             raise NotConverged(
                 f"the run stopped after {report.pops:,} pops at its limit on {self._status}: {report.items:,} items, "
@@ -210,7 +217,7 @@ class Chart:
             )
         if self._status == "bad_value":
             item = self._error_item(report)
-            scale = self._bound.program._setting.scale
+            scale = self._binding.setting.scale
             if scale.shape == "count":
                 raise ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
             raise ValueRangeError(
@@ -244,7 +251,7 @@ class Chart:
         if table is None or report.error_cell < 0:
             return "an item"
         codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
-        values = [self._decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
+        values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
         return item_text(table.key, values)
 
     # -- looking
@@ -280,7 +287,7 @@ class Chart:
     def pending(self) -> dict[str, Table]:
         """The updates that the run left unpropagated, per predicate: a table of items with their updates."""
         prepared = self._ready()
-        scale = self._bound.program._setting.scale
+        scale = self._binding.setting.scale
         found = {}
         for key, table in prepared.compiled.plan.tables.items():
             if table.kind in ("dense", "hashed"):
@@ -296,7 +303,7 @@ class Chart:
             item = text
         else:
             raise QueryError(f'{text!r} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
-        predicates = self._bound.program._setting.rules.predicates
+        predicates = self._binding.setting.rules.predicates
         if item.key not in predicates:
             raise QueryError(f"the program has no predicate `{item.key}`.{nearest(item.key, sorted(predicates))}")
         if predicates[item.key].external:
@@ -310,15 +317,17 @@ class Chart:
     def __getitem__(self, item: Any) -> Any:
         """The value of an item; the semiring's zero where it was never derived."""
         prepared = self._ready()
-        scale = self._bound.program._setting.scale
+        scale = self._binding.setting.scale
         found = self._item(item)
         table = prepared.compiled.plan.tables.get(found.key)
         codes = self._codes(prepared, found)
-        words = prepared.chart.get(table.number, codes, scale.width) if table is not None and codes is not None else None
+        words = (
+            prepared.chart.get(table.number, codes, scale.width) if table is not None and codes is not None else None
+        )
         return self._zero(found.key) if words is None else scale.value(words)
 
     def _zero(self, key: str) -> Any:
-        setting = self._bound.program._setting
+        setting = self._binding.setting
         if setting.scale.name != "plain":
             return setting.scale.zero
         return {"*=": 1.0, "max=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
@@ -331,46 +340,25 @@ class Chart:
         found = self._item(item)
         table = prepared.compiled.plan.tables.get(found.key)
         codes = self._codes(prepared, found)
-        width = self._bound.program._setting.scale.width
+        width = self._binding.setting.scale.width
         return table is not None and codes is not None and prepared.chart.get(table.number, codes, width) is not None
 
     def _codes(self, prepared: Prepared, item: Item) -> list[int] | None:
         """The codes of a ground item's arguments, or None where one of them is unknown to the chart."""
         codes = []
         for i, term in enumerate(item.arguments):
-            number = self._bound.program._setting.domains.of[item.key, i]
+            number = self._binding.setting.domains.of[item.key, i]
             try:
                 value = syntax_value(term)
             except ValueError:
                 raise QueryError(
                     f"{show(item)} has variables; use chart.query to find all items that match it"
                 ) from None
-            code = self._code(prepared, number, value)
+            code = code_of(prepared, number, value)
             if code is None:
                 return None
             codes.append(code)
         return codes
-
-    def _code(self, prepared: Prepared, domain: int, value: Any) -> int | None:
-        codes = prepared.encoding.domains[domain]
-        if codes.kind != "term":
-            return None if isinstance(value, Term | tuple) else codes.code(value)
-        from .encoding import flat_terms
-
-        flat = flat_terms([value])
-        atoms = [prepared.terms.number.get(atom_key(a), -1) for a in flat.atoms]
-        functors = [prepared.terms.functor_number.get(f, -1) for f in flat.functors]
-        numbers: list[int] = []
-        for node in range(len(flat.kind)):
-            kind, payload = int(flat.kind[node]), int(flat.payload[node])
-            if kind:
-                payload = (atoms if kind == 1 else functors)[payload]
-            children = [numbers[c] for c in flat.children[flat.child_start[node] : flat.child_start[node + 1]]]
-            known = payload >= 0 or kind == 0
-            number = prepared.chart.world.find_term(kind, payload, children) if known and -1 not in children else -1
-            numbers.append(number)
-        found = numbers[int(flat.roots[0])]
-        return None if found < 0 else found
 
     def query(self, pattern: Any) -> Table:
         """All items that match a pattern, as a table of their arguments and values, sorted by argument.
@@ -383,7 +371,7 @@ class Chart:
         assert table is not None
         codes, words = self._all(prepared, item.key)
         keep = np.ones(len(codes), np.bool_)
-        domains = self._bound.program._setting.domains
+        domains = self._binding.setting.domains
         later: list[tuple[int, SyntaxTerm]] = []
         first: dict[str, int] = {}
         for i, term in enumerate(item.arguments):
@@ -402,12 +390,12 @@ class Chart:
             except ValueError:
                 later.append((i, term))
                 continue
-            code = self._code(prepared, domains.of[item.key, i], value)
+            code = code_of(prepared, domains.of[item.key, i], value)
             keep &= codes[:, i] == code if code is not None else np.bool_(False)
         rows = np.flatnonzero(keep)
         if later:
-            columns = [self._decode(prepared, d, codes[rows, i]) for i, d in enumerate(table.domains)]
-            matching = [n for n, values in enumerate(zip(*columns, strict=True)) if _matches(item.arguments, values)]
+            columns = [decode(prepared, d, codes[rows, i]) for i, d in enumerate(table.domains)]
+            matching = [n for n, values in enumerate(zip(*columns, strict=True)) if matches(item.arguments, values)]
             rows = rows[matching]
         return self._table(prepared, item.key, codes[rows], words[rows])
 
@@ -425,7 +413,7 @@ class Chart:
     def _all(self, prepared: Prepared, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]:
         if key not in self._columns:
             table = prepared.compiled.plan.tables[key]
-            width = self._bound.program._setting.scale.width
+            width = self._binding.setting.scale.width
             self._columns[key] = prepared.chart.items(table.number, table.arity, width)
         return self._columns[key]
 
@@ -433,41 +421,12 @@ class Chart:
         self, prepared: Prepared, key: str, codes: npt.NDArray[np.int32], words: npt.NDArray[np.uint64]
     ) -> Table:
         table = prepared.compiled.plan.tables[key]
-        scale = self._bound.program._setting.scale
+        scale = self._binding.setting.scale
         if len(codes) and table.arity:
             order = np.lexsort(codes.T[::-1])
             codes, words = codes[order], words[order]
-        columns = tuple(self._column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
+        columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
         return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape))
-
-    def _column(self, prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Column:
-        known = prepared.encoding.domains[domain]
-        if known.kind == "int":
-            return IntColumn(codes.astype(np.int64))
-        if known.kind == "atom":
-            used, places = np.unique(codes, return_inverse=True)
-            atoms = [known.atoms[c] for c in used.tolist()]
-            if atoms and all(type(a) is int for a in atoms):
-                return IntColumn(np.array(atoms, np.int64)[places.reshape(-1)])
-            return AtomColumn(places.reshape(-1).astype(np.int32), atoms)
-        values = self._decode(prepared, domain, codes)
-        if values and all(type(v) is int for v in values):
-            return IntColumn(np.array(values, np.int64))
-        if any(isinstance(v, tuple | Term) for v in values):
-            return TermColumn(values)
-        number: dict[Any, int] = {}
-        places_list = [number.setdefault((type(v), v), len(number)) for v in values]
-        return AtomColumn(np.array(places_list, np.int32), [v for _, v in number])
-
-    def _decode(self, prepared: Prepared, domain: int, codes: Any) -> list[Any]:
-        """Codes of a domain as Python values."""
-        known = prepared.encoding.domains[domain]
-        listed = codes.tolist() if isinstance(codes, np.ndarray) else list(codes)
-        if known.kind == "int":
-            return listed
-        if known.kind == "atom":
-            return [known.atoms[c] for c in listed]
-        return decode_terms(prepared, listed)
 
     # -- changing
 
@@ -475,7 +434,7 @@ class Chart:
         """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus."""
         relation = self._read(key, rows, values)
         here = self._own(key)
-        self._put(key, relation if here is None else concatenate(here, relation, self._bound.program._setting.scale.one))
+        self._put(key, relation if here is None else concatenate(here, relation, self._binding.setting.scale.one))
 
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Removes every copy of the given facts; rows may have a value, and then only copies with that value go."""
@@ -486,22 +445,22 @@ class Chart:
         relation = self._read(key, rows, values)
         self._remove(key, replace(relation, values=None), missing=True)
         here = self._own(key)
-        self._put(key, relation if here is None else concatenate(here, relation, self._bound.program._setting.scale.one))
+        self._put(key, relation if here is None else concatenate(here, relation, self._binding.setting.scale.one))
 
     def _read(self, key: str, rows: Any, values: str) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
-        return read_facts(self._bound.program._setting, {key: rows}, probabilities)[key]
+        return read_facts(self._binding.setting, {key: rows}, probabilities)[key]
 
     def _own(self, key: str) -> Relation | None:
         """The facts that this chart has of a predicate, without the axioms of the text."""
-        shared = self._shared.get(key, self._bound._binding.given.get(key))
+        shared = self._shared.get(key, self._binding.given.get(key))
         run = self._relations.get(key)
         if shared is None or run is None:
             return shared if run is None else run
-        return concatenate(shared, run, self._bound.program._setting.scale.one)
+        return concatenate(shared, run, self._binding.setting.scale.one)
 
     def _put(self, key: str, relation: Relation) -> None:
-        if key in self._bound._binding.given:
+        if key in self._binding.given:
             self._shared[key] = relation
             self._relations.pop(key, None)
         else:
@@ -546,7 +505,7 @@ class Chart:
             limits = replace(limits, max_pops=self._prepared.chart.report.pops, timeout=None)
         ran = self._prepared is not None and not self._stale
         return {
-            "bound": self._bound,
+            "binding": self._binding,
             "relations": self._relations,
             "shared": self._shared,
             "limits": limits,
@@ -556,7 +515,7 @@ class Chart:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["bound"], state["relations"], state["limits"], state["probabilities"])  # type: ignore[misc]
+        self.__init__(state["binding"], state["relations"], state["limits"], state["probabilities"])  # type: ignore[misc]
         self._shared = state["shared"]
         if state["ran"]:
             with warnings.catch_warnings():
@@ -581,71 +540,5 @@ def probabilities_flag(values: str) -> bool:
     return values == "probabilities"
 
 
-def item_text(key: str, values: Sequence[Any]) -> str:
-    """An item in the syntax of rules."""
-    name = key.rsplit("/", 1)[0]
-    return f"{name}({','.join(term_text(v) for v in values)})" if values else name
-
-
 def _row_key(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(v if isinstance(v, str | tuple | Term) else (type(v), v) for v in row)
-
-
-def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
-    """Native terms as Python values, iteratively."""
-    world = prepared.chart.world
-    nodes: dict[int, tuple[int, int, list[int]]] = {}
-    stack = list(codes)
-    while stack:
-        number = stack.pop()
-        if number not in nodes:
-            nodes[number] = world.term(number)
-            stack.extend(nodes[number][2])
-    order = sorted(nodes)  # children are made before parents
-    place = {number: i for i, number in enumerate(order)}
-    start, children = [0], list[int]()
-    for number in order:
-        children.extend(place[c] for c in nodes[number][2])
-        start.append(len(children))
-    flat = Flat(
-        np.array([nodes[n][0] for n in order], np.int8),
-        np.array([nodes[n][1] for n in order], np.int64),
-        np.array(start, np.int32),
-        np.array(children, np.int32),
-        np.array([place[c] for c in codes], np.int32),
-        list(prepared.terms.atoms),
-        list(prepared.terms.functors),
-    )
-    return unflatten(flat)
-
-
-def _matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
-    """Whether values match patterns with compounds in them."""
-    bound: dict[str, Any] = {}
-    stack = list(zip(patterns, values, strict=True))
-    while stack:
-        pattern, value = stack.pop()
-        if isinstance(pattern, Variable):
-            known = bound.setdefault(pattern.name, value)
-            if type(known) is not type(value) or known != value:
-                return False
-        elif isinstance(pattern, Compound):
-            parts = _parts(value, pattern.functor, len(pattern.arguments))
-            if parts is None:
-                return False
-            stack.extend(zip(pattern.arguments, parts, strict=True))
-        else:
-            wanted = syntax_value(pattern)
-            if wanted == "nil" and value == ():
-                continue
-            if type(wanted) is not type(value) or wanted != value:
-                return False
-    return True
-
-
-def _parts(value: Any, functor: str, arity: int) -> Sequence[Any] | None:
-    if isinstance(value, Term):
-        return value.arguments if (value.functor, len(value.arguments)) == (functor, arity) else None
-    if isinstance(value, tuple) and value and (functor, arity) == ("cons", 2):
-        return (value[0], value[1:])
-    return None

@@ -22,7 +22,7 @@ from .rules import parse_term
 from .rules.normal import Rules
 from .rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Symbol, Term
 from .rules.types import Domains
-from .terms import Flat, Interner
+from .terms import Flat, Interner, shown
 from .terms import Term as DataTerm
 
 Codes = npt.NDArray[np.int32]
@@ -83,8 +83,8 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
                 if not isinstance(column, IntColumn):
                     row = next(r for r, v in enumerate(column.to_list()) if type(v) is not int)
                     raise FactError(
-                        f"{key}, row {row + 1}, column {i + 1}: {column.to_list()[row]!r} is no integer, and the program "
-                        "computes with this argument; give integers"
+                        f"{key}, row {row + 1}, column {i + 1}: {shown(column.to_list()[row])} is no integer, and the "
+                        "program computes with this argument; give integers"
                     )
             found.append("int")
             continue
@@ -111,7 +111,7 @@ def _check_declared(declared: frozenset[str] | None, columns: Iterable[tuple[str
         for value in values:
             if names.get(type(value), "term") not in declared:
                 raise FactError(
-                    f"{key}, column {i + 1}: {value!r} is no {' or '.join(sorted(declared))}, as the program declares"
+                    f"{key}, column {i + 1}: {shown(value)} is no {' or '.join(sorted(declared))}, as the program declares"
                 )
 
 

@@ -55,12 +55,12 @@ class SourceError(Error):
         super().__init__(message + place)
 
 
-class SyntaxError(SourceError):  # noqa: A001  -- reads as dg.SyntaxError, and is one
+class SyntaxError(SourceError):
     """The text is not a program."""
 
 
 class ProgramError(SourceError):
-    """The text is a program, but one that cannot mean anything: unbound variables, types that cannot meet, bad cycles."""
+    """The text is a program, but it cannot mean anything: unbound variables, types that cannot meet, bad cycles."""
 
 
 class FactError(Error):

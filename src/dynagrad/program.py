@@ -49,7 +49,6 @@ class Program:
         *,
         values: str = "weights",
     ) -> None:
-        self._given = (source, semiring, dict(functions or {}), values)
         text, filename = _text(source)
         self._probabilities = probabilities_flag(values)
         given = dict(functions or {})
@@ -61,9 +60,14 @@ class Program:
         parsed = parse(text, filename)
         rules = check(parsed, semiring=chosen, functions=named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
+        for key in externals:  # by name alone, where that is clear
+            if key not in given and key.rsplit("/", 1)[0] in given:
+                given[key] = given[key.rsplit("/", 1)[0]]
         for key in given:
             if "/" in key and key not in externals:
-                raise Error(f"functions has {key}, but the program declares no external predicate of that name and arity")
+                raise Error(
+                    f"functions has {key}, but the program declares no external predicate of that name and arity"
+                )
         for key, predicate in externals.items():
             if key not in given:
                 raise ProgramError(
@@ -127,17 +131,11 @@ class Program:
         return self._empty.run_batch(examples, **options)
 
     def __getstate__(self) -> dict[str, Any]:
-        source, semiring, functions, values = self._given
-        text, _ = _text(source)
-        return {"given": (text, semiring, functions, values)}
+        return {"setting": self._setting, "probabilities": self._probabilities}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        import warnings
-
-        text, semiring, functions, values = state["given"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.__init__(text, semiring, functions, values=values)  # type: ignore[misc]
+        self._setting, self._probabilities = state["setting"], state["probabilities"]
+        self._empty = Bound(self, {})
 
     def __repr__(self) -> str:
         rules = self._setting.rules
@@ -150,7 +148,6 @@ class Bound:
     def __init__(self, program: Program, relations: Mapping[str, Relation]) -> None:
         self.program = program
         self._binding = Binding(program._setting, relations)
-        self._pid = os.getpid()
 
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """These facts and more; a predicate given again gets the new facts instead."""
@@ -164,15 +161,14 @@ class Bound:
         given = dict(self._binding.given)
         for key, numbers in values.items():
             if key not in given:
-                raise Error(f"{key} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}")
+                raise Error(
+                    f"{key} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
+                )
             given[key] = fact_forms.with_values(given[key], numbers, value_shape=scale_.shape, finite=scale_.finite)
         made = Bound.__new__(Bound)
-        made.program, made._pid = self.program, os.getpid()
+        made.program = self.program
         made._binding = self._binding.with_values(given, frozenset(values))
         return made
-
-    def _with(self, relations: Mapping[str, Relation]) -> Bound:
-        return Bound(self.program, {**self._binding.given, **relations})
 
     def run(
         self,
@@ -193,7 +189,9 @@ class Bound:
         and `.pending`. `tolerance` is the relative size under which a repeated update is left pending (1e-12). Limits
         on items and bytes raise `NotConverged`. `progress` draws a bar while a long run goes on.
         """
-        return self._run(facts or {}, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
+        return self._run(
+            facts or {}, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values
+        )
 
     def _run(
         self, facts: Mapping[str, Any], limits: Limits, progress: bool, values: str, stop: Stop | None = None
@@ -205,7 +203,7 @@ class Bound:
         shaped = _shaped(self.program, relations)
         if shaped is not self.program:
             bound = Bound(shaped, self._binding.given)
-        return Chart(bound, relations, limits, probabilities).run(progress=progress, _stop=stop)
+        return Chart(bound._binding, relations, limits, probabilities).run(progress=progress, _stop=stop)
 
     def run_batch(
         self,
@@ -257,12 +255,6 @@ class Bound:
 
         relations = read_facts(self.program._setting, facts or {}, self.program._probabilities)
         return explain(self._binding.prepare(relations).compiled.plan)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"program": self.program, "given": self._binding.given}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["program"], state["given"])  # type: ignore[misc]
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())

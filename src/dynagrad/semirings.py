@@ -57,16 +57,18 @@ class Scale:
         if self.shape == "count":
             return _count_words(values)
         numbers = np.ascontiguousarray(values, np.float64).reshape(count, -1)
-        return numbers.view(np.uint64).reshape(count, self.width)
+        return np.asarray(numbers.view(np.uint64).reshape(count, self.width))
 
     def word_of(self, value: Any) -> Words:
         """The words of one value, given as Python has it."""
         if self.shape == "count":
-            return _count_words(np.array([value], object))[0]
+            return np.asarray(_count_words(np.array([value], object))[0])
         flat = np.array(_flatten(value), np.float64)
         if len(flat) != self.width:
-            raise Error(f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}")
-        return flat.view(np.uint64)
+            raise Error(
+                f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}"
+            )
+        return np.asarray(flat.view(np.uint64))
 
     def from_words(self, words: Words) -> Array:
         """The values of rows of words."""
@@ -133,7 +135,9 @@ def _count_words(values: Array) -> Words:
     if values.dtype == object:
         for row, value in enumerate(values.tolist()):
             if not 0 <= value < 2**128 - 1:
-                raise Error(f"row {row + 1}: {value} is not a whole number from 0 to 2**128 - 2, as the count semiring has")
+                raise Error(
+                    f"row {row + 1}: {value} is not a whole number from 0 to 2**128 - 2, as the count semiring has"
+                )
             words[row] = (value & (2**64 - 1), value >> 64)
         return words
     if (values < 0).any():

@@ -7,15 +7,20 @@ import warnings
 from textwrap import dedent
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dynagrad.errors import ProgramError, ProgramWarning
+from dynagrad.errors import Error, ProgramError, ProgramWarning
 from dynagrad.rules import undefined
 from dynagrad.rules.check import check, newly_bound
 from dynagrad.rules.normal import Rules
 from dynagrad.rules.parse import parse
-from dynagrad.rules.syntax import Equation
+from dynagrad.rules.show import show
+from dynagrad.rules.syntax import Equation, Rule
+from dynagrad.rules.types import infer
 
 from .figures import FIGURE_1, FIGURE_2
+from .generated import rules as any_rules
 
 
 def checked(text: str, **options: object) -> Rules:
@@ -78,7 +83,7 @@ ACCEPTED = {
         :- semiring log.
         forward(Y,I+1) += forward(X,I) * step(X,Y) * emit(Y,W) * word(W,I).
         forward(X,0) += start(X).
-        goal += forward(X,N) * end(N).""",
+        goal += forward(_,N) * end(N).""",
     "edit distance": """
         d(0,0) = 0.
         d(I+1,J) min= d(I,J) + 1 for I < 10.
@@ -110,12 +115,11 @@ def test_good_programs_pass_without_a_warning(text: str) -> None:
 
 class TestAMessage:
     def test_shows_the_place(self) -> None:
-        assert str(refused("goal += a.\np(X,Y) += q(X).")) == dedent("""\
-            Nothing binds the variable `Y`, which stands in the head: an item of the right side or an equation after \
-            `for` must give it values.
-              at line 2, column 5
-              2 | p(X,Y) += q(X).
-                |     ^""")
+        assert str(refused("goal += a.\np += q(X) for X < Y.")) == dedent("""\
+            Nothing binds the variable `Y`, which stands in a comparison.
+              at line 2, column 19
+              2 | p += q(X) for X < Y.
+                |                   ^""")
 
 
 class TestBinding:
@@ -147,7 +151,8 @@ class TestBinding:
             ("p(f(X)) += q.", "Nothing binds the variable `X`", 5),
             ("p(_) += q.", "Nothing binds `_`", 3),
             ("p(X+1) += q.", "Nothing binds the variable `X`", 3),
-            ("p(I) += q(I*J)*r(J,I*J) for K = K.", "stands in an equation", 29),
+            ("p(I) += q(I) for K = K.", "stands in an equation", 18),
+            ("p(I) += q(I*J)*r(I).", "stands in an equation", 13),
             ("p(I) += q(K) for K = I*I.", "which stands in the head", 3),
             ("p(I) += q(K) for K = I//2.", "which stands in the head", 3),
             ("p(I) += q(K) for K = 0*I.", "which stands in the head", 3),
@@ -283,7 +288,8 @@ class TestCycles:
         assert cycle in refused(text).message
 
     @pytest.mark.parametrize(
-        "text", ["d(X) min= d(Y) - w(X,Y).", "d(X) max= -(-d(Y)).", "a |= a*b.", "a &= a*b.", "d max= min(d,e)^2."]
+        "text",
+        ["d(X) min= d(Y) - w(X,Y).", "d(X) max= -(-d(Y))*w(X,Y).", "a |= a*b.", "a &= a*b.", "d max= min(d,e)^2."],
     )
     def test_that_are_monotone_pass(self, text: str) -> None:
         check(parse(text))
@@ -342,21 +348,31 @@ class TestUndefined:
 @pytest.mark.parametrize(
     "rule",
     [
-        "c{a}(X,I,K) |= r{i}(X,Y,Z) * c{b}(Y,I,J) * c{c}(Z,J,K).",
         "p{n}(X,I+1) += p{i}(X,I) * q(X,W).",
         "p{m}(X,Y) += p{i}(X,Z) * q{i}(Z,Y).",
         "goal += c(X{i},s,{i}) * d(X{i},f(a{i}),{i}).",
     ],
-    ids=["random", "chain", "cycle", "wide"],
+    ids=["chain", "cycle", "wide"],
 )
 def test_five_thousand_rules(rule: str) -> None:
     count = 5000
-    text = "\n".join(
-        rule.format(i=i, n=i + 1, m=(i + 1) % count, a=i % 700, b=i * 7 % 700, c=i * 13 % 700) for i in range(count)
-    )
+    text = "\n".join(rule.format(i=i, n=i + 1, m=(i + 1) % count) for i in range(count))
     source = parse(text)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(source)
     assert time.perf_counter() - start < 15  # about a second on one core; a slow machine is no failure
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(any_rules, max_size=4), st.sampled_from([None, "log"]), st.sampled_from(["", ":- transient a/0, p/1.\n"])
+)
+def test_any_program_passes_or_is_refused_cleanly(rules: list[Rule], semiring: str | None, declared: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            infer(check(parse(declared + "\n".join(map(show, rules))), semiring=semiring))
+        except Error as error:
+            assert isinstance(error, ProgramError) and error.span is not None

@@ -107,7 +107,7 @@ class TestTransients:
         text = ":- transient t/2. t(X,Z) += a(X,Y)*b(Y,Z). t(X,X) += c(X). g(Y) += t(X,Y)*d(X)."
         assert shown(text) == [
             "g(Y) += a(X,Y_1) * b(Y_1,Y) * d(X).",
-            "g(Y) += c(Y) * d(Y).",
+            "g(X) += c(X) * d(X).",
         ]
 
     def test_used_twice_give_all_pairs(self) -> None:

@@ -90,7 +90,7 @@ class TestKinds:
 
     def test_know_arithmetic_order_and_constants(self) -> None:
         domain = only("p(I+1) += p(I) for I < 7. p(0) = 1. p(0) = 2.")
-        assert domain.arithmetic and domain.ordered and domain.constants == (Integer(7), Integer(0))
+        assert domain.arithmetic and domain.ordered and domain.constants == (Integer(0), Integer(7))
         assert not only("p(X) += q(X).").arithmetic
         assert only("p(X) += q(X) for X < 3.").ordered
 

@@ -213,7 +213,7 @@ class FactTable:
         if not self.given:
             return np.zeros(0, np.uint32)
         buffer = (ctypes.c_uint32 * self.given).from_address(address)
-        return np.frombuffer(buffer, np.uint32).copy()
+        return np.ctypeslib.as_array(buffer).astype(np.uint32)
 
 
 class WeightTable:

@@ -9,7 +9,7 @@ from ..errors import ProgramError
 from ..graph import simplify
 from ..native.expression import cxx
 from ..rules.show import show
-from ..rules.syntax import ItemValue, Variable
+from ..rules.syntax import Item, PriorityDeclaration, Variable
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .statements import JoinWriter, Names, Scope, Writer, comment
@@ -156,11 +156,11 @@ class _ClassWriter:
         out.open("")
         out.line("Array<uint8_t> keep(&account);")
         out.line("keep.zeros(rows);")
-        keys = []
+        key_columns = []
         for k in range(len(index.by)):
             out.line(f"Array<int32_t> key_column{k}(&account);")
             out.line(f"key_column{k}.zeros(rows);")
-            keys.append(f"key_column{k}.data")
+            key_columns.append(f"key_column{k}.data")
         out.open("for (int64_t at = 0; at < rows; at++)")
         base = out.depth
         scope = self._pattern_scope(table, index)
@@ -171,7 +171,7 @@ class _ClassWriter:
             out.line(f"key_column{k}[at] = {variable};")
         out.close_to(base)
         out.close()
-        out.line(f"const int32_t* keys[] = {{{', '.join([*keys, 'nullptr'])}}};")
+        out.line(f"const int32_t* keys[] = {{{', '.join([*key_columns, 'nullptr'])}}};")
         out.line(f"by{index.number}.build(keys, keep.data, rows);")
         out.close()
 
@@ -194,7 +194,9 @@ class _ClassWriter:
             name = self.names.table[table.key]
             out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
             for index in self.by_key.get(table.key, ()):
-                out.line(f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts->by{index.number}; }}")
+                out.line(
+                    f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts->by{index.number}; }}"
+                )
             out.close(f"}} {name};")
         for table in self.derived:
             name = self.names.table[table.key]
@@ -242,9 +244,7 @@ class _ClassWriter:
 
     def _constructor(self) -> None:
         out = self.out
-        out.open(
-            "program(World* w, void* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)"
-        )
+        out.open("program(World* w, void* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)")
         out.line("(void)facts, (void)weights, (void)numbers;")
         for table in [*self.facts, *(t for t in self.derived if self._has_axioms(t))]:
             name = self.names.table[table.key]
@@ -396,7 +396,8 @@ class _ClassWriter:
             out.line(f"if (fresh) {name}.items++, report.items++;")
         if self.plain and table.aggregator == "=":
             out.line(
-                f"if (!fresh && {where} != x && !(isnan({where}) && isnan(x))) return fail(two_values, {table.number}, cell);"
+                f"if (!fresh && {where} != x && !(isnan({where}) && isnan(x))) "
+                f"return fail(two_values, {table.number}, cell);"
             )
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")
         if agenda:
@@ -409,7 +410,8 @@ class _ClassWriter:
 
     def _priority(self, stage: Stage, table: Table) -> None:
         out, name = self.out, self.names.table[table.key]
-        current = f"({name}.popped.test(cell) ? {self.plus(table, f'{name}.value[cell]', f'{name}.pending[cell]')} : {name}.pending[cell])"
+        both = self.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
+        current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
         if stage.priority == "declared":
             declared = next((p for p in self.plan.rules.priorities if p.item.key == table.key), None)
             if declared is None:
@@ -429,19 +431,12 @@ class _ClassWriter:
         out.line(f"const value_t now = {current};")
         out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
 
-    def _declared_priority(self, stage: Stage, table: Table, declared: object, current: str) -> None:
-        from ..rules.syntax import PriorityDeclaration  # the declared item, checked by the front end
-
-        assert isinstance(declared, PriorityDeclaration)
+    def _declared_priority(self, stage: Stage, table: Table, declared: PriorityDeclaration, current: str) -> None:
         out = self.out
         scope = _PatternScope(
             self.plan,
             self.names,
-            {
-                v: table.domains[i]
-                for i, t in enumerate(declared.item.arguments)
-                for v in sorted(term_variables(t))
-            },
+            {v: table.domains[i] for i, t in enumerate(declared.item.arguments) for v in sorted(term_variables(t))},
             out,
         )
         out.line("double priority = -HUGE_VAL;")
@@ -451,11 +446,8 @@ class _ClassWriter:
         names: dict[str, str] = {v: f"(double){v}" for v in scope.bound}
         count = 0
 
-        def item_name(item: object) -> str:
+        def item_name(item: Item) -> str:
             nonlocal count
-            from ..rules.syntax import Item
-
-            assert isinstance(item, Item)
             variable = f"item{count}"
             count += 1
             if item == declared.item:
@@ -474,7 +466,7 @@ class _ClassWriter:
             names[variable] = self._outside(value)
             return variable
 
-        node = to_node(declared.expression, self.plan.functions, item_name)  # type: ignore[arg-type]
+        node = to_node(declared.expression, self.plan.functions, item_name)
         statements, results = cxx(simplify([node]), names)
         for s in statements:
             out.line(s)
@@ -487,7 +479,9 @@ class _ClassWriter:
         if self.plan.semiring == "log":
             return f"Log::out({value})"
         if self.plan.semiring in ("expectation", "user"):
-            raise ProgramError(f"a priority or a pruning rule cannot read the values of the {self.plan.semiring} semiring")
+            raise ProgramError(
+                f"a priority or a pruning rule cannot read the values of the {self.plan.semiring} semiring"
+            )
         return f"(double)({value})"
 
     def _join_comment(self, join: Join) -> None:
@@ -674,7 +668,8 @@ class _ClassWriter:
                 name = self.names.table[key]
                 columns = "".join(f"axioms_{name}.column({i})[at], " for i in range(table.arity))
                 out.line(
-                    f"for (int64_t at = 0; at < axioms_{name}.rows(); at++) add_{name}({columns}axioms_{name}.value[at]);"
+                    f"for (int64_t at = 0; at < axioms_{name}.rows(); at++) "
+                    f"add_{name}({columns}axioms_{name}.value[at]);"
                 )
 
     def _seal(self, table: Table, count: bool) -> None:
@@ -724,7 +719,8 @@ class _ClassWriter:
             self._insert(table)
             out.close()
             out.line(
-                "if (first || !(now == old || semiring::negligible(now - old, now, settings.tolerance))) changed = true;"
+                "if (first || !(now == old || semiring::negligible(now - old, now, settings.tolerance))) "
+                "changed = true;"
             )
             out.line(f"{name}.value[cell] = now;")
             out.line("report.pops++;")
@@ -773,9 +769,7 @@ class _ClassWriter:
                         " && !halt) stop(at_until);"
                     )
                 out.close()
-            sealed = [
-                k for k in stage.keys if self.plan.tables[k].sink or stage.strategy in ("once", "sweep")
-            ]
+            sealed = [k for k in stage.keys if self.plan.tables[k].sink or stage.strategy in ("once", "sweep")]
             for key in sealed:
                 out.line(f"seal_{self.names.table[key]}();")
             waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
@@ -858,9 +852,7 @@ class _ClassWriter:
             out.open("switch (table)")
             for table in facts:
                 name = self.names.table[table.key]
-                out.line(
-                    f"case {table.number}: ((const facts_{name}*)facts)->weigh(*made, words, plus_{name}); break;"
-                )
+                out.line(f"case {table.number}: ((const facts_{name}*)facts)->weigh(*made, words, plus_{name}); break;")
             out.close()
         out.line("return made;")
         out.close()
@@ -881,7 +873,10 @@ class _ClassWriter:
             "return {name}.inside({arguments}) ? {name}.locate({arguments}) : -1;",
             "return (void)a, -1;",
         )
-        out.open("template <class T> void arguments_from(const T& t, int64_t cell, const int* order, int n, int32_t* out) const")
+        out.open(
+            "template <class T> void arguments_from(const T& t, int64_t cell, const int* order, int n, "
+            "int32_t* out) const"
+        )
         out.line("int32_t stored[64];")
         out.line("t.arguments(cell, stored);")
         out.line("for (int i = 0; i < n; i++) out[order[i]] = stored[i];")
@@ -953,8 +948,8 @@ class _ClassWriter:
             order = table.order if table.kind == "dense" else range(table.arity)
             text = ", ".join([*(str(i) for i in order), "0"])
             out.line(
-                f"case {table.number}: {{ const int order[] = {{{text}}}; const value_t zero = {self.zero(table)}; return "
-                f"waiting_from({name}, order, {table.arity}, {_bool(table.updates)}, zero, arguments, words, room); }}"
+                f"case {table.number}: {{ const int order[] = {{{text}}}; const value_t zero = {self.zero(table)}; "
+                f"return waiting_from({name}, order, {table.arity}, {_bool(table.updates)}, zero, arguments, words, room); }}"
             )
         out.close()
         out.line("return (void)arguments, (void)words, (void)room, 0;")
@@ -986,8 +981,7 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
     return Generated(
         source,
         names,
-        tuple((domain, value) for (domain, (_, value)) in names.constants),
+        tuple((domain, value) for domain, _, value in names.constants),
         tuple(names.functors),
         tuple(names.weight_values),
     )
-

@@ -326,7 +326,9 @@ def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary
                 for k, by_domain in places.items()
             },
         )
-        form("sum of positions", {k: [(i, 1) for p in by_domain.values() for i in p] for k, by_domain in places.items()})
+        form(
+            "sum of positions", {k: [(i, 1) for p in by_domain.values() for i in p] for k, by_domain in places.items()}
+        )
     return forms
 
 

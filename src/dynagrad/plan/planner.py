@@ -252,7 +252,12 @@ class _Planner:
             additive = aggregators == {"+="}
             if not additive and not (len(aggregators) == 1 and _monotone(own, keys, next(iter(aggregators)))):
                 return _Draft(
-                    members, "sweep", "", (), False, "a contribution may get worse: all rules again until nothing changes"
+                    members,
+                    "sweep",
+                    "",
+                    (),
+                    False,
+                    "a contribution may get worse: all rules again until nothing changes",
                 )
         priority, why = self._priority()
         forms = levels.forms if levels is not None and not self.selective else ()
@@ -286,7 +291,15 @@ class _Planner:
             drafts = [self._draft(c, m) for c, m in ordered]
             strategy, priority = self._declared(agenda, bool(declared))
             return [
-                replace(d, strategy=strategy, priority=priority, forms=(), final=False, idle=frozenset(), reason=f"declared: {agenda}")
+                replace(
+                    d,
+                    strategy=strategy,
+                    priority=priority,
+                    forms=(),
+                    final=False,
+                    idle=frozenset(),
+                    reason=f"declared: {agenda}",
+                )
                 if d.strategy in ("levels", "heap", "queue")
                 and {self.rules.predicates[k].aggregator for k in d.keys} in ({"+="}, {"max="}, {"min="}, {"|="})
                 and (
@@ -534,9 +547,7 @@ class _Planner:
 
 def _differ(a: Item, b: Item, bounds: Bounds) -> bool:
     """Whether two items of one predicate can be told apart from the order of their arguments."""
-    return any(
-        bounds.gap(x, y) >= 1 or bounds.gap(y, x) >= 1 for x, y in zip(a.arguments, b.arguments, strict=True)
-    )
+    return any(bounds.gap(x, y) >= 1 or bounds.gap(y, x) >= 1 for x, y in zip(a.arguments, b.arguments, strict=True))
 
 
 def _free_position(item: Item, bound: set[str]) -> int | None:
@@ -567,6 +578,3 @@ def _binds(step: Step, rule: NormalRule) -> set[str]:
 def make_plan(rules: Rules, domains: Domains, summary: Summary, options: Options | None = None) -> Plan:
     """The plan for checked rules, given what the facts are like."""
     return _Planner(rules, domains, summary, options or Options()).plan()
-
-
-

@@ -69,16 +69,16 @@ class Names:
                 wanted += "x"
             taken.add(wanted)
             self.table[key] = wanted
-        self.constants: dict[tuple[int | None, object], int] = {}
+        self.constants: dict[tuple[int | None, str, object], int] = {}
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
         self.weight_values: list[float | int] = []
 
     def constant(self, domain: int | None, value: object) -> str:
         """The slot of a constant in a domain; None stands for terms."""
-        place = (domain, (type(value).__name__, value))
+        place = (domain, type(value).__name__, value)
         slot = self.constants.setdefault(place, len(self.constants))
-        return f"constant({slot})"
+        return f"world->constant[{slot}]"
 
     def functor(self, name: str, arity: int) -> int:
         return self.functors.setdefault((name, arity), len(self.functors))
@@ -269,10 +269,10 @@ def python_value(term: Term) -> object:
             while isinstance(last, Compound):
                 chain.append((last.functor, last.arguments[:-1]))
                 last = last.arguments[-1]
-            value: object = python_value(last)
+            made: object = python_value(last)
             for name, front in reversed(chain):
-                value = ("term", name, (*map(python_value, front), value))
-            return value
+                made = ("term", name, (*map(python_value, front), made))
+            return made
     raise TypeError(f"not ground: {term!r}")
 
 
@@ -561,9 +561,7 @@ class JoinWriter(Scope):
         self.out.open(f"if ({row} >= 0)")
         self.out.line(f"if (spend({name}.row_length() / 8)) return;")
         place = head.order[-1]
-        texts = {
-            i: self.build(self.rule.head.arguments[i], head.domains[i], True) for i in head.order if i != place
-        }
+        texts = {i: self.build(self.rule.head.arguments[i], head.domains[i], True) for i in head.order if i != place}
         low = f"{head_name}.range[{head.arity - 1}].low"
         stored = ", ".join([*(texts[i] for i in head.order[:-1]), low])
         to = self.fresh("to")
@@ -571,7 +569,8 @@ class JoinWriter(Scope):
         weight = self.weight if self.weight is not None else "semiring::one()"
         shift = f"{name}.range[{table.arity - 1}].low - {low}"
         self.out.open(
-            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, report.updates, [&](int64_t cell_, int32_t {variable})"
+            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, report.updates, "
+            f"[&](int64_t cell_, int32_t {variable})"
         )
         self.out.line(f"{head_name}.items++, report.items++;")
         all_texts = [variable if i == place else texts[i] for i in range(head.arity)]

@@ -168,7 +168,9 @@ def trace_semiring(
     order = None
     if less is not None:
         order = graph.simplify([_truth(graph.trace(less, [argument("a"), argument("b")]))])[0]
-    return TracedSemiring(len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar)
+    return TracedSemiring(
+        len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar
+    )
 
 
 def _truth(value: Any) -> Node:
@@ -210,7 +212,7 @@ def semiring_cxx(semiring: TracedSemiring) -> list[str]:
         "struct user {",
         f"  struct Value {{ double v[{n}]; }};",
         f"  static constexpr int words = {n};",
-        f"  static constexpr bool selective = {selective}, flat = false, zero_bytes = false, detects_underflow = false;",
+        f"  static constexpr bool selective = {selective}, flat = false, zero_bytes = false;",
         f"  static Value zero() {{ return {literal(semiring.zero)}; }}",
         f"  static Value one() {{ return {literal(semiring.one)}; }}",
         *function("plus", semiring.plus),

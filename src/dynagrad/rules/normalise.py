@@ -299,9 +299,9 @@ def unify(pairs: Iterable[tuple[Term, Term]], substitution: _Substitution) -> bo
     """Extend `substitution` so that the two terms of each pair become equal; False where nothing does that.
 
     >>> bindings = {}
-    >>> unify([(Variable("X"), Compound("f", (Variable("Y"),))), (Variable("Y"), Symbol("a"))], bindings)
+    >>> unify([(Variable("X"), Compound("f", (Variable("Y"),))), (Variable("Y"), Integer(1))], bindings)
     True
-    >>> unify([(Variable("X"), Symbol("b"))], bindings)
+    >>> unify([(Variable("X"), Integer(2))], bindings)
     False
     """
     stack = list(pairs)

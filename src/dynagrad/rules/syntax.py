@@ -13,10 +13,6 @@ from ..errors import Span
 NOWHERE = Span(0, 0, 1, 1)
 
 
-def _span() -> Span:
-    return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[no-any-return]  # a field stands for its value
-
-
 # -- terms -----------------------------------------------------------------------------------------------------------
 
 
@@ -26,7 +22,7 @@ class Variable:
 
     name: str
     anonymous: bool = False
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +30,19 @@ class Symbol:
     """`np`, `'N P'` or `"Mary"`; the quotes are gone."""
 
     name: str
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
     value: int
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Float:
     value: float
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Compound:
 
     functor: str
     arguments: tuple[Term, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class Arithmetic:
 
     operator: str
     operands: tuple[Term, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Term = Variable | Symbol | Integer | Float | Compound | Arithmetic
@@ -76,7 +72,7 @@ class Item:
 
     predicate: str
     arguments: tuple[Term, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def key(self) -> str:
@@ -90,7 +86,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Number:
     value: float | int
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,7 @@ class ItemValue:
     """The value of an item."""
 
     item: Item
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ class Side:
     """`SIDE(item)`: one where the item is derived."""
 
     item: Item
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,7 @@ class AntecedentValue:
     """In normal form, the value of the rule's antecedent number `index`, from 0."""
 
     index: int
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,7 @@ class Apply:
 
     operator: str
     operands: tuple[Expression, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Expression = Number | ItemValue | Side | AntecedentValue | Apply
@@ -143,7 +139,7 @@ class Comparison:
     operator: str
     left: Term
     right: Term
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +148,7 @@ class Equation:
 
     left: Term
     right: Term
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +156,7 @@ class Negation:
     """`not item`: no item matches."""
 
     item: Item
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Condition = Comparison | Equation | Negation
@@ -180,16 +176,16 @@ class Rule:
     body: Expression
     conditions: tuple[Condition, ...]
     text: str = field(compare=False)
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """`int`, `symbol`, `float`, `term`, or a compound `slash(symbol, list)`: a functor with the types of its arguments."""
+    """`int`, `symbol`, `float`, `term`, or a functor with the types of its arguments: `slash(symbol, list)`."""
 
     name: str
     arguments: tuple[Type, ...] = ()
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Type = tuple[TypeName, ...]  # a union, in the order written
@@ -200,7 +196,7 @@ class SemiringDeclaration:
     """`:- semiring log.` or `:- valtype(term, log).`"""
 
     name: str
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +205,7 @@ class PredicateDeclaration:
 
     kind: str
     keys: tuple[str, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +214,7 @@ class TypeDeclaration:
 
     predicate: str
     arguments: tuple[Type, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def key(self) -> str:
@@ -230,7 +226,7 @@ class AgendaDeclaration:
     """`:- agenda auto.`, `priority`, `fifo` or `lifo`."""
 
     name: str
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +239,7 @@ class PriorityDeclaration:
 
     item: Item
     expression: PriorityExpression
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +247,7 @@ class VariableValue:
     """An integer variable used as a number, in priorities only."""
 
     name: str
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 PriorityExpression = Expression | VariableValue
@@ -264,7 +260,7 @@ class PruneDeclaration:
     item: Item
     operator: str
     threshold: float
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +270,7 @@ class BeamDeclaration:
     item: Item
     group: tuple[Variable, ...]
     keep: int
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +280,7 @@ class DistributionDeclaration:
     item: Item
     rest: bool
     given: tuple[Variable, ...]
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Declaration = (

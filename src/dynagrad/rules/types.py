@@ -58,7 +58,9 @@ class Domain:
     arithmetic: bool  # some member is computed with, so all are integers
     ordered: bool  # some members are compared by `<` and the like, so all are numbers
     nested: bool  # some variable of this domain also stands inside a compound term
-    constants: tuple[Term, ...]  # symbols, integers and floats that stand at its positions, in the order of the text
+    constants: tuple[
+        Term, ...
+    ]  # symbols, integers and floats that stand at its positions: those of axioms, then of rules
 
 
 @dataclass(frozen=True, slots=True)

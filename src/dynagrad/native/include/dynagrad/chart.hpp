@@ -83,7 +83,6 @@ struct ChartBase {
 
   explicit ChartBase(World* w) : world(w) {}
 
-  int32_t constant(int i) const { return world->constant[i]; }
 
   // Called with the work that is about to be done; true if the run has to stop.
   bool spend(int64_t work) { return (budget -= work) < 0 && look(); }

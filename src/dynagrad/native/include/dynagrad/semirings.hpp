@@ -18,7 +18,7 @@ inline uint64_t as_word(double d) { uint64_t w; memcpy(&w, &d, 8); return w; }
 struct Real {
   using Value = double;
   static constexpr int words = 1;
-  static constexpr bool selective = false, flat = true, zero_bytes = true, detects_underflow = true;
+  static constexpr bool selective = false, flat = true, zero_bytes = true;
   static Value zero() { return 0; }
   static Value one() { return 1; }
   static Value plus(Value a, Value b) { return a + b; }
@@ -34,7 +34,6 @@ struct Real {
 
 // Plain arithmetic: a predicate's own aggregator takes the place of plus.
 struct Plain : Real {
-  static constexpr bool detects_underflow = false;
   static bool negligible(Value update, Value now, double tolerance) {
     const double scale = fabs(now);
     return fabs(update) <= tolerance * (scale > 1 ? scale : 1);
@@ -47,7 +46,7 @@ struct Plain : Real {
 struct Log {
   struct Value { double m; int64_t e; };
   static constexpr int words = 1;
-  static constexpr bool selective = false, flat = false, zero_bytes = true, detects_underflow = false;
+  static constexpr bool selective = false, flat = false, zero_bytes = true;
   static constexpr double big = 0x1p256, small = 0x1p-256;
   static constexpr double unit = 177.445678223346, unit_rest = 5.936759843446527e-15;  // 256 ln 2, in two parts
   static Value zero() { return {0, 0}; }
@@ -97,7 +96,7 @@ struct Log {
 struct Viterbi {
   using Value = double;
   static constexpr int words = 1;
-  static constexpr bool selective = true, flat = false, zero_bytes = false, detects_underflow = false;
+  static constexpr bool selective = true, flat = false, zero_bytes = false;
   static Value zero() { return -INFINITY; }
   static Value one() { return 0; }
   static Value plus(Value a, Value b) { return b > a ? b : a; }
@@ -114,7 +113,7 @@ struct Viterbi {
 struct Tropical {
   using Value = double;
   static constexpr int words = 1;
-  static constexpr bool selective = true, flat = false, zero_bytes = false, detects_underflow = false;
+  static constexpr bool selective = true, flat = false, zero_bytes = false;
   static Value zero() { return INFINITY; }
   static Value one() { return 0; }
   static Value plus(Value a, Value b) { return b < a ? b : a; }
@@ -131,7 +130,7 @@ struct Tropical {
 struct Boolean {
   using Value = uint8_t;
   static constexpr int words = 1;
-  static constexpr bool selective = true, flat = false, zero_bytes = true, detects_underflow = false;
+  static constexpr bool selective = true, flat = false, zero_bytes = true;
   static Value zero() { return 0; }
   static Value one() { return 1; }
   static Value plus(Value a, Value b) { return a | b; }
@@ -150,7 +149,7 @@ struct Boolean {
 struct Count {
   using Value = unsigned __int128;
   static constexpr int words = 2;
-  static constexpr bool selective = false, flat = false, zero_bytes = true, detects_underflow = false;
+  static constexpr bool selective = false, flat = false, zero_bytes = true;
   static constexpr Value overflow = ~(Value)0;
   static Value zero() { return 0; }
   static Value one() { return 1; }
@@ -179,7 +178,7 @@ template <int D>
 struct Expectation {
   struct Value { double p; double r[D]; };
   static constexpr int words = 1 + D;
-  static constexpr bool selective = false, flat = false, zero_bytes = true, detects_underflow = false;
+  static constexpr bool selective = false, flat = false, zero_bytes = true;
   static Value zero() { Value v; memset(&v, 0, sizeof v); return v; }
   static Value one() { Value v = zero(); v.p = 1; return v; }
   static Value plus(Value a, const Value& b) {

@@ -1,0 +1,133 @@
+"""Codes back to Python, and Python values to the codes of a chart that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .binding import Prepared
+from .encoding import atom_key, flat_terms, syntax_value
+from .facts import AtomColumn, Column, IntColumn, TermColumn
+from .rules.syntax import Compound, Variable
+from .rules.syntax import Term as SyntaxTerm
+from .terms import Flat, Term, term_text, unflatten
+
+
+def item_text(key: str, values: Sequence[Any]) -> str:
+    """An item in the syntax of rules."""
+    name = key.rsplit("/", 1)[0]
+    return f"{name}({','.join(term_text(v) for v in values)})" if values else name
+
+
+def code(prepared: Prepared, domain: int, value: Any) -> int | None:
+    codes = prepared.encoding.domains[domain]
+    if codes.kind != "term":
+        return None if isinstance(value, Term | tuple) else codes.code(value)
+    flat = flat_terms([value])
+    atoms = [prepared.terms.number.get(atom_key(a), -1) for a in flat.atoms]
+    functors = [prepared.terms.functor_number.get(f, -1) for f in flat.functors]
+    numbers: list[int] = []
+    for node in range(len(flat.kind)):
+        kind, payload = int(flat.kind[node]), int(flat.payload[node])
+        if kind:
+            payload = (atoms if kind == 1 else functors)[payload]
+        children = [numbers[c] for c in flat.children[flat.child_start[node] : flat.child_start[node + 1]]]
+        known = payload >= 0 or kind == 0
+        number = prepared.chart.world.find_term(kind, payload, children) if known and -1 not in children else -1
+        numbers.append(number)
+    found = numbers[int(flat.roots[0])]
+    return None if found < 0 else found
+
+
+def column(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Column:
+    known = prepared.encoding.domains[domain]
+    if known.kind == "int":
+        return IntColumn(codes.astype(np.int64))
+    if known.kind == "atom":
+        used, places = np.unique(codes, return_inverse=True)
+        atoms = [known.atoms[c] for c in used.tolist()]
+        if atoms and all(type(a) is int for a in atoms):
+            return IntColumn(np.array(atoms, np.int64)[places.reshape(-1)])
+        return AtomColumn(places.reshape(-1).astype(np.int32), atoms)
+    values = decode(prepared, domain, codes)
+    if values and all(type(v) is int for v in values):
+        return IntColumn(np.array(values, np.int64))
+    if any(isinstance(v, tuple | Term) for v in values):
+        return TermColumn(values)
+    number: dict[Any, int] = {}
+    places_list = [number.setdefault((type(v), v), len(number)) for v in values]
+    return AtomColumn(np.array(places_list, np.int32), [v for _, v in number])
+
+
+def decode(prepared: Prepared, domain: int, codes: Any) -> list[Any]:
+    """Codes of a domain as Python values."""
+    known = prepared.encoding.domains[domain]
+    listed = codes.tolist() if isinstance(codes, np.ndarray) else list(codes)
+    if known.kind == "int":
+        return listed
+    if known.kind == "atom":
+        return [known.atoms[c] for c in listed]
+    return decode_terms(prepared, listed)
+
+
+def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
+    """Native terms as Python values, iteratively."""
+    world = prepared.chart.world
+    nodes: dict[int, tuple[int, int, list[int]]] = {}
+    stack = list(codes)
+    while stack:
+        number = stack.pop()
+        if number not in nodes:
+            nodes[number] = world.term(number)
+            stack.extend(nodes[number][2])
+    order = sorted(nodes)  # children are made before parents
+    place = {number: i for i, number in enumerate(order)}
+    start, children = [0], list[int]()
+    for number in order:
+        children.extend(place[c] for c in nodes[number][2])
+        start.append(len(children))
+    flat = Flat(
+        np.array([nodes[n][0] for n in order], np.int8),
+        np.array([nodes[n][1] for n in order], np.int64),
+        np.array(start, np.int32),
+        np.array(children, np.int32),
+        np.array([place[c] for c in codes], np.int32),
+        list(prepared.terms.atoms),
+        list(prepared.terms.functors),
+    )
+    return unflatten(flat)
+
+
+def matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
+    """Whether values match patterns with compounds in them."""
+    bound: dict[str, Any] = {}
+    stack = list(zip(patterns, values, strict=True))
+    while stack:
+        pattern, value = stack.pop()
+        if isinstance(pattern, Variable):
+            known = bound.setdefault(pattern.name, value)
+            if type(known) is not type(value) or known != value:
+                return False
+        elif isinstance(pattern, Compound):
+            parts = _parts(value, pattern.functor, len(pattern.arguments))
+            if parts is None:
+                return False
+            stack.extend(zip(pattern.arguments, parts, strict=True))
+        else:
+            wanted = syntax_value(pattern)
+            if wanted == "nil" and value == ():
+                continue
+            if type(wanted) is not type(value) or wanted != value:
+                return False
+    return True
+
+
+def _parts(value: Any, functor: str, arity: int) -> Sequence[Any] | None:
+    if isinstance(value, Term):
+        return value.arguments if (value.functor, len(value.arguments)) == (functor, arity) else None
+    if isinstance(value, tuple) and value and (functor, arity) == ("cons", 2):
+        return (value[0], value[1:])
+    return None

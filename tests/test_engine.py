@@ -1,0 +1,201 @@
+"""The engine against the oracle: hand-written cases and generated programs, every semiring, every order of the agenda.
+
+A compile costs far more than a run of these programs, so many programs share one source, each under names of its own.
+What fails is reported program by program, the shortest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from cases import CASES, SHIFTED, Case, oracle_semiring
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from oracle import Struct, close, evaluate, term, zero_of
+from programs import (
+    CYCLIC_SEMIRINGS,
+    SEMIRINGS,
+    Program,
+    combined,
+    plain_programs,
+    predicate_names,
+    renamed,
+    semiring_programs,
+)
+
+import dynagrad as dg
+from dynagrad.rules import syntax as s
+from dynagrad.rules.parse import parse
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+AGENDAS = ("auto", "priority", "fifo", "lifo")
+
+
+# -- the engine, as the oracle sees it -------------------------------------------------------------------------------
+
+
+def given_term(value: Any) -> Any:
+    """An oracle's term as the engine takes it in a row."""
+    if isinstance(value, Struct):
+        return dg.Term(value.functor, *map(given_term, value.arguments))
+    return value
+
+
+def given_facts(facts: Mapping[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
+    """Facts as the engine takes them; their values are left as they are."""
+    result = {}
+    for key, rows in facts.items():
+        arity = int(key.rsplit("/", 1)[1])
+        result[key] = [(*map(given_term, row[:arity]), *row[arity:]) for row in rows]
+    return result
+
+
+def compiled(source: str, semiring: str | None, agenda: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
+    """The engine's program for a source without declarations of semiring and agenda."""
+    text = f":- agenda {agenda}.\n{source}"
+    if semiring == "shifted":
+        return dg.Program(text, semiring=dg.Semiring(**SHIFTED), functions=dict(functions))
+    return dg.Program(text, semiring=semiring, functions=dict(functions))
+
+
+def derived(chart: Any, key: str) -> dict[Any, Any]:
+    """All derived items of a predicate and their values."""
+    name, arity = key.rsplit("/", 1)
+    arguments = ",".join(f"X{i}" for i in range(int(arity)))
+    rows = [tuple(row) for row in chart.query(f"{name}({arguments})" if arguments else name)]
+    result = {tuple(map(term, row[:-1])): row[-1] for row in rows}
+    assert len(result) == len(rows), f"{key} lists an item twice"
+    return result
+
+
+def visible(source: s.Source) -> list[str]:
+    """The predicates with stored items that rules define."""
+    hidden = {
+        key for d in source.declarations if isinstance(d, s.PredicateDeclaration) and d.kind == "transient" for key in d.keys
+    }
+    return sorted({rule.head.key for rule in source.rules} - hidden)
+
+
+def differences(chart: Any, program: Any, semiring: str | None, prefix: str = "") -> list[str]:
+    """Where a chart and the oracle disagree about a program whose names got a prefix."""
+    source = parse(program.source)
+    ring = oracle_semiring(semiring)
+    values = evaluate(source, program.facts, semiring=ring, functions=dict(program.functions))
+    found = []
+    for key in visible(source):
+        mine = {row: value for (k, row), value in values.items() if k == key}
+        theirs = derived(chart, prefix + key)
+        found += [f"{key}{row} is not derived but has {theirs[row]}" for row in theirs.keys() - mine.keys()]
+        found += [f"{key}{row} is missing, should be {mine[row]}" for row in mine.keys() - theirs.keys()]
+        found += [
+            f"{key}{row} is {theirs[row]}, should be {mine[row]}"
+            for row in mine.keys() & theirs.keys()
+            if not close(theirs[row], mine[row])
+        ]
+    return found
+
+
+def check(programs: Sequence[Any], semiring: str | None, agenda: str) -> None:
+    """Run programs side by side and compare each with the oracle."""
+    together = combined(programs)
+    try:
+        chart = compiled(together.source, semiring, agenda, together.functions).run(given_facts(together.facts))
+    except dg.Error:
+        for program in sorted(programs, key=lambda p: len(p.source)):  # which of them is it?
+            try:
+                compiled(program.source, semiring, agenda, program.functions).run(given_facts(program.facts))
+            except dg.Error as error:
+                raise AssertionError(f"{agenda}, {semiring}: {program}\nfails: {error}") from error
+        raise
+    wrong = [(p, differences(chart, p, semiring, f"p{number}_")) for number, p in enumerate(programs)]
+    failed = sorted(((p, d) for p, d in wrong if d), key=lambda pair: len(pair[0].source))
+    assert not failed, f"{agenda}, {semiring}: {len(failed)} of {len(programs)} differ, such as {failed[0][0]}\n" + "\n".join(
+        failed[0][1]
+    )
+
+
+# -- cases -----------------------------------------------------------------------------------------------------------
+
+COMBINABLE = {
+    semiring: [case for case in CASES if case.semiring == semiring and not case.declared]
+    for semiring in dict.fromkeys(case.semiring for case in CASES)
+}
+
+
+@pytest.mark.parametrize("agenda", AGENDAS)
+@pytest.mark.parametrize("semiring", COMBINABLE, ids=str)
+def test_cases_agree_with_the_oracle(semiring: str | None, agenda: str) -> None:
+    check(COMBINABLE[semiring], semiring, agenda)
+
+
+@cache
+def _cases_chart(semiring: str | None) -> Any:
+    together = combined(COMBINABLE[semiring])
+    return compiled(together.source, semiring, "auto", together.functions).run(given_facts(together.facts))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.declared], ids=lambda case: case.name)
+def test_cases_have_the_answers_worked_out_by_hand(case: Case) -> None:
+    prefix = f"p{COMBINABLE[case.semiring].index(case)}_"
+    chart = _cases_chart(case.semiring)
+    names = predicate_names(case.source, case.facts)
+    for item, value in case.expected.items():
+        assert close(chart[renamed(item, names, prefix)], value), item
+    for key in case.empty:
+        assert derived(chart, prefix + key) == {}
+    for key in {rule.head.key for rule in parse(case.source).rules} & {f"{name}/0" for name in names}:
+        if key.removesuffix("/0") not in case.expected:
+            assert close(chart[prefix + key.removesuffix("/0")], zero_of(parse(case.source), key, case.semiring))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.declared], ids=lambda case: case.name)
+def test_cases_that_declare_their_semiring(case: Case) -> None:
+    chart = dg.Program(case.source).run(given_facts(case.facts))
+    for item, value in case.expected.items():
+        assert close(chart[item], value), item
+
+
+# -- generated programs ----------------------------------------------------------------------------------------------
+
+
+def _strategy(semiring: str | None, cyclic: bool) -> st.SearchStrategy[Program]:
+    if semiring is None:
+        return plain_programs()
+    return semiring_programs(semiring, cyclic, oracle_semiring(semiring))
+
+
+@cache
+def generated(semiring: str | None, cyclic: bool, number: int = 0, groups: int = 3, size: int = 8) -> tuple[Program, ...]:
+    """Different programs in which something is derived, always the same ones."""
+    kept: dict[str, Program] = {}
+
+    @seed(number)
+    @settings(
+        max_examples=groups + 1,  # the first is the simplest of all
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(_strategy(semiring, cyclic), min_size=size, max_size=size))
+    def collect(programs: list[Program]) -> None:
+        for program in programs:
+            heads = set(visible(parse(program.source)))
+            values = evaluate(parse(program.source), program.facts, semiring=oracle_semiring(semiring))
+            if any(key in heads for key, _ in values):
+                kept[program.source] = program
+
+    collect()
+    return tuple(kept.values())
+
+
+@pytest.mark.parametrize("agenda", AGENDAS)
+@pytest.mark.parametrize("semiring", [*SEMIRINGS, None], ids=str)
+def test_generated_programs_agree_with_the_oracle(semiring: str | None, agenda: str) -> None:
+    programs = [*generated(semiring, False), *(generated(semiring, True) if semiring in CYCLIC_SEMIRINGS else ())]
+    assert len(programs) > 10
+    check(programs, semiring, agenda)

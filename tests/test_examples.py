@@ -1,0 +1,182 @@
+"""Every example that ships runs as it stands, under every order of the agenda, and has the values that it says.
+
+The expected values were not made by the engine; here the oracle, or a closed form, makes each of them once more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import examples
+import networkx
+import numpy as np
+import pytest
+from oracle import Key, close, evaluate, ground, zero_of
+
+import dynagrad as dg
+from dynagrad.rules.parse import parse
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+SLOW_FOR_THE_ORACLE = {"nussinov"}
+
+
+def key_of(item: str) -> Key:
+    """The item that some text of the rule language names."""
+    head = parse(f"{item} = 1.").rules[0].head
+    return head.key, tuple(v for a in head.arguments if (v := ground(a, {})) is not None)
+
+
+def test_all_examples_are_there() -> None:
+    folders = {path.name for path in examples.FOLDER.iterdir() if path.is_dir()}
+    assert folders == set(examples.NAMES)
+    for name in folders:
+        readme = (examples.FOLDER / name / "README.md").read_text(encoding="utf-8")
+        assert f"dynagrad run examples/{name}/{name}.dyna" in readme
+        files = [path for path in (examples.FOLDER / name).glob("*.*.tsv")]
+        assert all(f"examples/{name}/{path.name}" in readme for path in files), "the command names all data"
+
+
+# -- the engine ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agenda", ["auto", "priority", "fifo", "lifo"])
+@pytest.mark.parametrize("name", examples.NAMES)
+def test_example_has_the_expected_values(name: str, agenda: str) -> None:
+    source = examples.source(name)
+    if agenda != "auto":  # as it stands, else with a declaration more
+        source += f"\n:- agenda {agenda}.\n"
+    chart = dg.Program(source).run(examples.facts(name))
+    assert chart.converged
+    for item, value in examples.expected(name):
+        assert close(chart[item], value), item
+
+
+def test_an_example_runs_from_its_file() -> None:
+    path: Path = examples.FOLDER / "dijkstra" / "dijkstra.dyna"
+    chart = dg.Program(path).run(examples.facts("dijkstra"))
+    assert all(close(chart[item], value) for item, value in examples.expected("dijkstra"))
+
+
+def test_all_sentences_of_the_grammar_parse() -> None:
+    facts = examples.facts("cky")
+    grammar = {key: facts[key] for key in ("rewrite/2", "rewrite/3")}
+    bound = dg.Program(examples.source("cky")).bind(grammar)
+    for sentence, probability in examples.lines(examples.FOLDER / "cky" / "sentences.tsv"):
+        words = sentence.split()
+        chart = bound.run({"word/3": [(w, i, i + 1) for i, w in enumerate(words)], "end/1": [(len(words),)]})
+        assert close(chart["goal"] / float(probability), 1.0), sentence
+
+
+# -- the expected values ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in examples.NAMES if name not in SLOW_FOR_THE_ORACLE])
+def test_oracle_agrees_with_the_expected_values(name: str) -> None:
+    program = parse(examples.source(name))
+    values = evaluate(program, examples.facts(name))
+    for item, value in examples.expected(name):
+        key = key_of(item)
+        mine = float(values.get(key, zero_of(program, key[0])))
+        assert mine == value or close(mine / value, 1.0, 1e-12), item
+
+
+def _dijkstra(facts: Any) -> dict[str, float]:
+    graph = networkx.DiGraph()
+    graph.add_weighted_edges_from(facts["road/2"])
+    return {f"distance({place})": d for place, d in networkx.single_source_dijkstra_path_length(graph, "harbour").items()}
+
+
+def _edit_distance(facts: Any) -> dict[str, float]:
+    a, b = ("".join(row[1] for row in facts[key]) for key in ("from/2", "to/2"))
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, row = row, [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(row[-1] + 1, before[j] + 1, before[j - 1] + (x != y)))
+    return {"goal": float(row[-1])}
+
+
+def _hmm(best: bool) -> Callable[[Any], dict[str, float]]:
+    def compute(facts: Any) -> dict[str, float]:
+        states = ["cold", "hot"]
+        convert: Callable[[float], float] = math.exp if best else float
+        transition = {row[:2]: convert(row[2]) for row in facts["transition/2"]}
+        emission = {row[:2]: convert(row[2]) for row in facts["emission/2"]}
+        matrix = np.array([[transition[a, b] for b in states] for a in states])
+        shows = {o: np.array([emission[a, o] for a in states]) for o in (1, 2, 3)}
+        initial, final = (np.array([convert(dict(facts[key])[a]) for a in states]) for key in ("initial/1", "final/1"))
+        seen = [row[1] for row in facts["observation/2"]]
+        now = initial * shows[seen[0]]
+        for o in seen[1:]:
+            now = ((now[:, None] * matrix).max(0) if best else now @ matrix) * shows[o]
+        return {"goal": math.log((now * final).max()) if best else float(now @ final)}
+
+    return compute
+
+
+def _nussinov(facts: Any) -> dict[str, float]:
+    bases = "".join(row[1] for row in sorted(facts["base/2"]))
+    bonds = {"au", "ua", "cg", "gc", "gu", "ug"}
+    n = len(bases)
+    most = [[0] * (n + 1) for _ in range(n + 1)]
+    for i, k in sorted(itertools.combinations(range(n + 1), 2), key=lambda span: span[1] - span[0]):
+        paired = [
+            most[i][j] + 1 + most[j + 1][k - 1] for j in range(i, k - 4) if bases[j] + bases[k - 1] in bonds
+        ]
+        most[i][k] = max([most[i][k - 1], *paired])
+    spans = itertools.combinations(range(n + 1), 2)
+    return {"goal": float(most[0][n])} | {f"fold({i},{k})": float(most[i][k]) for i, k in spans}
+
+
+def _components(facts: Any) -> dict[str, float]:
+    graph = networkx.Graph(row[:2] for row in facts["edge/2"])
+    number = dict(facts["number/1"])
+    graph.add_nodes_from(number)
+    components = list(networkx.connected_components(graph))
+    labels = {f"label({x})": min(number[y] for y in c) for c in components for x in c}
+    return {"components": float(len(components))} | labels
+
+
+def _composition(facts: Any) -> dict[str, float]:
+    """All ways to type a word, one by one."""
+    arcs: dict[str, list[tuple[str, str, str, float]]] = {}
+    for state, read, write, after, weight in facts["typist/4"]:
+        arcs.setdefault(state, []).append((read, write, after, weight))
+
+    def total(state: str, word: str, typed: str) -> float:
+        result = 1.0 if (state, word, typed) == ("calm", "", "") else 0.0
+        for read, write, after, weight in arcs[state]:
+            read, write = read.replace("eps", ""), write.replace("eps", "")
+            if word.startswith(read) and typed.startswith(write):
+                result += weight * total(after, word[len(read) :], typed[len(write) :])
+        return result
+
+    typed = "".join(row[1] for row in sorted(facts["typed/2"]))
+    words = {row[1]: row[4] for row in facts["speller/4"] if row[1] != "eps"}
+    meant = {word: p * total("calm", word, typed) for word, p in words.items()}
+    return {f"meant({word})": p for word, p in meant.items()} | {"goal": sum(meant.values())}
+
+
+CLOSED_FORMS: dict[str, Callable[[Any], dict[str, float]]] = {
+    "dijkstra": _dijkstra,
+    "edit_distance": _edit_distance,
+    "hmm_forward": _hmm(best=False),
+    "hmm_viterbi": _hmm(best=True),
+    "nussinov": _nussinov,
+    "components": _components,
+    "composition": _composition,
+}
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_closed_forms_agree_with_the_expected_values(name: str) -> None:
+    computed = CLOSED_FORMS[name](examples.facts(name))
+    listed = {item: value for item, value in examples.expected(name) if item in computed}
+    assert listed and "goal" in listed or name in ("dijkstra", "components")
+    for item, value in listed.items():
+        assert computed[item] == value or close(computed[item] / value, 1.0, 1e-12), item
