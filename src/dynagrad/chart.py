@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from .reading import column, decode, item_text, matches
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
-from .rules.syntax import Item, Variable
+from .rules.syntax import Integer, Item, Symbol, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .table import Table
 from .terms import Term
@@ -79,9 +80,18 @@ def default_bytes() -> int:
         return 8 << 30
 
 
+_SIMPLE = re.compile(r"([a-z]\w*)(?:\(((?:[a-z]\w*|-?[0-9]{1,9})(?:,(?:[a-z]\w*|-?[0-9]{1,9}))*)\))?", re.ASCII)
+_KEYWORDS = frozenset({"for", "if", "then", "else", "not", "mod"})
+
+
 @functools.lru_cache(maxsize=4096)
 def _parsed(text: str) -> Item:
-    return parse_item(text)
+    """The item that a text is; symbols and integers are read without starting the parser."""
+    simple = _SIMPLE.fullmatch(text)
+    arguments = simple[2].split(",") if simple and simple[2] else []
+    if simple is None or not _KEYWORDS.isdisjoint((simple[1], *arguments)):
+        return parse_item(text)
+    return Item(simple[1], tuple(Symbol(a) if a[0].isalpha() else Integer(int(a)) for a in arguments))
 
 
 class Chart:
