@@ -23,8 +23,9 @@ from .errors import Error, ProgramError
 from .facts import Relation
 from .plan.compiled import Stop
 from .plan.planner import Options, effective_semiring
+from .plan.remembered import checked
 from .plan.values import trace_semiring
-from .rules import check, infer, parse
+from .rules import infer
 from .rules.normal import Rules
 from .semirings import Semiring, scale
 
@@ -57,8 +58,7 @@ class Program:
         if chosen is not None and not isinstance(chosen, str):
             raise Error(f"semiring is a name or a dg.Semiring, and {chosen!r} is neither")
         named = {name: f for name, f in given.items() if "/" not in name}
-        parsed = parse(text, filename)
-        rules = check(parsed, semiring=chosen, functions=named)
+        rules = checked(text, filename, chosen, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
             if key not in given and key.rsplit("/", 1)[0] in given:

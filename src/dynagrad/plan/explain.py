@@ -1,0 +1,340 @@
+"""A plan in words: semiring, storage and indexes, the order of processing with its reason, and every join step by step.
+
+The text is stable: the same plan gives the same text, and it holds nothing that changes from run to run. Nothing is
+decided here; whatever is said stands in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..rules.normal import NormalRule
+from ..rules.show import show, show_name
+from ..rules.syntax import Equation, Item, Term, Variable
+from .joins import item_variables, term_variables
+from .layout import DENSE_CELLS
+from .model import (
+    Absent,
+    DomainSummary,
+    Filter,
+    IndexPlan,
+    Join,
+    Lookup,
+    Plan,
+    Scan,
+    Solve,
+    Stage,
+    Step,
+    Table,
+    Unfold,
+)
+
+WIDTH = 200
+"""Longer texts of rules are cut."""
+
+_SEMIRINGS = {
+    "plain": "none: each predicate has the arithmetic of its own aggregator",
+    "user": "defined in Python",
+}
+
+_STRATEGIES = {
+    "once": "its rules fire once",
+    "levels": "by level, the least first",
+    "heap": "by priority",
+    "queue": "first in, first out",
+    "stack": "newest first",
+    "sweep": "all rules again and again",
+}
+
+_PRIORITIES = {
+    "size": "largest update first",
+    "value": "best value first",
+    "declared": "declared priority, largest first",
+}
+
+_ELEMENTS = {"int": "integers", "atom": "symbols", "term": "terms"}
+
+
+def explain(plan: Plan) -> str:
+    """The plan as text, section by section.
+
+    >>> from ..rules import check, infer, parse
+    >>> from .model import DomainSummary, FactSummary, Summary
+    >>> from .planner import make_plan
+    >>> rules = check(parse("goal += edge(X,Y)."))
+    >>> summary = Summary({n: DomainSummary("int", 0, 9) for n in (0, 1)}, {"edge/2": FactSummary(5, (5, 5))})
+    >>> print(explain(make_plan(rules, infer(rules), summary)))
+    semiring: real
+    <BLANKLINE>
+    storage
+      goal/0: one value; no rule reads it, so it bypasses the agenda
+      edge/2: facts, 5 rows
+    <BLANKLINE>
+    order of processing
+      1. goal/0: its rules fire once
+         why: no recursion: its rules fire once
+    <BLANKLINE>
+         rule 1: goal += edge(X,Y).
+           when the stage begins (estimated cost 6):
+             - go through all edge(X,Y)
+             - add to goal
+    """
+    lines = [f"semiring: {_SEMIRINGS.get(plan.semiring, plan.semiring)}"]
+    if plan.semiring == "plain" or plan.rules.semiring is not None or plan.semiring == "user":
+        pass
+    if plan.until is not None:
+        lines.append(f"the run stops when the asked item of {plan.until} is final")
+    if getattr(plan.summary, "assumed", False):
+        lines.append("facts: none given, so nothing is assumed of them: sizes and estimates are guesses")
+    lines += ["", "storage", *_storage(plan)]
+    if plan.omitted:
+        lines += ["", "left out"]
+        lines += [f"  {key}: {why}" for key, why in plan.omitted.items()]
+    lines += ["", "order of processing", *_stages(plan)]
+    relied = list(_relied(plan))
+    if relied:
+        lines += ["", "what the order relies on in the facts", *relied]
+    return "\n".join(lines)
+
+
+# -- storage ---------------------------------------------------------------------------------------------------------
+
+
+def _storage(plan: Plan) -> Iterator[str]:
+    indexes: dict[str, list[IndexPlan]] = {}
+    for index in plan.indexes:
+        indexes.setdefault(index.key, []).append(index)
+    for key, table in plan.tables.items():
+        yield f"  {key}: {_DESCRIBE[table.kind](plan, table)}{_bypass(table)}"
+        for index in indexes.get(key, ()):
+            yield f"    index {_index(index)}"
+
+
+def _bypass(table: Table) -> str:
+    return "; no rule reads it, so it bypasses the agenda" if table.sink else ""
+
+
+def _facts(plan: Plan, table: Table) -> str:
+    facts = plan.summary.facts.get(table.key)
+    if getattr(plan.summary, "assumed", False):
+        return "facts"
+    return "facts, none given" if facts is None else f"facts, {_count(facts.rows, 'row')}"
+
+
+def _dense(plan: Plan, table: Table) -> str:
+    if not table.arity:
+        return "one value"
+    parts = ", then ".join(_dimension(plan, table, i) for i in table.order)
+    return f"dense array of {_count(table.cells, 'cell')}, stored by {parts}"
+
+
+def _dimension(plan: Plan, table: Table, i: int) -> str:
+    domain, extent = plan.summary.domains[table.domains[i]], table.extents[i]
+    if domain.kind == "int":
+        below, above = (extent.below, extent.above) if extent is not None else (0, 0)
+        return f"argument {i + 1} (integers {domain.low + below}..{domain.high + above})"
+    return f"argument {i + 1} ({_count(domain.count, 'symbol')})"
+
+
+def _hashed(plan: Plan, table: Table) -> str:
+    return f"hash table on {_columns(range(table.arity))}: {_why_hashed(plan, table)}" if table.arity else "one value"
+
+
+def _why_hashed(plan: Plan, table: Table) -> str:
+    domains = [plan.summary.domains[d] for d in table.domains]
+    for kind, say in (("term", "holds terms of any shape"), ("int", "has no known range")):
+        places = [i for i, d in enumerate(domains) if d.kind == kind and (kind == "term" or table.extents[i] is None)]
+        if places:
+            return f"{_columns(places)} {say}".replace("holds", "holds" if len(places) == 1 else "hold").replace(
+                "has no known range", "has no known range" if len(places) == 1 else "have no known range"
+            )
+    if getattr(plan.summary, "assumed", False):
+        return "how many items there may be is not known without facts"
+    if table.cells > DENSE_CELLS:
+        return f"an array would need {_count(table.cells, 'cell')}, more than {DENSE_CELLS:,}"
+    return "an array would be larger than its budget"
+
+
+def _external(plan: Plan, table: Table) -> str:
+    return "external, a function computes its values"
+
+
+_DESCRIBE: dict[str, Callable[[Plan, Table], str]] = {
+    "facts": _facts,
+    "dense": _dense,
+    "hashed": _hashed,
+    "external": _external,
+}
+
+
+def _index(index: IndexPlan) -> str:
+    """Which items it groups, and by what."""
+    plain = [t.name for t in index.pattern if isinstance(t, Variable)]
+    if len(plain) == len(index.pattern) == len(set(plain)):
+        return f"{index.number} by {_columns([plain.index(v) for v in index.by])}" if index.by else f"{index.number}"
+    shown = f"{index.number} of the items {_item(Item(_name(index.key), index.pattern))}"
+    return f"{shown} by {', '.join(index.by)}" if index.by else shown
+
+
+def _columns(places: Sequence[int] | range) -> str:
+    """`argument 1`, `arguments 1 and 3`."""
+    numbers = [str(i + 1) for i in places]
+    if len(numbers) < 2:
+        return f"argument {''.join(numbers)}"
+    return f"arguments {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+# -- stages ----------------------------------------------------------------------------------------------------------
+
+
+def _stages(plan: Plan) -> Iterator[str]:
+    for place, stage in enumerate(plan.stages):
+        strategy = _STRATEGIES[stage.strategy]
+        if stage.strategy == "heap":
+            strategy = _PRIORITIES.get(stage.priority, "by level" if stage.forms else "in any order")
+            if stage.forms and stage.priority:
+                strategy = f"by level, then {strategy}"
+        yield from ([""] if place else [])
+        yield f"  {place + 1}. {', '.join(stage.keys)}: {strategy}"
+        yield f"     why: {stage.reason}"
+        for form in stage.forms:
+            for key, coefficients in form.coefficients.items():
+                if coefficients:
+                    yield f"     {form.name} of {key}: {_form(coefficients)}"
+        yield from _rules(plan, stage)
+
+
+def _form(coefficients: Sequence[tuple[int, int]]) -> str:
+    """`argument 3 - argument 2`."""
+    text = ""
+    for i, c in coefficients:
+        sign = (" + " if c > 0 else " - ") if text else ("" if c > 0 else "-")
+        text += f"{sign}{f'{abs(c)} * ' if abs(c) != 1 else ''}argument {i + 1}"
+    return text
+
+
+def _rules(plan: Plan, stage: Stage) -> Iterator[str]:
+    """Every rule of a stage with its joins, in the order of the text."""
+    joins: dict[int, list[Join]] = {}
+    for join in (*stage.fires, *stage.drives):
+        joins.setdefault(join.rule.number, []).append(join)
+    for number in sorted(joins):
+        rule = joins[number][0].rule
+        yield ""
+        yield f"     rule {number}: {_cut(rule.text)}"
+        for join in sorted(joins[number], key=lambda j: -1 if j.driver is None else j.driver):
+            yield from _join(plan, stage, join)
+        driven = {j.driver for j in joins[number]}
+        for i, antecedent in enumerate(rule.antecedents):
+            if antecedent.item.key in stage.keys and i not in driven and None not in driven:
+                yield f"       from {_item(antecedent.item)}, antecedent {i + 1}: idle, it can never be the last to arrive"
+
+
+def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
+    rule = join.rule
+    cost = f"estimated cost {_estimate(join.cost)}"
+    if join.driver is None:
+        again = "in every round" if stage.strategy == "sweep" else "when the stage begins"
+        yield f"       {again} ({cost}):"
+        bound = set[str]()
+    else:
+        item = rule.antecedents[join.driver].item
+        yield f"       from each popped {_item(item)}, antecedent {join.driver + 1} ({cost}):"
+        bound = item_variables(item)
+    for place, step in enumerate(join.steps):
+        text = _step(plan, rule, step, bound)
+        if isinstance(step, Lookup | Scan) and step.antecedent in join.same:
+            text += "; where it is the popped item itself, only its share that is old"
+        if join.vector is not None and place == len(join.steps) - 1:
+            text += f", side by side over {join.vector} as one vector operation"
+        yield f"         - {text}"
+        bound |= _binds(rule, step)
+    yield f"         - add to {_item(rule.head)}"
+
+
+def _binds(rule: NormalRule, step: Step) -> set[str]:
+    match step:
+        case Scan(antecedent=i) | Lookup(antecedent=i):
+            return item_variables(rule.antecedents[i].item)
+        case Solve(variable=name):
+            return {name}
+        case Unfold(pattern=pattern):
+            return term_variables(pattern)
+    return set()
+
+
+def _step(plan: Plan, rule: NormalRule, step: Step, bound: set[str]) -> str:
+    match step:
+        case Lookup(antecedent=i):
+            item = rule.antecedents[i].item
+            if plan.tables[item.key].kind == "external":
+                return f"ask the function for {_item(item)}"
+            return f"look up {_item(item)}{_side(rule, i)}"
+        case Scan(antecedent=i, via="rows"):
+            table = plan.tables[rule.antecedents[i].item.key]
+            free = rule.antecedents[i].item.arguments[table.order[-1]]
+            return f"scan the row of {_item(rule.antecedents[i].item)} for {show(free)}{_side(rule, i)}"
+        case Scan(antecedent=i, via="index", index=index, keys=keys):
+            return f"scan {_item(rule.antecedents[i].item)} via {_via(index, keys)}{_side(rule, i)}"
+        case Scan(antecedent=i):
+            return f"go through all {_item(rule.antecedents[i].item)}{_side(rule, i)}"
+        case Filter(condition=condition):
+            verb = "compare" if not isinstance(condition, Equation) else "check"
+            return f"{verb} {_cut(show(condition))}"
+        case Solve(variable=name, term=term):
+            return f"compute {name} = {_cut(show(term))}" + (", if it comes out even" if step.exact is not None else "")
+        case Unfold(variable=name, pattern=pattern):
+            return f"take {name} apart as {_cut(show(pattern))}"
+        case Absent(item=item, index=index, keys=keys):
+            return f"go on only if there is no {_item(item)}" + (f", via {_via(index, keys)}" if index >= 0 else "")
+    raise AssertionError(step)  # unreachable: the cases above are all kinds of step
+
+
+def _via(index: int, keys: Sequence[Term]) -> str:
+    return f"index {index} at {', '.join(_cut(show(k)) for k in keys)}" if keys else f"index {index}"
+
+
+def _side(rule: NormalRule, i: int) -> str:
+    return ", whatever its value" if rule.antecedents[i].side else ""
+
+
+# -- what the facts must go on being -----------------------------------------------------------------------------------
+
+
+def _relied(plan: Plan) -> Iterator[str]:
+    for key, gaps in plan.gaps.items():
+        for (i, j), least in sorted(gaps.items()):
+            if least >= 0:
+                yield f"  {key}: argument {j + 1} - argument {i + 1} >= {least}{_ranked(plan, key, i)}"
+
+
+def _ranked(plan: Plan, key: str, i: int) -> str:
+    domain: DomainSummary = plan.summary.domains[plan.domains.of[key, i]]
+    return " (in the order that the facts give them)" if domain.ranked else ""
+
+
+# -- pieces of text ----------------------------------------------------------------------------------------------------
+
+
+def _item(item: Item) -> str:
+    return _cut(show(item))
+
+
+def _name(key: str) -> str:
+    return key.rsplit("/", 1)[0]
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _estimate(cost: float) -> str:
+    return f"{cost:.3g}" if cost < 1000 else f"{cost:,.0f}"
+
+
+__all__ = ["explain", "show_name"]
