@@ -56,8 +56,8 @@ class Scale:
             return None
         if self.shape == "count":
             return _count_words(values)
-        numbers = np.ascontiguousarray(values, np.float64).reshape(count, -1)
-        return np.asarray(numbers.view(np.uint64).reshape(count, self.width))
+        numbers = np.ascontiguousarray(values, np.float64).reshape(count, self.width)
+        return np.asarray(numbers.view(np.uint64))
 
     def word_of(self, value: Any) -> Words:
         """The words of one value, given as Python has it."""

@@ -37,6 +37,10 @@ COMBINE = {
 }
 
 
+LARGE_PROGRAM = 500
+"""Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
+
+
 @dataclass(frozen=True)
 class Generated:
     """The source, and what Python has to hand over at run time."""
@@ -86,6 +90,8 @@ class _ClassWriter:
         for rule in plan.rules.rules:
             out.line(f"//   {comment(rule.text)}")
         out.line()
+        if len(plan.rules.rules) >= LARGE_PROGRAM:
+            out.line("#define DYNAGRAD_LARGE")
         out.line("#include <dynagrad/chart.hpp>")
         out.line()
         out.line("namespace {")
@@ -368,7 +374,7 @@ class _ClassWriter:
         arguments = "".join(f", a{i}" for i in range(table.arity))
         agenda = stage.strategy in ("levels", "heap", "queue", "stack") and not table.sink
         if agenda:
-            out.open(f"void push_{name}(int64_t cell{parameters})")
+            out.open(f"DYNAGRAD_RULE void push_{name}(int64_t cell{parameters})")
             out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
             handle = f"handle({table.number}, cell)"
             if stage.strategy == "levels":
@@ -381,8 +387,14 @@ class _ClassWriter:
                 out.line(f"{name}.place[cell] = 1;")
                 out.line(f"agenda{stage.number}.push({handle});")
             out.close()
+        if any(j.vector is not None and j.rule.head.key == table.key for j in stage.drives):
+            out.open(f"void arrive_{name}(int64_t cell)")
+            out.line(f"{name}.items++, report.items++;")
+            self._unpack(table)
+            out.line(f"push_{name}(cell{arguments});")
+            out.close()
         leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
-        out.open(f"void add_{name}({leading})")
+        out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
         out.line("report.updates++;")
         out.line("if (__builtin_expect(arithmetic.overflow, 0)) return fail(integer_overflow, -1, -1);")
         out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
@@ -489,7 +501,7 @@ class _ClassWriter:
 
     def _fire(self, stage: Stage, join: Join) -> None:
         self._join_comment(join)
-        self.out.open(f"void rule{join.rule.number}()")
+        self.out.open(f"DYNAGRAD_RULE void rule{join.rule.number}()")
         JoinWriter(self.plan, self.names, join, self.out).write()
         self.out.close()
         self.out.line()
@@ -510,7 +522,7 @@ class _ClassWriter:
                 "bool first",
             ]
         )
-        self.out.open(f"void {self._drive_name(join)}({parameters})")
+        self.out.open(f"DYNAGRAD_RULE void {self._drive_name(join)}({parameters})")
         voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first"]
         self.out.line(" ".join(f"(void){v};" for v in voids))
         JoinWriter(self.plan, self.names, join, self.out).write()
@@ -554,7 +566,7 @@ class _ClassWriter:
 
     def _pop(self, stage: Stage, table: Table) -> None:
         out, name = self.out, self.names.table[table.key]
-        out.open(f"void pop_{name}(int64_t cell)")
+        out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell)")
         self._unpack(table)
         if stage.final:
             out.line("const bool first = true;")

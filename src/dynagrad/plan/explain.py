@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..rules.normal import NormalRule
-from ..rules.show import show, show_name
+from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
+from .header import Assumed
 from .joins import item_variables, term_variables
 from .layout import DENSE_CELLS
 from .model import (
@@ -38,7 +39,7 @@ _SEMIRINGS = {
 }
 
 _STRATEGIES = {
-    "once": "its rules fire once",
+    "once": "once",
     "levels": "by level, the least first",
     "heap": "by priority",
     "queue": "first in, first out",
@@ -51,8 +52,6 @@ _PRIORITIES = {
     "value": "best value first",
     "declared": "declared priority, largest first",
 }
-
-_ELEMENTS = {"int": "integers", "atom": "symbols", "term": "terms"}
 
 
 def explain(plan: Plan) -> str:
@@ -67,24 +66,22 @@ def explain(plan: Plan) -> str:
     semiring: real
     <BLANKLINE>
     storage
-      goal/0: one value; no rule reads it, so it bypasses the agenda
+      goal/0: one value; it drives no rule, so it bypasses the agenda
       edge/2: facts, 5 rows
     <BLANKLINE>
     order of processing
-      1. goal/0: its rules fire once
+      1. goal/0: once
          why: no recursion: its rules fire once
     <BLANKLINE>
          rule 1: goal += edge(X,Y).
            when the stage begins (estimated cost 6):
              - go through all edge(X,Y)
-             - add to goal
+             - contribute to goal
     """
     lines = [f"semiring: {_SEMIRINGS.get(plan.semiring, plan.semiring)}"]
-    if plan.semiring == "plain" or plan.rules.semiring is not None or plan.semiring == "user":
-        pass
     if plan.until is not None:
         lines.append(f"the run stops when the asked item of {plan.until} is final")
-    if getattr(plan.summary, "assumed", False):
+    if isinstance(plan.summary, Assumed):
         lines.append("facts: none given, so nothing is assumed of them: sizes and estimates are guesses")
     lines += ["", "storage", *_storage(plan)]
     if plan.omitted:
@@ -111,12 +108,12 @@ def _storage(plan: Plan) -> Iterator[str]:
 
 
 def _bypass(table: Table) -> str:
-    return "; no rule reads it, so it bypasses the agenda" if table.sink else ""
+    return "; it drives no rule, so it bypasses the agenda" if table.sink else ""
 
 
 def _facts(plan: Plan, table: Table) -> str:
     facts = plan.summary.facts.get(table.key)
-    if getattr(plan.summary, "assumed", False):
+    if isinstance(plan.summary, Assumed):
         return "facts"
     return "facts, none given" if facts is None else f"facts, {_count(facts.rows, 'row')}"
 
@@ -142,13 +139,11 @@ def _hashed(plan: Plan, table: Table) -> str:
 
 def _why_hashed(plan: Plan, table: Table) -> str:
     domains = [plan.summary.domains[d] for d in table.domains]
-    for kind, say in (("term", "holds terms of any shape"), ("int", "has no known range")):
+    for kind, say in (("term", "terms of any shape"), ("int", "integers of no known range")):
         places = [i for i, d in enumerate(domains) if d.kind == kind and (kind == "term" or table.extents[i] is None)]
         if places:
-            return f"{_columns(places)} {say}".replace("holds", "holds" if len(places) == 1 else "hold").replace(
-                "has no known range", "has no known range" if len(places) == 1 else "have no known range"
-            )
-    if getattr(plan.summary, "assumed", False):
+            return f"{say} in {_columns(places)}"
+    if isinstance(plan.summary, Assumed):
         return "how many items there may be is not known without facts"
     if table.cells > DENSE_CELLS:
         return f"an array would need {_count(table.cells, 'cell')}, more than {DENSE_CELLS:,}"
@@ -249,7 +244,7 @@ def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
             text += f", side by side over {join.vector} as one vector operation"
         yield f"         - {text}"
         bound |= _binds(rule, step)
-    yield f"         - add to {_item(rule.head)}"
+    yield f"         - contribute to {_item(rule.head)}"
 
 
 def _binds(rule: NormalRule, step: Step) -> set[str]:
@@ -282,7 +277,7 @@ def _step(plan: Plan, rule: NormalRule, step: Step, bound: set[str]) -> str:
             verb = "compare" if not isinstance(condition, Equation) else "check"
             return f"{verb} {_cut(show(condition))}"
         case Solve(variable=name, term=term):
-            return f"compute {name} = {_cut(show(term))}" + (", if it comes out even" if step.exact is not None else "")
+            return f"compute {name} = {_cut(show(term))}" + (", if it comes out even" if "//" in show(term) else "")
         case Unfold(variable=name, pattern=pattern):
             return f"take {name} apart as {_cut(show(pattern))}"
         case Absent(item=item, index=index, keys=keys):
@@ -336,5 +331,3 @@ def _count(number: int, noun: str) -> str:
 def _estimate(cost: float) -> str:
     return f"{cost:.3g}" if cost < 1000 else f"{cost:,.0f}"
 
-
-__all__ = ["explain", "show_name"]

@@ -63,7 +63,7 @@ class Names:
         for key in plan.tables:
             name, arity = key.rsplit("/", 1)
             plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-            plain = plain[0].lower() + plain[1:] if plain[:1].isalpha() else "p" + plain
+            plain = plain[0].lower() + plain[1:40] if plain[:1].isalpha() else "p" + plain[:40]
             wanted = f"{plain}_{arity}"
             while wanted in taken:
                 wanted += "x"
@@ -568,14 +568,10 @@ class JoinWriter(Scope):
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
         weight = self.weight if self.weight is not None else "semiring::one()"
         shift = f"{name}.range[{table.arity - 1}].low - {low}"
-        self.out.open(
-            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, report.updates, "
-            f"[&](int64_t cell_, int32_t {variable})"
+        self.out.line(
+            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, this, &program::arrive_{head_name});"
+            f"  // side by side over {variable}"
         )
-        self.out.line(f"{head_name}.items++, report.items++;")
-        all_texts = [variable if i == place else texts[i] for i in range(head.arity)]
-        self.out.line(f"push_{head_name}(cell_{''.join(', ' + t for t in all_texts)});")
-        self.out.close("});")
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:

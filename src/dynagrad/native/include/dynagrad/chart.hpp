@@ -14,6 +14,15 @@
 #include "tables.hpp"
 #include "terms.hpp"
 
+// Programs of thousands of rules are compiled with every rule a function of its own, to be done in time.
+#if defined(DYNAGRAD_LARGE)
+#define DYNAGRAD_INLINE __attribute__((noinline))
+#define DYNAGRAD_RULE __attribute__((noinline))
+#else
+#define DYNAGRAD_INLINE inline
+#define DYNAGRAD_RULE
+#endif
+
 namespace dynagrad {
 
 // What codes mean: the range of each domain, the rank of each atom, the program's constants, and the terms.
@@ -131,22 +140,21 @@ inline int64_t floor_divide(int64_t a, int64_t b) {
 inline int64_t floor_modulo(int64_t a, int64_t b) { return b == 0 ? INT64_MIN : a - b * floor_divide(a, b); }
 
 // Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
-// `to`. Items that are new in `to` are handed to `arrive(cell, argument)`. The rows differ; every seen item of the one in
-// `from` is final, so entries that are not derived hold zero and may be added as well.
-template <class From, class To, class Arrive>
-inline void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, double weight, int64_t& updates,
-                    Arrive arrive) {
+// `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item of
+// the one in `from` is final, so entries that are not derived hold zero and may be added as well.
+template <class From, class To, class Program>
+DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, double weight,
+                             Program* program, void (Program::*arrive)(int64_t)) {
   const int64_t length = from.row_length();
   if (__builtin_expect(shift != 0, 0)) {
     for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
       const int64_t c = b + (i - a) + shift;
-      updates++;
+      program->report.updates++;
       to.value[c] += weight * from.value[i];
-      if (to.seen.set(c)) arrive(c, (int32_t)(i - a + from.range[From::last].low));
+      if (to.seen.set(c)) (program->*arrive)(c);
     }
     return;
   }
-  const int32_t low = from.range[From::last].low;
   for (int64_t base = 0; base < length; base += 64) {
     const uint64_t there = from.popped.word(a + base, length - base);
     if (!there) continue;
@@ -154,14 +162,11 @@ inline void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shif
     const int64_t begin = base + __builtin_ctzll(there);
     const double* __restrict x = from.value.data + a;
     double* __restrict y = to.value.data + b;
-    updates += __builtin_popcountll(there);
+    program->report.updates += __builtin_popcountll(there);
     const uint64_t fresh = there & ~to.seen.word(b + base, 64);
     if (fresh) {
       to.seen.merge(b + base, fresh);
-      for (uint64_t w = fresh; w; w &= w - 1) {
-        const int64_t i = base + __builtin_ctzll(w);
-        arrive(b + i, (int32_t)(i + low));
-      }
+      for (uint64_t w = fresh; w; w &= w - 1) (program->*arrive)(b + base + __builtin_ctzll(w));
     }
     if (end - begin <= 2) {
       for (int64_t i = begin; i < end; i++) y[i] += weight * x[i];
