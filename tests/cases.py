@@ -252,8 +252,8 @@ CASES = (
     ),
     Case(
         "slash terms",
-        ":- input c/1. need(X) += c(_/X). same += c(slash(s,[np])). c(s/[]) += c(s/[np]) * np.",
-        {"c/1": [(Struct("slash", ("s", Struct("cons", ("np", "nil")))), 0.5)], "np/0": [(4.0,)]},
+        ":- input c/1. need(X) += c(_/X). same += c(slash(s,[np])). c(s/[]) += c(s/[np]) * found.",
+        {"c/1": [(Struct("slash", ("s", Struct("cons", ("np", "nil")))), 0.5)], "found/0": [(4.0,)]},
         {"need([np])": 0.5, "need([])": 2.0, "same": 0.5, "c(s/[np])": 0.5, "c(s/[])": 2.0},
     ),
     Case(

@@ -557,7 +557,7 @@ def _groups(rules: Sequence[s.Rule]) -> list[set[str]]:
 
 
 def fact_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, Row, Any]]:
-    """Facts as the engine takes them (rows, or a dict from rows to values): key, row and value, None where none is given."""
+    """Key, row and value (None where none is given) of facts, which are rows or dicts from rows to values."""
     for key, rows in facts.items():
         arity = int(key.rsplit("/", 1)[1])
         pairs = rows.items() if isinstance(rows, Mapping) else ((row[:arity], *row[arity:]) for row in rows)

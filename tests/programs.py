@@ -14,9 +14,10 @@ from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
-from oracle import Diverged, Semiring, Struct, evaluate
 
+from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
+from oracle import Diverged, Semiring, Struct, evaluate
 
 
 @dataclass(frozen=True)
@@ -34,48 +35,56 @@ class Program:
 # -- several programs in one -----------------------------------------------------------------------------------------
 
 
-def renamed(source: str, names: set[str], prefix: str) -> str:
-    """A source with a prefix before each of some predicate names; no symbol or functor in it may have such a name.
+def prefixed(source: str, prefix: str) -> str:
+    """A source with a prefix before the name of each predicate and of each function that it declares.
 
-    >>> renamed("goal += a(X) * a('a b').", {"goal", "a"}, "p_")
-    "p_goal += p_a(X) * p_a('a b')."
+    >>> prefixed("goal += a(X) * a('a', a(a)).", "p_")
+    "p_goal += p_a(X) * p_a('a', a(a))."
     """
-    quoted = r"'[^']*'|\"[^\"]*\""
-    word = re.compile(rf"{quoted}|(?<!\w)(?:{'|'.join(sorted(map(re.escape, names)))})(?!\w)")
-    return word.sub(lambda m: m.group() if m.group()[0] in "'\"" else prefix + m.group(), source)
+    parsed = parse(source)
+    places: set[int] = set()
+    names: set[str] = set()
+    functions: set[str] = set()
 
+    def see(item: s.Item) -> None:
+        names.add(item.predicate)
+        places.add(item.span.start)
 
-def predicate_names(source: str, facts: Mapping[str, Any]) -> set[str]:
-    """The names of the predicates, and of the declared functions, of a program."""
-    from dynagrad.rules import syntax as s
-
-    names = {key.rsplit("/", 1)[0] for key in facts}
-
-    def walk(expression: Any) -> None:
+    def walk(expression: s.Expression) -> None:
         if isinstance(expression, (s.ItemValue, s.Side)):
-            names.add(expression.item.predicate)
+            see(expression.item)
         elif isinstance(expression, s.Apply):
+            if expression.operator in functions:
+                places.add(expression.span.start)
             for operand in expression.operands:
                 walk(operand)
 
-    parsed = parse(source)
-    for rule in parsed.rules:
-        names.add(rule.head.predicate)
-        walk(rule.body)
-        names.update(c.item.predicate for c in rule.conditions if isinstance(c, s.Negation))
     for declaration in parsed.declarations:
         if isinstance(declaration, s.PredicateDeclaration):
-            names.update(key.rsplit("/", 1)[0] for key in declaration.keys)
-    return names
+            named = {key.rsplit("/", 1)[0] for key in declaration.keys}
+            names |= named
+            functions |= named if declaration.kind == "function" else set()
+    for rule in parsed.rules:
+        see(rule.head)
+        walk(rule.body)
+        for condition in rule.conditions:
+            if isinstance(condition, s.Negation):
+                see(condition.item)
+    word = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(map(re.escape, names)))})(?!\w)")
+    for declaration in parsed.declarations:
+        start, end = declaration.span.start, declaration.span.end
+        places |= {match.start() for match in word.finditer(source, start, end)}
+    for place in sorted(places, reverse=True):
+        source = source[:place] + prefix + source[place:]
+    return source
 
 
 def combined(programs: Sequence[Any]) -> Program:
-    """One program that holds several side by side, each under names of its own (`p0_goal`): one compile tests them all."""
+    """One program that holds several side by side, each under names of its own (`p0_goal`), for one compile."""
     sources, facts, functions = [], {}, {}
     for number, program in enumerate(programs):
         prefix = f"p{number}_"
-        names = predicate_names(program.source, program.facts)
-        sources.append(renamed(program.source, names, prefix))
+        sources.append(prefixed(program.source, prefix))
         facts.update({prefix + key: list(rows) for key, rows in program.facts.items()})
         functions.update({prefix + name: function for name, function in program.functions.items()})
     return Program("\n".join(sources), facts, functions)
@@ -153,8 +162,8 @@ class _Predicate:
         return f"{self.name}/{len(self.columns)}"
 
 
-_INPUT_COLUMNS = st.sampled_from("ss si ii sii ssi iis s i sm mi m st t tt".split() + [""])
-_DERIVED_COLUMNS = st.sampled_from("s i ss si ii is m sm t".split() + [""])
+_INPUT_COLUMNS = st.sampled_from(("ss", "si", "ii", "sii", "ssi", "iis", "s", "i", "sm", "mi", "m", "st", "t", ""))
+_DERIVED_COLUMNS = st.sampled_from(("s", "i", "ss", "si", "ii", "is", "m", "sm", "t", ""))
 
 
 class _RuleDraft:
@@ -271,7 +280,8 @@ def _level_rule(draw: Callable[..., Any], head: _Predicate, inputs: Sequence[_Pr
     if inputs and draw(st.booleans()):
         factors.append(draft.item(draw(st.sampled_from(list(inputs)))))
     arguments = "".join("," + draft.head_argument(kind, recursive=True) for kind in kinds)
-    return f"{head.name}(L{arguments}) += {' * '.join(draw(st.permutations(factors)))} for {', '.join([*bounds, 'L =< 4'])}."
+    body = " * ".join(draw(st.permutations(factors)))
+    return f"{head.name}(L{arguments}) += {body} for {', '.join([*bounds, 'L =< 4'])}."
 
 
 def settles(source: str, facts: Any, semiring: str | Semiring | None, rounds: int = 60) -> bool:
@@ -323,7 +333,9 @@ def _expression(draw: Callable[..., Any], leaves: Sequence[str], inputs: Sequenc
         cut = draw(st.integers(1, len(leaves) - 1))
         left = _expression(draw, leaves[:cut], inputs, depth - 1)
         right = _expression(draw, leaves[cut:], inputs, depth - 1)
-        shape = draw(st.sampled_from(["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))"]))
+        shape = draw(
+            st.sampled_from(["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))"])
+        )
         return f"({shape.format(left, right)})"
     leaf = leaves[0]
     if depth > 0 and draw(st.booleans()):
@@ -331,7 +343,9 @@ def _expression(draw: Callable[..., Any], leaves: Sequence[str], inputs: Sequenc
         shapes += ["log(1 + abs({}))", "min({}, 1) ^ 2", "-{}", "({} / 4)"]
         leaf = draw(st.sampled_from(shapes)).format(_expression(draw, [leaf], inputs, depth - 1))
         if inputs and draw(st.integers(0, 3)) == 0:
-            test = f"{draw(st.sampled_from(list(inputs)))} {draw(st.sampled_from(['<', '>=', '==', '!=', '>', '=<']))} 0.5"
+            test = (
+                f"{draw(st.sampled_from(list(inputs)))} {draw(st.sampled_from(['<', '>=', '==', '!=', '>', '=<']))} 0.5"
+            )
             leaf = f"(if {test} then {leaf} else {draw(st.sampled_from(['0', '-1.5']))})"
     return leaf
 
@@ -373,7 +387,8 @@ def plain_programs(draw: Callable[..., Any]) -> Program:
     if draw(st.booleans()):  # a sum over growing integers, under another aggregator
         facts["step/1"] = _facts(draw, "i", _PLAIN_VALUES)
         rules.append("sum(0) += 1. sum(I) += step(I).")
-        rules.append(f"sum(J) += {draw(st.sampled_from(['tanh(sum(I))', 'sum(I) - step(J)', 'abs(sum(I)) / 2']))} for J = I+1, J < 5.")
+        change = draw(st.sampled_from(["tanh(sum(I))", "sum(I) - step(J)", "abs(sum(I)) / 2"]))
+        rules.append(f"sum(J) += {change} for J = I+1, J < 5.")
         rules.append("least min= sum(I) + step(I).")
     source = "\n".join(rules)
     return Program(source, used(source, facts))

@@ -12,11 +12,11 @@ import mpmath
 import networkx
 import numpy as np
 import pytest
-from cases import CASES, Case, oracle_semiring
-from oracle import Conflict, Diverged, Key, Struct, Unbound, close, evaluate, ground, list_term, zero_of
 
+from cases import CASES, Case, oracle_semiring
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
+from oracle import Conflict, Diverged, Key, Struct, Unbound, close, evaluate, ground, list_term, zero_of
 
 
 def key_of(item: str) -> Key:
@@ -110,7 +110,9 @@ def trees(symbol: str, words: tuple[str, ...]) -> Iterator[float]:
                         yield p * left * right
 
 
-@pytest.mark.parametrize("sentence", ["he saw dogs in parks", "he saw dogs in parks in parks", "dogs dogs saw dogs dogs dogs"])
+@pytest.mark.parametrize(
+    "sentence", ["he saw dogs in parks", "he saw dogs in parks in parks", "dogs dogs saw dogs dogs dogs"]
+)
 def test_a_small_grammar_against_all_its_trees(sentence: str) -> None:
     words = tuple(sentence.split())
     program = parse(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import Error
 from .semirings import Scale
 
 if TYPE_CHECKING:
@@ -22,19 +21,23 @@ class Batch:
 
     values: npt.NDArray[Any]
     charts: tuple[Chart | None, ...]
-    errors: dict[int, Error]
+    errors: dict[int, Exception]
 
     @staticmethod
     def of(results: Sequence[Any], scale: Scale, query: str | None) -> Batch:
         """From one result per example: a value, a chart, or the error that it ended with."""
-        errors = {n: r for n, r in enumerate(results) if isinstance(r, Error)}
+        errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
         if query is None:
-            return Batch(np.zeros(0), tuple(None if isinstance(r, Error) else r for r in results), errors)
-        values = [scale.zero if isinstance(r, Error) else r for r in results]
+            return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
+        values = [scale.zero if isinstance(r, Exception) else r for r in results]
         if scale.shape in ("float", "boolean"):
             return Batch(np.array(values, np.float64 if scale.shape == "float" else np.bool_), (), errors)
         if scale.shape == "count":
             big = any(v >= 2**63 for v in values)
             return Batch(np.array(values, object if big else np.int64), (), errors)
         flat = [np.concatenate([np.ravel(part) for part in v]) for v in values]
-        return Batch(np.array(flat, np.float64).reshape(len(values), scale.width), (), errors)
+        width = max(map(len, flat), default=scale.width)  # facts say how long the vectors of expectation are
+        rows = np.zeros((len(flat), width))
+        for row, numbers in zip(rows, flat, strict=True):
+            row[: len(numbers)] = numbers
+        return Batch(rows, (), errors)

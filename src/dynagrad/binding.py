@@ -27,7 +27,7 @@ from .encoding import (
     syntax_value,
     topological_ranks,
 )
-from .errors import FactError
+from .errors import Error, FactError
 from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, read
 from .plan.compiled import Compiled, FactTable, NativeChart, WeightTable, World, compile_plan
 from .plan.layout import cells
@@ -39,6 +39,7 @@ from .rules.check import nearest
 from .rules.normal import Rules
 from .rules.types import Domains
 from .semirings import Scale
+from .terms import Interner, shown
 
 Codes = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
@@ -108,6 +109,22 @@ def _concatenate_columns(a: Column, b: Column) -> Column:
     return AtomColumn(np.array(codes_list, np.int32), mixed)
 
 
+def row_numbers(relation: Relation) -> Codes:
+    """A number for each row; rows with equal arguments, and only those, have equal numbers."""
+    numbers = np.zeros(relation.count, np.int64)
+    for column in relation.columns:
+        if isinstance(column, IntColumn):
+            codes = column.numbers
+        elif isinstance(column, AtomColumn):
+            codes = column.codes.astype(np.int64)
+        else:
+            interner = Interner()
+            codes = np.fromiter(map(interner.add, column.terms), np.int64, len(column))
+        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+        numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
+    return numbers.astype(np.int32)
+
+
 def axiom_relations(rules: Rules, scale: Scale) -> dict[str, Relation]:
     """The axioms of the program's text, as facts."""
     rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -128,23 +145,35 @@ def read_facts(setting: Setting, facts: Mapping[str, Any], probabilities: bool) 
     """Facts in any form as relations. Raises FactError for a predicate that takes none."""
     known = setting.rules.predicates
     relations: dict[str, Relation] = {}
+    if not isinstance(facts, Mapping):
+        raise FactError(f'{shown(facts)} is no dict of facts; give one from predicates to rows: {{"rewrite/3": rows}}')
     for key, rows in facts.items():
+        if not isinstance(key, str):
+            raise FactError(f"{shown(key)} names no predicate; write name/arity, such as 'rewrite/3'")
         if key not in known:
             raise FactError(f"The program has no predicate `{key}`.{nearest(key, sorted(known))}")
         if known[key].external:
             raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
         shape = setting.scale.shape
         finite = setting.scale.finite
-        if probabilities:
+        if probabilities and shape != "expectation":
             shape, finite = "float", "finite"
         declared = known[key].types or ()
         floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
         relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
         if probabilities:
-            values = setting.scale.from_probabilities(relation.values)
-            relation = replace(relation, values=values, value_shape=setting.scale.shape)
+            relation = from_probabilities(setting.scale, relation)
         relations[key] = relation
     return relations
+
+
+def from_probabilities(scale: Scale, relation: Relation) -> Relation:
+    """Facts whose values are probabilities, in the semiring's own scale."""
+    try:
+        values = scale.from_probabilities(relation.values)
+    except Error as error:
+        raise FactError(f"{relation.key}, {error}") from None
+    return replace(relation, values=values, value_shape=scale.shape)
 
 
 # -- what is kept per choice of kinds ----------------------------------------------------------------------------------
@@ -191,17 +220,13 @@ class Binding:
     def __init__(self, setting: Setting, relations: Mapping[str, Relation]) -> None:
         self.setting = setting
         self.given = dict(relations)  # as given, without the axioms of the text
-        axioms = axiom_relations(setting.rules, setting.scale)
+        self._axioms = axioms = axiom_relations(setting.rules, setting.scale)
         merged = dict(relations)
         for key, axiom in axioms.items():
             merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._lock = threading.RLock()
-
-    def changed(self, relations: Mapping[str, Relation]) -> Binding:
-        """A binding in which some predicates have other facts."""
-        return Binding(self.setting, {**self.given, **relations})
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self.setting, "given": self.given}
@@ -230,17 +255,35 @@ class Binding:
 
     # -- preparing a run
 
-    def prepare(
-        self, run: Mapping[str, Relation], until: str | None = None, progress: Callable[[str], None] | None = None
-    ) -> Prepared:
-        """A chart for the shared facts and those of one run."""
-        setting = self.setting
-        mixed = {}
+    def gathered(self, run: Mapping[str, Relation], instead: Mapping[str, Relation]) -> dict[str, Relation]:
+        """All facts of a chart: the shared ones or what stands instead of them, the axioms, and those of the run."""
+        relations = dict(self.relations)
+        for key, relation in instead.items():
+            axiom = self._axioms.get(key)
+            relations[key] = relation if axiom is None else concatenate(relation, axiom, self.setting.scale.one)
         for key, relation in run.items():
-            mixed[key] = (
-                concatenate(self.relations[key], relation, setting.scale.one) if key in self.relations else relation
-            )
-        relations = {**self.relations, **mixed}
+            known = relations.get(key)
+            relations[key] = relation if known is None else concatenate(known, relation, self.setting.scale.one)
+        return relations
+
+    def prepare(
+        self,
+        run: Mapping[str, Relation],
+        until: str | None = None,
+        progress: Callable[[str], None] | None = None,
+        *,
+        instead: Mapping[str, Relation] | None = None,
+        changing: bool = False,
+        like: Encoding | None = None,
+    ) -> Prepared:
+        """A chart for the shared facts and those of one run.
+
+        `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
+        can change later; `like` is an encoding whose codes have to stay.
+        """
+        setting = self.setting
+        relations = self.gathered(run, instead or {})
+        mixed = {key: relations[key] for key in {**(instead or {}), **run}}
         undefined(setting.rules, relations)
         if any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
             relations = settle_texts(setting.domains, relations)
@@ -250,11 +293,12 @@ class Binding:
         chosen = kinds(setting.rules, setting.domains, relations)
         with self._lock:
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
-            encoding = base.encoding.extend(setting.domains, mixed) if mixed else base.encoding
+            start = base.encoding if like is None or not like.keeps(base.encoding) else like
+            encoding = start.extend(setting.domains, mixed) if mixed else start
             codes = {key: self._codes(encoding, r) for key, r in mixed.items()}
             summary, ranks = self._summary(base, encoding, relations, {**base.codes, **codes}, frozenset(mixed))
             compiled = self._compiled(
-                base, summary, frozenset(k for k, r in relations.items() if r.count), until, progress
+                base, summary, frozenset(k for k, r in relations.items() if r.count), until, changing, progress
             )
             native = self._native(base, compiled, relations, frozenset(mixed))
         return self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
@@ -345,9 +389,10 @@ class Binding:
         summary: Summary,
         present: frozenset[str],
         until: str | None,
+        changing: bool,
         progress: Callable[[str], None] | None,
     ) -> Compiled:
-        options = replace(self.setting.options, until=until)
+        options = replace(self.setting.options, until=until, changing=changing)
         for compiled, facts in base.plans:
             if facts == present and _fits(compiled, summary, options):
                 return compiled
@@ -366,7 +411,15 @@ class Binding:
         self, base: _Base, compiled: Compiled, relations: Mapping[str, Relation], fresh: frozenset[str]
     ) -> _Native:
         native = base.natives.get(id(compiled))
+        missing = [
+            key
+            for key in base.codes
+            if key not in fresh and key in compiled.plan.tables and (native is None or key not in native.weights)
+        ]
+        if native is not None and any(c is None for key in missing for c in base.codes[key]):
+            native = None  # charts stand on its terms, so no new ones may be made in it
         if native is None:
+            missing = [key for key in base.codes if key not in fresh and key in compiled.plan.tables]
             world = World(compiled.engine)
             terms = TermCodes.start(compiled.generated.functors)
             constants: list[int] = []
@@ -380,10 +433,23 @@ class Binding:
             world.set_constants(constants)
             native = _Native(world, terms, constants, {})
             base.natives[id(compiled)] = native
-        for key, columns in base.codes.items():
-            if key not in fresh and key not in native.weights and key in compiled.plan.tables:
-                native.weights[key] = self._load(compiled, native.world, native.terms, relations[key], columns)
+        for key in missing:
+            native.weights[key] = self._load(compiled, native.world, native.terms, relations[key], base.codes[key])
         return native
+
+    def intern(self, prepared: Prepared, values: Sequence[Any]) -> Codes:
+        """The numbers of terms in the world of a chart."""
+        return _intern(prepared.chart.world, prepared.terms, values)
+
+    def load(self, prepared: Prepared, relation: Relation) -> tuple[WeightTable, npt.NDArray[np.int32]]:
+        """A relation in the world of a chart that is there already: its table, and the codes of its rows."""
+        columns = [
+            _intern(prepared.chart.world, prepared.terms, relation.columns[i].to_list()) if c is None else c
+            for i, c in enumerate(self._codes(prepared.encoding, relation))
+        ]
+        table = self._load(prepared.compiled, prepared.chart.world, prepared.terms, relation, columns)
+        codes = np.stack(columns, axis=1) if columns else np.zeros((relation.count, 0), np.int32)
+        return table, codes
 
     def _load(
         self, compiled: Compiled, world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]
@@ -480,7 +546,7 @@ def _distinct_counts(facts: FactSummary, setting: Setting, summary: Summary, key
 def _fits(compiled: Compiled, summary: Summary, options: Options) -> bool:
     """Whether a plan made for other facts is right for these too."""
     plan = compiled.plan
-    if plan.until != options.until:
+    if plan.until != options.until or (plan.changes is not None) != options.changing:
         return False
     for number, domain in summary.domains.items():
         if plan.summary.domains[number].ranked != domain.ranked:

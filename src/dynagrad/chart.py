@@ -7,6 +7,8 @@ at a time. How values are computed is the plan's business; how arguments are cod
 
 from __future__ import annotations
 
+import copy
+import ctypes
 import functools
 import math
 import os
@@ -19,10 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Binding, Prepared, concatenate, read_facts
-from .encoding import syntax_value
-from .errors import Error, NotComputed, NotConverged, ProgramWarning, QueryError, ValueRangeError
-from .facts import Relation
+from .binding import Binding, Prepared, concatenate, read_facts, row_numbers
+from .changing import MOST_ROWS, can_change, change
+from .encoding import kinds, settle_texts, syntax_value
+from .errors import Error, FactError, NotComputed, NotConverged, ProgramWarning, QueryError, ValueRangeError
+from .facts import Relation, parse_key
 from .plan.compiled import Settings, Stop
 from .progress import Progress
 from .reading import code as code_of
@@ -30,13 +33,14 @@ from .reading import column, decode, item_text, matches
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
-from .rules.syntax import Integer, Item, Symbol, Variable
+from .rules.syntax import Arithmetic, Compound, Integer, Item, Symbol, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .table import Table
-from .terms import Term
+from .terms import canonical, cut, shown
 
 STATUS = ("done", "max_pops", "timeout", "until", "items", "bytes", "bad_value", "interrupted", "integer_overflow")
 MAX_ITEMS = 200_000_000
+NATIVE_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 PAUSE = 100_000_000  # nanoseconds between two looks of the progress bar
 
 
@@ -84,14 +88,21 @@ _SIMPLE = re.compile(r"([a-z]\w*)(?:\(((?:[a-z]\w*|-?[0-9]{1,9})(?:,(?:[a-z]\w*|
 _KEYWORDS = frozenset({"for", "if", "then", "else", "not", "mod"})
 
 
-@functools.lru_cache(maxsize=4096)
 def _parsed(text: str) -> Item:
-    """The item that a text is; symbols and integers are read without starting the parser."""
+    """The item that a text is; short ones are remembered."""
+    return _remembered(text) if len(text) <= 200 else _read_item(text)
+
+
+def _read_item(text: str) -> Item:
+    """Symbols and integers are read without starting the parser."""
     simple = _SIMPLE.fullmatch(text)
     arguments = simple[2].split(",") if simple and simple[2] else []
     if simple is None or not _KEYWORDS.isdisjoint((simple[1], *arguments)):
         return parse_item(text)
     return Item(simple[1], tuple(Symbol(a) if a[0].isalpha() else Integer(int(a)) for a in arguments))
+
+
+_remembered = functools.lru_cache(maxsize=4096)(_read_item)
 
 
 class Chart:
@@ -116,6 +127,8 @@ class Chart:
         self._prepared: Prepared | None = None
         self._stale = True
         self._status = "done"
+        self._touched: dict[str, list[Relation]] = {}  # facts that changed since the last run, which then was complete
+        self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
         self._columns: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]] = {}
 
@@ -134,19 +147,54 @@ class Chart:
             or self._prepared.chart.report.partial
             or wanted.until != self._limits.until
         ):
+            if self._follow(wanted):
+                return self
             self._start(wanted, progress)
         self._limits = wanted
         self._go(wanted, progress, _stop)
         return self
 
+    def _follow(self, limits: Limits) -> bool:
+        """Brings a complete chart up to date from the facts that changed alone, where that can be done."""
+        before = self._prepared
+        free = replace(limits, tolerance=None) == Limits()
+        if before is None or not self._complete or not self._touched or not free:
+            return False
+        if not can_change(self._binding.setting):
+            return False
+        if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
+            return False
+        relations = self._binding.gathered(self._relations, self._shared)
+        touched, came = {}, {}
+        for key, rows in self._touched.items():
+            for relation in rows:
+                for found, where in ((touched, before.relations), (came, relations)):
+                    if key in where and where[key].count:
+                        mask = _matching(where[key], relation, None)[0]
+                        found[key] = mask | found[key] if key in found else mask
+        self._complete = False
+        self._columns.clear()
+        self._raised.clear()
+        settings = self._settings(limits, 0, 0)
+        after = change(self._binding, before, self._relations, self._shared, touched, came, settings, self._connect_all)
+        if after is None:
+            return False
+        self._prepared, self._stale, self._limits = after, False, limits
+        self._after(after.chart.report)
+        return True
+
+    def _connect_all(self, prepared: Prepared) -> None:
+        for key, function in self._binding.setting.externals.items():
+            self._connect(prepared, key, function)
+
     def _start(self, limits: Limits, progress: bool) -> None:
         until = None
         if limits.until is not None:
             until = self._item(limits.until).key
-        binding = self._binding if not self._shared else self._binding.changed(self._shared)
-        prepared = binding.prepare(self._relations, until, Progress.compiling if progress else None)
-        for key, function in self._binding.setting.externals.items():
-            self._connect(prepared, key, function)
+        prepared = self._binding.prepare(
+            self._relations, until, Progress.compiling if progress else None, instead=self._shared
+        )
+        self._connect_all(prepared)
         self._prepared = prepared
         self._stale = False
 
@@ -154,6 +202,13 @@ class Chart:
         """Lets native code ask a Python function for the values of an external predicate."""
         table = prepared.compiled.plan.tables.get(key)
         if table is None:
+            return
+        if isinstance(function, NATIVE_FUNCTION):
+            if any(prepared.encoding.domains[d].kind != "int" for d in table.domains):
+                raise Error(f"the function behind {key} is native, so all arguments of {key} have to be integers")
+            # the setting, which the chart holds, keeps the function alive
+            address = ctypes.cast(function, ctypes.c_void_p)
+            prepared.chart.engine.chart_external(prepared.chart.pointer, table.number, address)
             return
         scale, known = self._binding.setting.scale, dict[tuple[int, ...], Any]()
         arity = table.arity
@@ -164,7 +219,7 @@ class Chart:
                 if codes not in known:
                     values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
                     given = function(*values)
-                    known[codes] = None if given is None else scale.word_of(given)
+                    known[codes] = None if given is None else scale.word_of(scale.one if given is True else given)
                 found = known[codes]
                 if found is None:
                     return 0
@@ -177,28 +232,34 @@ class Chart:
 
         prepared.chart.set_external(table.number, answer)
 
+    def _settings(self, limits: Limits, pops: int, nanoseconds: int) -> Settings:
+        """Limits as native code takes them; pops and time count from what was spent before."""
+        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12)
+        if limits.max_pops is not None:
+            settings.max_pops = _whole(pops + limits.max_pops)
+        if limits.timeout is not None:
+            settings.timeout_ns = _whole(nanoseconds + limits.timeout * 1e9)
+        if limits.tolerance is not None:
+            settings.tolerance = limits.tolerance
+        settings.max_items = MAX_ITEMS if limits.max_items is None else _whole(limits.max_items)
+        settings.max_bytes = default_bytes() if limits.max_bytes is None else _whole(limits.max_bytes)
+        return settings
+
     def _go(self, limits: Limits, progress: bool, stop: Stop | None) -> None:
         prepared = self._prepared
         assert prepared is not None
-        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12)
         report = prepared.chart.report
-        if limits.max_pops is not None:
-            settings.max_pops = report.pops + int(limits.max_pops)
-        if limits.timeout is not None:
-            settings.timeout_ns = report.nanoseconds + int(limits.timeout * 1e9)
-        if limits.tolerance is not None:
-            settings.tolerance = limits.tolerance
-        settings.max_items = MAX_ITEMS if limits.max_items is None else int(limits.max_items)
-        settings.max_bytes = default_bytes() if limits.max_bytes is None else int(limits.max_bytes)
+        settings = self._settings(limits, report.pops, report.nanoseconds)
         if limits.until is not None:
             item = self._item(limits.until)
             table = prepared.compiled.plan.tables[item.key]
-            codes = self._codes(prepared, item)
+            codes = self._codes(prepared, item.key, self._values(item))
             if codes is not None:
                 settings.until_table = table.number
                 settings.until_cell = prepared.chart.locate(table.number, codes)
         self._columns.clear()
         self._raised.clear()
+        self._complete = False
         try:
             if progress:
                 settings.pause_ns = PAUSE
@@ -215,9 +276,15 @@ class Chart:
     def _after(self, report: Any) -> None:
         """What the end of a run says, as attributes, warnings and errors."""
         self._status = STATUS_NAMES[report.status]
+        self._complete = self._status == "done" and not report.partial and not self._raised
+        if self._complete:
+            self._touched.clear()
         if self._raised:
             self._stale = True
             raise self._raised[0]
+        if self._status == "host_error":
+            self._stale = True
+            raise ValueRangeError("the native function behind an external predicate said that it failed")
         if self._status in ("items", "bytes"):
             raise NotConverged(
                 f"the run stopped after {report.pops:,} pops at its limit on {self._status}: {report.items:,} items, "
@@ -312,59 +379,77 @@ class Chart:
         elif isinstance(text, Item):
             item = text
         else:
-            raise QueryError(f'{text!r} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
-        predicates = self._binding.setting.rules.predicates
-        if item.key not in predicates:
-            raise QueryError(f"the program has no predicate `{item.key}`.{nearest(item.key, sorted(predicates))}")
-        if predicates[item.key].external:
-            raise QueryError(f"`{item.key}` is external: its values are those of your function")
-        if self._prepared is not None:
-            omitted = self._prepared.compiled.plan.omitted
-            if item.key in omitted:
-                raise NotComputed(f"`{item.key}` was left out: {omitted[item.key]}; declare it as an output to see it")
+            raise QueryError(f'{shown(text)} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
+        self._known(item.key)
+        terms: list[SyntaxTerm] = list(item.arguments)
+        while terms:
+            term = terms.pop()
+            if isinstance(term, Arithmetic):
+                raise QueryError(f"{cut(show(item))} computes in an argument; write the number itself")
+            if isinstance(term, Compound):
+                terms.extend(term.arguments)
         return item
 
+    def _known(self, key: str) -> None:
+        """Raises where items of a predicate cannot be looked up."""
+        predicates = self._binding.setting.rules.predicates
+        if key not in predicates:
+            raise QueryError(f"the program has no predicate `{cut(key)}`.{nearest(key, sorted(predicates))}")
+        if predicates[key].external:
+            raise QueryError(f"`{key}` is external: its values are those of your function")
+        omitted = {} if self._prepared is None else self._prepared.compiled.plan.omitted
+        if key in omitted:
+            raise NotComputed(f"`{key}` was left out: {omitted[key]}; declare it as an output to see it")
+
     def __getitem__(self, item: Any) -> Any:
-        """The value of an item; the semiring's zero where it was never derived."""
+        """The value of an item; the semiring's zero where it was never derived.
+
+        The item is written as in rules, or given as its name and arguments: `chart["constit", "np", 0, 2]`.
+        """
+        key, words = self._words(item)
+        return self._zero(key) if words is None else self._binding.setting.scale.value(words)
+
+    def _words(self, item: Any) -> tuple[str, npt.NDArray[np.uint64] | None]:
+        """An item's predicate, and the words of its value; None where it was not derived."""
         prepared = self._ready()
-        scale = self._binding.setting.scale
-        found = self._item(item)
-        table = prepared.compiled.plan.tables.get(found.key)
-        codes = self._codes(prepared, found)
-        words = (
-            prepared.chart.get(table.number, codes, scale.width) if table is not None and codes is not None else None
-        )
-        return self._zero(found.key) if words is None else scale.value(words)
+        if isinstance(item, tuple) and item and isinstance(item[0], str):
+            key, values = f"{item[0]}/{len(item) - 1}", [_argument(item[0], n, v) for n, v in enumerate(item[1:])]
+            self._known(key)
+        else:
+            found = self._item(item)
+            key, values = found.key, self._values(found)
+        table = prepared.compiled.plan.tables.get(key)
+        codes = self._codes(prepared, key, values)
+        if table is None or codes is None:
+            return key, None
+        return key, prepared.chart.get(table.number, codes, self._binding.setting.scale.width)
 
     def _zero(self, key: str) -> Any:
         setting = self._binding.setting
         if setting.scale.name != "plain":
-            return setting.scale.zero
+            return copy.deepcopy(setting.scale.zero)
         return {"*=": 1.0, "max=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
             setting.rules.predicates[key].aggregator, 0.0
         )
 
     def __contains__(self, item: Any) -> bool:
         """Whether an item was derived, whatever its value."""
-        prepared = self._ready()
-        found = self._item(item)
-        table = prepared.compiled.plan.tables.get(found.key)
-        codes = self._codes(prepared, found)
-        width = self._binding.setting.scale.width
-        return table is not None and codes is not None and prepared.chart.get(table.number, codes, width) is not None
+        return self._words(item)[1] is not None
 
-    def _codes(self, prepared: Prepared, item: Item) -> list[int] | None:
-        """The codes of a ground item's arguments, or None where one of them is unknown to the chart."""
+    def _values(self, item: Item) -> list[Any]:
+        """The arguments of a ground item."""
+        try:
+            return [syntax_value(term) for term in item.arguments]
+        except ValueError:
+            raise QueryError(
+                f"{cut(show(item))} has variables; use chart.query to find all items that match it"
+            ) from None
+
+    def _codes(self, prepared: Prepared, key: str, values: Sequence[Any]) -> list[int] | None:
+        """The codes of an item's arguments, or None where one of them is unknown to the chart."""
         codes = []
-        for i, term in enumerate(item.arguments):
-            number = self._binding.setting.domains.of[item.key, i]
-            try:
-                value = syntax_value(term)
-            except ValueError:
-                raise QueryError(
-                    f"{show(item)} has variables; use chart.query to find all items that match it"
-                ) from None
-            code = code_of(prepared, number, value)
+        for i, value in enumerate(values):
+            code = code_of(prepared, self._binding.setting.domains.of[key, i], value)
             if code is None:
                 return None
             codes.append(code)
@@ -414,11 +499,13 @@ class Chart:
 
     def table(self, key: str) -> Table:
         """All items of a predicate: `chart.table("constit/3")`."""
-        name, _, arity = key.rpartition("/")
-        if not name or not arity.isdigit():
-            raise QueryError(f"{key!r} names no predicate; write name/arity, such as constit/3")
-        item = Item(name, tuple(Variable(f"X{i}") for i in range(int(arity))))
-        return self.query(item)
+        self._ready()
+        try:
+            name, arity = parse_key(key)
+        except FactError as error:
+            raise QueryError(str(error)) from None
+        self._known(f"{name}/{arity}")
+        return self.query(Item(name, tuple(Variable(f"X{i}") for i in range(arity))))
 
     def _all(self, prepared: Prepared, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]:
         if key not in self._columns:
@@ -444,22 +531,49 @@ class Chart:
         """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus."""
         relation = self._read(key, rows, values)
         here = self._own(key)
-        self._put(key, relation if here is None else concatenate(here, relation, self._binding.setting.scale.one))
+        self._put(key, relation if here is None else concatenate(here, relation, self._binding.setting.scale.one), True)
+        self._touch(relation)
 
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Removes every copy of the given facts; rows may have a value, and then only copies with that value go."""
-        self._remove(key, self._read(key, rows, values))
+        gone = self._read(key, rows, values)
+        here = self._own(key)
+        if here is None or not here.count:
+            raise QueryError(f"there are no facts of {key} to retract")
+        matching, found = _matching(here, gone, self._binding.setting.scale.one)
+        if not found.all():
+            row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
+            raise QueryError(f"{cut(item_text(key, row))} is no fact of this chart, so it cannot be retracted")
+        self._put(key, _rows(here, np.flatnonzero(~matching)))
+        self._touch(gone)
 
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Gives facts new values: every copy goes, and the given one takes its place."""
         relation = self._read(key, rows, values)
-        self._remove(key, replace(relation, values=None), missing=True)
         here = self._own(key)
-        self._put(key, relation if here is None else concatenate(here, relation, self._binding.setting.scale.one))
+        if here is not None:
+            kept = np.flatnonzero(~_matching(here, replace(relation, values=None), None)[0])
+            here = concatenate(_rows(here, kept), relation, self._binding.setting.scale.one)
+        self._put(key, relation if here is None else here, True)
+        self._touch(relation)
+
+    def _touch(self, relation: Relation) -> None:
+        """Remembers which facts changed since the last run."""
+        self._touched.setdefault(relation.key, []).append(replace(relation, values=None))
 
     def _read(self, key: str, rows: Any, values: str) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
-        return read_facts(self._binding.setting, {key: rows}, probabilities)[key]
+        setting = self._binding.setting
+        relation = read_facts(setting, {key: rows}, probabilities)[key]
+        values_given = relation.values
+        if setting.scale.shape == "expectation" and values_given is not None and relation.count:
+            have = values_given.shape[1]
+            if have != setting.scale.width:
+                raise FactError(
+                    f"{key}: the pairs have vectors of length {have - 1}, but those of this chart have length "
+                    f"{setting.scale.width - 1}"
+                )
+        return relation
 
     def _own(self, key: str) -> Relation | None:
         """The facts that this chart has of a predicate, without the axioms of the text."""
@@ -469,43 +583,17 @@ class Chart:
             return shared if run is None else run
         return concatenate(shared, run, self._binding.setting.scale.one)
 
-    def _put(self, key: str, relation: Relation) -> None:
+    def _put(self, key: str, relation: Relation, check: bool = False) -> None:
+        if check:  # now, so that what does not fit leaves the chart as it is
+            setting = self._binding.setting
+            known = {**self._binding.relations, **self._shared, **self._relations, key: relation}
+            kinds(setting.rules, setting.domains, settle_texts(setting.domains, known))
         if key in self._binding.given:
             self._shared[key] = relation
             self._relations.pop(key, None)
         else:
             self._relations[key] = relation
         self._stale = True
-
-    def _remove(self, key: str, gone: Relation, missing: bool = False) -> None:
-        here = self._own(key)
-        if here is None or not here.count:
-            if missing:
-                return
-            raise QueryError(f"there are no facts of {key} to retract")
-        rows = list(zip(*(c.to_list() for c in here.columns), strict=True)) if here.arity else [()] * here.count
-        wanted: dict[Any, list[Any]] = {}
-        listed = list(zip(*(c.to_list() for c in gone.columns), strict=True)) if gone.arity else [()] * gone.count
-        for n, row in enumerate(listed):
-            wanted.setdefault(_row_key(row), []).append(None if gone.values is None else gone.values[n])
-        found: set[Any] = set()
-        keep = []
-        for n, row in enumerate(rows):
-            place = _row_key(row)
-            values = wanted.get(place)
-            value = None if here.values is None else here.values[n]
-            if values is not None and any(v is None or value is None or np.array_equal(v, value) for v in values):
-                found.add(place)
-            else:
-                keep.append(n)
-        if not missing:
-            for row in listed:
-                if _row_key(row) not in found:
-                    raise QueryError(f"{item_text(key, row)} is no fact of this chart, so it cannot be retracted")
-        kept = np.array(keep, np.int64)
-        values_left = None if here.values is None else here.values[kept]
-        columns = tuple(c.take(kept) for c in here.columns)
-        self._put(key, Relation(key, len(kept), columns, values_left, here.value_shape))
 
     # -- pickling: the facts and how far the run came; the chart is computed again, the same way
 
@@ -550,5 +638,41 @@ def probabilities_flag(values: str) -> bool:
     return values == "probabilities"
 
 
-def _row_key(row: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(v if isinstance(v, str | tuple | Term) else (type(v), v) for v in row)
+def _argument(name: str, place: int, value: Any) -> Any:
+    """An argument of an item, given as Python has it."""
+    try:
+        return canonical(value)
+    except FactError as error:
+        raise QueryError(f"{cut(name)}, argument {place + 1}: {error}") from None
+
+
+def _whole(number: float) -> int:
+    """A limit as native code takes it."""
+    return int(min(number, 2**62))
+
+
+def _rows(relation: Relation, rows: npt.NDArray[Any]) -> Relation:
+    """Some rows of a relation."""
+    values = None if relation.values is None else relation.values[rows]
+    columns = tuple(c.take(rows) for c in relation.columns)
+    return Relation(relation.key, len(rows), columns, values, relation.value_shape)
+
+
+def _matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows of `here` are among `gone`, and which of `gone` are there. Values count where `gone` has them."""
+    numbers = row_numbers(concatenate(replace(here, values=None), replace(gone, values=None), one))
+    mine, theirs = numbers[: here.count], numbers[here.count :]
+    matching = np.isin(mine, theirs)
+    if gone.values is None:
+        return matching, np.isin(theirs, mine)
+    both = concatenate(here, gone, one).values
+    assert both is not None
+    wanted: dict[int, list[int]] = {}
+    for n, number in enumerate(theirs.tolist()):
+        wanted.setdefault(number, []).append(n)
+    found = np.zeros(gone.count, np.bool_)
+    for row in np.flatnonzero(matching).tolist():
+        same = [n for n in wanted[int(mine[row])] if np.array_equal(both[row], both[here.count + n])]
+        matching[row] = bool(same)
+        found[same] = True
+    return matching, found

@@ -22,7 +22,7 @@ from .rules import parse_term
 from .rules.normal import Rules
 from .rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Symbol, Term
 from .rules.types import Domains
-from .terms import Flat, Interner, shown
+from .terms import INTEGER_MAX, INTEGER_MIN, Flat, Interner, shown
 from .terms import Term as DataTerm
 
 Codes = npt.NDArray[np.int32]
@@ -105,13 +105,16 @@ def _check_declared(declared: frozenset[str] | None, columns: Iterable[tuple[str
         return
     names = {str: "symbol", int: "int", float: "float"}
     for key, i, column in columns:
-        values = column.atoms if isinstance(column, AtomColumn) else column.to_list()[:1]
-        if isinstance(column, TermColumn):
-            values = column.to_list()
+        values: Sequence[Any] = (0,)  # stands for all integers
+        if isinstance(column, AtomColumn):
+            values = column.atoms
+        elif isinstance(column, TermColumn):
+            values = column.terms
         for value in values:
             if names.get(type(value), "term") not in declared:
                 raise FactError(
-                    f"{key}, column {i + 1}: {shown(value)} is no {' or '.join(sorted(declared))}, as the program declares"
+                    f"{key}, column {i + 1}: {shown(value)} is no {' or '.join(sorted(declared))}, "
+                    "as the program declares"
                 )
 
 
@@ -235,7 +238,7 @@ class Encoding:
         for number, kind in enumerate(kinds_):
             values = constants.get(number, ())
             if kind == "int":
-                numbers = [v for v in values if type(v) is int]
+                numbers = [v for v in values if type(v) is int and INTEGER_MIN <= v <= INTEGER_MAX]
                 made.append(DomainCodes("int", min(numbers, default=0), max(numbers, default=-1)))
             elif kind == "atom":
                 atoms = list(dict.fromkeys(map(atom_key, values)))
@@ -280,6 +283,13 @@ class Encoding:
             else:
                 made.append(codes)
         return Encoding(tuple(made))
+
+    def keeps(self, other: Encoding) -> bool:
+        """Whether every code of another encoding means the same here."""
+        return all(
+            a.kind == b.kind and a.atoms[: len(b.atoms)] == b.atoms
+            for a, b in zip(self.domains, other.domains, strict=True)
+        )
 
     def column(self, number: int, column: Column) -> Codes:
         """The codes of a column of integers or atoms."""

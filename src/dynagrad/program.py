@@ -7,7 +7,7 @@ chart. Compiling happens at the first run, because storage and order depend on t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +17,9 @@ import numpy as np
 
 from . import facts as fact_forms
 from .batch import Batch
-from .binding import Binding, Setting, read_facts
+from .binding import Binding, Setting, from_probabilities, read_facts
 from .chart import Chart, Limits, probabilities_flag
-from .errors import Error, ProgramError
+from .errors import Error, FactError, ProgramError
 from .facts import Relation
 from .plan.compiled import Stop
 from .plan.planner import Options, effective_semiring
@@ -27,7 +27,9 @@ from .plan.remembered import checked
 from .plan.values import trace_semiring
 from .rules import infer
 from .rules.normal import Rules
+from .rules.syntax import Compound, Integer, Negation, Term
 from .semirings import Semiring, scale
+from .terms import INTEGER_MAX, INTEGER_MIN, shown
 
 
 class Program:
@@ -35,7 +37,11 @@ class Program:
 
     `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
     `dg.Semiring`; without it the program's own declaration counts. `functions` has, by name, the functions of values
-    that the program declares (`sigmoid2`), and by key those behind external predicates (`dist/2`).
+    that the program declares (`sigmoid2`), and by key those behind external predicates (`dist/2`). One behind an
+    external predicate gets the arguments of an item and returns its value (True for one), or None where the item is
+    not derived. Where all the arguments are integers it may be native: a ctypes function pointer to an
+    `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the item is not derived, or -1 to
+    end the run; several threads may call it at once.
 
     >>> program = Program("goal += a(X) * b(X).")
     >>> program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})["goal"]
@@ -57,8 +63,12 @@ class Program:
         chosen = "user" if user is not None else semiring
         if chosen is not None and not isinstance(chosen, str):
             raise Error(f"semiring is a name or a dg.Semiring, and {chosen!r} is neither")
+        for name, f in given.items():
+            if not callable(f):
+                raise Error(f"functions has {shown(f)} for {name}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = checked(text, filename, chosen, named)
+        _check_integers(rules, text, filename)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
             if key not in given and key.rsplit("/", 1)[0] in given:
@@ -119,8 +129,8 @@ class Program:
     def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
         """The program with facts that later runs share; they are loaded once."""
         probabilities = probabilities_flag(values) or self._probabilities
-        relations = read_facts(self._setting, facts or {}, probabilities)
-        return Bound(_shaped(self, relations), relations)
+        relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
+        return Bound(_shaped(self, relations.values()), relations)
 
     def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
         """The chart of the program and facts; see `Bound.run`."""
@@ -153,21 +163,29 @@ class Bound:
         """These facts and more; a predicate given again gets the new facts instead."""
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
-        return Bound(_shaped(self.program, relations), {**self._binding.given, **relations})
+        merged = {**self._binding.given, **relations}
+        return Bound(_shaped(self.program, merged.values()), merged)
 
-    def with_values(self, values: Mapping[str, Any]) -> Bound:
+    def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """The same rows with new numbers: per predicate one number a row, in the order of the rows."""
+        probabilities = probabilities_flag(values) or self.program._probabilities
         scale_ = self.program._setting.scale
+        plain = probabilities and scale_.shape != "expectation"
+        shape, finite = ("float", "finite") if plain else (scale_.shape, scale_.finite)
         given = dict(self._binding.given)
-        for key, numbers in values.items():
+        for key, row_values in numbers.items():
             if key not in given:
                 raise Error(
                     f"{key} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
                 )
-            given[key] = fact_forms.with_values(given[key], numbers, value_shape=scale_.shape, finite=scale_.finite)
+            relation = fact_forms.with_values(given[key], row_values, value_shape=shape, finite=finite)
+            held = relation.values
+            if scale_.shape == "expectation" and held is not None and held.shape[1:] != (scale_.width,):
+                raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
+            given[key] = from_probabilities(scale_, relation) if probabilities else relation
         made = Bound.__new__(Bound)
         made.program = self.program
-        made._binding = self._binding.with_values(given, frozenset(values))
+        made._binding = self._binding.with_values(given, frozenset(numbers))
         return made
 
     def run(
@@ -190,7 +208,10 @@ class Bound:
         on items and bytes raise `NotConverged`. `progress` draws a bar while a long run goes on.
         """
         return self._run(
-            facts or {}, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values
+            {} if facts is None else facts,
+            Limits(max_pops, tolerance, timeout, until, max_items, max_bytes),
+            progress,
+            values,
         )
 
     def _run(
@@ -200,7 +221,7 @@ class Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         bound = self
-        shaped = _shaped(self.program, relations)
+        shaped = _shaped(self.program, [*self._binding.given.values(), *relations.values()])
         if shaped is not self.program:
             bound = Bound(shaped, self._binding.given)
         return Chart(bound._binding, relations, limits, probabilities).run(progress=progress, _stop=stop)
@@ -232,7 +253,7 @@ class Bound:
             try:
                 chart = one(facts)
                 return chart[query] if query is not None else chart
-            except Error as error:
+            except Exception as error:  # of a function that the program calls, too
                 return error
 
         if not examples:
@@ -253,7 +274,7 @@ class Bound:
         """The plan for these facts, in words."""
         from .plan.explain import explain
 
-        relations = read_facts(self.program._setting, facts or {}, self.program._probabilities)
+        relations = read_facts(self.program._setting, {} if facts is None else facts, self.program._probabilities)
         return explain(self._binding.prepare(relations).compiled.plan)
 
     def __repr__(self) -> str:
@@ -275,17 +296,37 @@ def _text(source: str | Path) -> tuple[str, str]:
     return source, ""
 
 
-def _shaped(program: Program, relations: Mapping[str, Relation]) -> Program:
+def _check_integers(rules: Rules, text: str, filename: str) -> None:
+    """Integers in the arguments of items fit into the range of arguments."""
+    items = [a.item for a in rules.axioms]
+    for rule in rules.rules:
+        items.append(rule.head)
+        items.extend(a.item for a in rule.antecedents)
+        items.extend(c.item for c in rule.conditions if isinstance(c, Negation))
+    terms: list[Term] = [t for item in items for t in item.arguments]
+    while terms:
+        term = terms.pop()
+        if isinstance(term, Compound):
+            terms.extend(term.arguments)
+        elif isinstance(term, Integer) and not INTEGER_MIN <= term.value <= INTEGER_MAX:
+            raise ProgramError(
+                f"The integer {term.value} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}.",
+                text,
+                term.span,
+                filename,
+            )
+
+
+def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     """The program with the vector length of `expectation` that the facts have."""
     setting = program._setting
     if setting.scale.name != "expectation":
         return program
-    widths = {r.values.shape[1] for r in relations.values() if r.values is not None and r.count}
-    widths.discard(setting.scale.width)
-    if not widths:
+    widths = {r.values.shape[1] for r in relations if r.values is not None and r.count}
+    if widths <= {setting.scale.width}:
         return program
-    if len(widths) > 1 or (setting.scale.width > 2 and widths):
-        raise Error(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
+    if len(widths) > 1:
+        raise FactError(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
     length = widths.pop() - 1
     made = Program.__new__(Program)
     made.__dict__.update(program.__dict__)

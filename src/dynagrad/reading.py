@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from .encoding import atom_key, flat_terms, syntax_value
 from .facts import AtomColumn, Column, IntColumn, TermColumn
 from .rules.syntax import Compound, Variable
 from .rules.syntax import Term as SyntaxTerm
-from .terms import Flat, Term, term_text, unflatten
+from .terms import Flat, Term, same_term, term_text, unflatten
 
 
 def item_text(key: str, values: Sequence[Any]) -> str:
@@ -29,17 +30,25 @@ def code(prepared: Prepared, domain: int, value: Any) -> int | None:
     flat = flat_terms([value])
     atoms = [prepared.terms.number.get(atom_key(a), -1) for a in flat.atoms]
     functors = [prepared.terms.functor_number.get(f, -1) for f in flat.functors]
+    world = prepared.chart.world
+    find, pointer = world.engine.terms_find, world.pointer
+    start, children = flat.child_start.tolist(), flat.children.tolist()
+    parts = (ctypes.c_int32 * (1 + max((arity for _, arity in flat.functors), default=0)))()
+    address = ctypes.addressof(parts)
     numbers: list[int] = []
-    for node in range(len(flat.kind)):
-        kind, payload = int(flat.kind[node]), int(flat.payload[node])
+    for node, (kind, payload) in enumerate(zip(flat.kind.tolist(), flat.payload.tolist(), strict=True)):
         if kind:
             payload = (atoms if kind == 1 else functors)[payload]
-        children = [numbers[c] for c in flat.children[flat.child_start[node] : flat.child_start[node + 1]]]
-        known = payload >= 0 or kind == 0
-        number = prepared.chart.world.find_term(kind, payload, children) if known and -1 not in children else -1
+            if payload < 0:
+                return None
+        first, last = start[node], start[node + 1]
+        for i in range(first, last):
+            parts[i - first] = numbers[children[i]]
+        number = int(find(pointer, kind, payload, address, last - first))
+        if number < 0:
+            return None  # every part of a term that exists exists
         numbers.append(number)
-    found = numbers[int(flat.roots[0])]
-    return None if found < 0 else found
+    return numbers[int(flat.roots[0])]
 
 
 def column(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Column:
@@ -76,12 +85,18 @@ def decode(prepared: Prepared, domain: int, codes: Any) -> list[Any]:
 def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
     """Native terms as Python values, iteratively."""
     world = prepared.chart.world
+    read, pointer = world.engine.terms_node, world.pointer
+    room = max((arity for _, arity in prepared.terms.functors), default=0)
+    head, parts = (ctypes.c_int32 * 3)(), (ctypes.c_int32 * (1 + room))()
+    head_address, parts_address = ctypes.addressof(head), ctypes.addressof(parts)
     nodes: dict[int, tuple[int, int, list[int]]] = {}
     stack = list(codes)
     while stack:
         number = stack.pop()
         if number not in nodes:
-            nodes[number] = world.term(number)
+            read(pointer, number, head_address, parts_address, room)
+            kind, payload, arity = head
+            nodes[number] = (kind, payload, parts[:arity])
             stack.extend(nodes[number][2])
     order = sorted(nodes)  # children are made before parents
     place = {number: i for i, number in enumerate(order)}
@@ -109,7 +124,7 @@ def matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
         pattern, value = stack.pop()
         if isinstance(pattern, Variable):
             known = bound.setdefault(pattern.name, value)
-            if type(known) is not type(value) or known != value:
+            if not same_term(known, value):
                 return False
         elif isinstance(pattern, Compound):
             parts = _parts(value, pattern.functor, len(pattern.arguments))

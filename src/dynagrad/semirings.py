@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .errors import Error
 from .facts import ValueShape
+from .terms import shown
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
@@ -37,6 +38,17 @@ class Semiring:
     plus: Callable[[Any, Any], Any]
     times: Callable[[Any, Any], Any]
     less: Callable[[Any, Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("zero", "one"):
+            value = getattr(self, name)
+            parts = value if isinstance(value, tuple | list) else (value,)
+            if not parts or not all(isinstance(part, int | float | np.integer | np.floating) for part in parts):
+                raise Error(f"a semiring's {name} is a number or a tuple of numbers, and {shown(value)} is neither")
+        for name in ("plus", "times", "less"):
+            function = getattr(self, name)
+            if not callable(function) and (function is not None or name != "less"):
+                raise Error(f"a semiring's {name} is a function of two values, and {shown(function)} is none")
 
 
 @dataclass(frozen=True)
@@ -62,8 +74,13 @@ class Scale:
     def word_of(self, value: Any) -> Words:
         """The words of one value, given as Python has it."""
         if self.shape == "count":
-            return np.asarray(_count_words(np.array([value], object))[0])
-        flat = np.array(_flatten(value), np.float64)
+            if not isinstance(value, int | np.integer):
+                raise Error(f"the value {shown(value)} is no whole number, as those of the count semiring are")
+            return np.asarray(_count_words(np.array([int(value)], object))[0])
+        try:
+            flat = np.array(_flatten(value), np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise Error(f"the value {shown(value)} is no number of the {self.name} semiring") from None
         if len(flat) != self.width:
             raise Error(
                 f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}"
@@ -104,12 +121,12 @@ class Scale:
         convert = _CONVERSIONS.get(self.name)
         if convert is None:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
-        if values is None:
-            return None
+        if values is None or self.shape == "expectation":
+            return values
         numbers = np.asarray(values, np.float64)
         if (numbers < 0).any():
             row = int((numbers < 0).argmax())
-            raise Error(f"row {row + 1}: {numbers[row]!r} is no probability")
+            raise Error(f"row {row + 1}: {float(numbers[row])} is no probability")
         with np.errstate(divide="ignore"):
             return np.asarray(convert(numbers))
 
@@ -121,6 +138,7 @@ _CONVERSIONS: dict[str, Callable[[Array], Array]] = {
     "viterbi": np.log,
     "tropical": lambda p: -np.log(p),
     "boolean": lambda p: p > 0,
+    "expectation": lambda p: p,
 }
 
 

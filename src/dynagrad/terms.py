@@ -74,10 +74,10 @@ class Term:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Term):
-            return self is other or _equal(self, other)
+            return self is other or same_term(self, other)
         if isinstance(other, list | tuple):
             try:
-                return _equal(self, canonical(other))
+                return same_term(self, canonical(other))
             except FactError:
                 return False
         return NotImplemented
@@ -258,7 +258,8 @@ def _is_cons(value: object) -> bool:
     return type(value) is Term and value.functor == "cons" and len(value.arguments) == 2
 
 
-def _equal(left: Any, right: Any) -> bool:
+def same_term(left: Any, right: Any) -> bool:
+    """Whether two canonical terms are equal. Unlike `==` on tuples it takes any depth, and 1.0 is not 1."""
     seen: set[tuple[int, int]] = set()
     stack = [(left, right)]
     while stack:

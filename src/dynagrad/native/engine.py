@@ -97,6 +97,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_new": (_P, _P, _P, _P, _P),
     "chart_free": (None, _P),
     "chart_run": (None, _P, _P, _P, _P, _P),
+    "chart_change": (None, _P, _L, _L, _P, _P, _L, _P),
+    "chart_swap": (None, _P, _L, _P, _P, _L),
+    "chart_restore": (None, _P, _L, _P, _P, _L),
+    "chart_fact": (_L, _P, _L, _P, _P),
     "chart_get": (_L, _P, _L, _P, _P),
     "chart_items": (_L, _P, _L, _P, _P, _L),
     "chart_pending": (_L, _P, _L, _P, _P, _L),
@@ -248,6 +252,7 @@ class NativeChart:
         )
         self.report = Report()
         self._externals: list[Any] = []
+        self._held: list[Any] = []  # facts that a change may still look at
         weakref.finalize(self, engine.chart_free, self.pointer)
 
     def run(self, settings: Settings, stop: Stop | None = None) -> Report:
@@ -261,6 +266,25 @@ class NativeChart:
         )
         return self.report
 
+    def change(self, phase: int, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
+        """One phase of a change of facts, see `plan/changing.py`; only for plans made for changes."""
+        codes = np.ascontiguousarray(rows if rows is not None else np.zeros((0, 1)), np.int32)
+        values = np.ascontiguousarray(words if words is not None else np.zeros(1), np.uint64)
+        self.engine.chart_change(self.pointer, phase, table, _address(codes), _address(values), len(codes), host())
+
+    def swap(self, table: int, weights: WeightTable, *, settled: bool) -> None:
+        """Other facts for a predicate; unless `settled`, the old ones stay in reach of the next change."""
+        self._held.append(self.weights)
+        self.weights = tuple(weights if n == table else w for n, w in enumerate(self.weights))
+        self.engine.chart_swap(self.pointer, table, weights.facts.pointer, weights.pointer, int(settled))
+        if settled:
+            self._held.clear()
+
+    def restore(self, table: int, rows: Codes, words: Words) -> None:
+        """Enters items of another chart as they are."""
+        codes, values = np.ascontiguousarray(rows, np.int32), np.ascontiguousarray(words, np.uint64)
+        self.engine.chart_restore(self.pointer, table, _address(codes), _address(values), len(codes))
+
     def set_external(self, table: int, function: Callable[[Any, Any], int]) -> None:
         held = EXTERNAL(function)
         self._externals.append(held)
@@ -270,6 +294,12 @@ class NativeChart:
         """The words of an item's value, or None where it is not in the chart."""
         codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
         found = self.engine.chart_get(self.pointer, table, _address(codes), _address(words))
+        return words if found else None
+
+    def fact(self, table: int, arguments: Sequence[int], width: int) -> Words | None:
+        """The words of a fact's value as it was given, also where rules define the predicate too."""
+        codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
+        found = self.engine.chart_fact(self.pointer, table, _address(codes), _address(words))
         return words if found else None
 
     def items(self, table: int, arity: int, width: int, *, pending: bool = False) -> tuple[Codes, Words]:

@@ -10,6 +10,7 @@ from ..graph import simplify
 from ..native.expression import cxx
 from ..rules.show import show
 from ..rules.syntax import Item, PriorityDeclaration, Variable
+from .changing import write_changes, write_marks
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .statements import JoinWriter, Names, Scope, Writer, comment
@@ -52,7 +53,9 @@ class Generated:
     weights: tuple[float | int, ...]  # by slot
 
 
-class _ClassWriter:
+class ClassWriter:
+    """Writes the class of one plan, piece by piece."""
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.names = Names(plan)
@@ -103,7 +106,7 @@ class _ClassWriter:
         for table in self.facts:
             self._facts(table)
         for table in self.derived:
-            if self._has_axioms(table):
+            if self.has_axioms(table):
                 self._facts(table)
         self._program()
         out.line("}  // namespace")
@@ -112,7 +115,7 @@ class _ClassWriter:
             out.line("#include <dynagrad/abi.hpp>")
         return "\n".join(out.lines) + "\n"
 
-    def _has_axioms(self, table: Table) -> bool:
+    def has_axioms(self, table: Table) -> bool:
         facts = self.plan.summary.facts.get(table.key)
         return facts is not None or self.plan.rules.predicates[table.key].input
 
@@ -203,17 +206,19 @@ class _ClassWriter:
                 out.line(
                     f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts->by{index.number}; }}"
                 )
-            out.close(f"}} {name};")
+            out.close(f"}} {name}{f', old_{name}' if plan.changes is not None else ''};")
         for table in self.derived:
             name = self.names.table[table.key]
             kind = "Dense" if table.kind == "dense" else "Hashed"
             order = ", ".join(str(i + 1) for i in table.order)
             stored = f"  // arguments stored in the order {order}" if table.kind == "dense" and table.arity else ""
             out.line(f"{kind}<semiring, {table.arity}> {name}{{&account}};{stored}")
-            if self._has_axioms(table):
+            if self.has_axioms(table):
                 out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
             for index in self.by_key.get(table.key, ()):
                 out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{&account}};  // {self._index_text(index)}")
+            if plan.changes is not None:
+                out.line(f"Array<uint8_t> marked_{name}{{&account}}, indexed_{name}{{&account}};")
         for n, beam in enumerate(plan.rules.beams):
             if beam.item.key in plan.tables:
                 out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
@@ -230,13 +235,15 @@ class _ClassWriter:
         out.line()
         self._constructor()
         self._helpers()
+        if plan.changes is not None:
+            write_marks(self)
         for table in self.derived:
             self._add(table)
         for stage in plan.stages:
             for join in stage.fires:
                 self._fire(stage, join)
             for join in stage.drives:
-                self._drive(stage, join)
+                self.drive(join)
             if stage.strategy in ("levels", "heap", "queue", "stack"):
                 for key in stage.keys:
                     if not plan.tables[key].sink:
@@ -245,6 +252,7 @@ class _ClassWriter:
             if stage.strategy == "sweep":
                 self._sweep(stage)
         self._run()
+        write_changes(self)
         self._access()
         out.close("};")
 
@@ -252,7 +260,7 @@ class _ClassWriter:
         out = self.out
         out.open("program(World* w, void* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)")
         out.line("(void)facts, (void)weights, (void)numbers;")
-        for table in [*self.facts, *(t for t in self.derived if self._has_axioms(t))]:
+        for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
             name = self.names.table[table.key]
             member = name if table.kind == "facts" else f"axioms_{name}"
             n = table.number
@@ -260,6 +268,8 @@ class _ClassWriter:
             out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->value.data;")
             out.line(f"{member}.has_zero = ((Weights<semiring>*)weights[{n}])->has_zero;")
             out.line(f"has_zero = has_zero || {member}.has_zero;")
+            if self.plan.changes is not None and table.kind == "facts":
+                out.line(f"old_{name} = {name};")
         self.weights_line = len(out.lines)
         out.line("WEIGHTS")
         for table in self.derived:
@@ -301,7 +311,7 @@ class _ClassWriter:
             out.line("int64_t low = INT64_MAX, high = INT64_MIN;")
             for key in stage.keys:
                 table = self.plan.tables[key]
-                lows, highs = ["0"], ["0"]
+                lows, highs = [[str(form.constant.get(key, 0))] for _ in range(2)]
                 for i, c in form.coefficients.get(key, ()):
                     d, extent = table.domains[i], table.extents[i]
                     below, above = (extent.below, extent.above) if extent is not None else (0, 0)
@@ -356,7 +366,7 @@ class _ClassWriter:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
         for f, form in enumerate(stage.forms):
-            terms = [f"- low{stage.number}_{f}"]
+            terms = [f"{form.constant.get(table.key, 0)} - low{stage.number}_{f}"]
             for i, c in form.coefficients.get(table.key, ()):
                 code = f"a{i}"
                 if self.plan.summary.domains[table.domains[i]].kind == "atom":
@@ -390,7 +400,7 @@ class _ClassWriter:
         if any(j.vector is not None and j.rule.head.key == table.key for j in stage.drives):
             out.open(f"void arrive_{name}(int64_t cell)")
             out.line(f"{name}.items++, report.items++;")
-            self._unpack(table)
+            self.unpack(table)
             out.line(f"push_{name}(cell{arguments});")
             out.close()
         leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
@@ -496,21 +506,22 @@ class _ClassWriter:
             )
         return f"(double)({value})"
 
-    def _join_comment(self, join: Join) -> None:
+    def join_comment(self, join: Join) -> None:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
 
     def _fire(self, stage: Stage, join: Join) -> None:
-        self._join_comment(join)
+        self.join_comment(join)
         self.out.open(f"DYNAGRAD_RULE void rule{join.rule.number}()")
         JoinWriter(self.plan, self.names, join, self.out).write()
         self.out.close()
         self.out.line()
 
-    def _drive(self, stage: Stage, join: Join) -> None:
+    def drive(self, join: Join, prefix: str = "rule", mark: bool = False) -> None:
+        """The function of a rule that starts from one of its antecedents."""
         assert join.driver is not None
         item = join.rule.antecedents[join.driver].item
         table = self.plan.tables[item.key]
-        self._join_comment(join)
+        self.join_comment(join)
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         parameters = ", ".join(
             [
@@ -522,21 +533,24 @@ class _ClassWriter:
                 "bool first",
             ]
         )
-        self.out.open(f"DYNAGRAD_RULE void {self._drive_name(join)}({parameters})")
+        self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
         voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first"]
         self.out.line(" ".join(f"(void){v};" for v in voids))
-        JoinWriter(self.plan, self.names, join, self.out).write()
+        JoinWriter(self.plan, self.names, join, self.out, mark=mark).write()
         self.out.close()
         self.out.line()
 
-    def _drive_name(self, join: Join) -> str:
+    def drive_name(self, join: Join, prefix: str = "rule") -> str:
+        """What that function is called."""
         assert join.driver is not None
         key = join.rule.antecedents[join.driver].item.key
-        return f"rule{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
+        return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
 
-    def _insert(self, table: Table) -> None:
+    def insert(self, table: Table) -> None:
         """Enters the item at `cell`, with arguments a0, a1, ..., into the indexes of its table."""
         out, name = self.out, self.names.table[table.key]
+        if self.plan.changes is not None and self.by_key.get(table.key):
+            out.line(f"if (!first_time(indexed_{name}, cell)) return;")
         for index in self.by_key.get(table.key, ()):
             out.open("")
             base = out.depth
@@ -548,7 +562,7 @@ class _ClassWriter:
             out.close_to(base)
             out.close()
 
-    def _unpack(self, table: Table) -> None:
+    def unpack(self, table: Table) -> None:
         name, out = self.names.table[table.key], self.out
         if not table.arity:
             return
@@ -567,7 +581,7 @@ class _ClassWriter:
     def _pop(self, stage: Stage, table: Table) -> None:
         out, name = self.out, self.names.table[table.key]
         out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell)")
-        self._unpack(table)
+        self.unpack(table)
         if stage.final:
             out.line("const bool first = true;")
             out.line(f"const value_t now = {name}.value[cell];")
@@ -607,14 +621,17 @@ class _ClassWriter:
             out.line(f"if (first) {name}.popped.set(cell);")
         self._check(table, "now")
         if self.by_key.get(table.key):
-            out.open("if (first)")
-            self._insert(table)
-            out.close()
+            if self.plan.changes is not None:
+                out.line(f"if (first) enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+            else:
+                out.open("if (first)")
+                self.insert(table)
+                out.close()
         arguments = "".join(f", a{i}" for i in range(table.arity))
         for join in stage.drives:
             assert join.driver is not None
             if join.rule.antecedents[join.driver].item.key == table.key:
-                out.line(f"{self._drive_name(join)}(cell{arguments}, update, old, now, first);")
+                out.line(f"{self.drive_name(join)}(cell{arguments}, update, old, now, first);")
         if any(j.rule.antecedents[j.driver or 0].item.key == table.key for j in stage.drives):
             out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
         else:
@@ -676,7 +693,7 @@ class _ClassWriter:
         out = self.out
         for key in stage.keys:
             table = self.plan.tables[key]
-            if self._has_axioms(table):
+            if self.has_axioms(table):
                 name = self.names.table[key]
                 columns = "".join(f"axioms_{name}.column({i})[at], " for i in range(table.arity))
                 out.line(
@@ -696,8 +713,8 @@ class _ClassWriter:
         if count:
             out.line("report.pops++;")
         if self.by_key.get(table.key):
-            self._unpack(table)
-            self._insert(table)
+            self.unpack(table)
+            self.insert(table)
         self._check(table, f"{name}.value[cell]")
         out.close()
         out.close()
@@ -727,8 +744,8 @@ class _ClassWriter:
             out.line(f"const value_t now = {name}.pending[cell], old = {name}.value[cell];")
             out.line(f"const bool first = {name}.popped.set(cell);")
             out.open("if (first)")
-            self._unpack(table)
-            self._insert(table)
+            self.unpack(table)
+            self.insert(table)
             out.close()
             out.line(
                 "if (first || !(now == old || semiring::negligible(now - old, now, settings.tolerance))) "
@@ -818,7 +835,7 @@ class _ClassWriter:
 
     def _access(self) -> None:
         out = self.out
-        facts = [*self.facts, *(t for t in self.derived if self._has_axioms(t))]
+        facts = [*self.facts, *(t for t in self.derived if self.has_axioms(t))]
         out.open("static void* load(auto* facts, World* world, const int32_t* const* columns, int64_t rows)")
         out.line("facts->load(columns, rows);")
         out.line("facts->index(world);")
@@ -827,7 +844,7 @@ class _ClassWriter:
         self._switch(
             "static void* facts_new(World* world, int64_t table, const int32_t* const* columns, int64_t rows)",
             facts,
-            "return load(new (malloc(sizeof(facts_{name}))) facts_{name}(), world, columns, rows);",
+            "return load(new (malloc(sizeof(facts_{name})), dynagrad::Here{{}}) facts_{name}(), world, columns, rows);",
             "return nullptr;",
         )
         out.open("template <class F> static void destroy(F* facts)")
@@ -859,7 +876,7 @@ class _ClassWriter:
             "return nullptr;",
         )
         out.open("static void* weights_new(int64_t table, const void* facts, const uint64_t* words)")
-        out.line("auto* made = new (malloc(sizeof(Weights<semiring>))) Weights<semiring>();")
+        out.line("auto* made = new (malloc(sizeof(Weights<semiring>)), dynagrad::Here{}) Weights<semiring>();")
         if facts:
             out.open("switch (table)")
             for table in facts:
@@ -879,6 +896,17 @@ class _ClassWriter:
             "return get_from({name}, {name}.find({arguments}), words);",
             "return (void)a, (void)words, 0;",
         )
+        out.open("int64_t fact(int64_t table, const int32_t* a, uint64_t* words) const")
+        if facts:
+            out.open("switch (table)")
+            for table in facts:
+                name = self.names.table[table.key]
+                member = name if table.kind == "facts" else f"axioms_{name}"
+                arguments = ", ".join(f"a[{i}]" for i in range(table.arity))
+                out.line(f"case {table.number}: return get_from({member}, {member}.find({arguments}), words);")
+            out.close()
+        out.line("return (void)a, (void)words, 0;")
+        out.close()
         self._switch(
             "int64_t locate(int64_t table, const int32_t* a)",
             self.derived,
@@ -987,7 +1015,7 @@ def key_id(key: str, names: Names) -> str:
 
 def generate(plan: Plan, *, embed: bool = True) -> Generated:
     """The C++ source of a plan; `embed` adds the functions that Python calls."""
-    writer = _ClassWriter(plan)
+    writer = ClassWriter(plan)
     source = writer.write(embed)
     names = writer.names
     return Generated(

@@ -58,24 +58,23 @@ def explain(plan: Plan) -> str:
     """The plan as text, section by section.
 
     >>> from ..rules import check, infer, parse
-    >>> from .model import DomainSummary, FactSummary, Summary
-    >>> from .planner import make_plan
-    >>> rules = check(parse("goal += edge(X,Y)."))
-    >>> summary = Summary({n: DomainSummary("int", 0, 9) for n in (0, 1)}, {"edge/2": FactSummary(5, (5, 5))})
-    >>> print(explain(make_plan(rules, infer(rules), summary)))
+    >>> from .header import assumed_plan
+    >>> rules = check(parse("goal += edge(_X,_Y)."))
+    >>> print(explain(assumed_plan(rules, infer(rules), ["int", "int"])))
     semiring: real
+    facts: none given, so nothing is assumed of them: sizes and estimates are guesses
     <BLANKLINE>
     storage
       goal/0: one value; it drives no rule, so it bypasses the agenda
-      edge/2: facts, 5 rows
+      edge/2: facts
     <BLANKLINE>
     order of processing
       1. goal/0: once
          why: no recursion: its rules fire once
     <BLANKLINE>
-         rule 1: goal += edge(X,Y).
-           when the stage begins (estimated cost 6):
-             - go through all edge(X,Y)
+         rule 1: goal += edge(_X,_Y).
+           when the stage begins (estimated cost 1,001):
+             - go through all edge(_X,_Y)
              - contribute to goal
     """
     lines = [f"semiring: {_SEMIRINGS.get(plan.semiring, plan.semiring)}"]
@@ -222,7 +221,8 @@ def _rules(plan: Plan, stage: Stage) -> Iterator[str]:
         driven = {j.driver for j in joins[number]}
         for i, antecedent in enumerate(rule.antecedents):
             if antecedent.item.key in stage.keys and i not in driven and None not in driven:
-                yield f"       from {_item(antecedent.item)}, antecedent {i + 1}: idle, it can never be the last to arrive"
+                item = _item(antecedent.item)
+                yield f"       from {item}, antecedent {i + 1}: idle, it can never be the last to arrive"
 
 
 def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
@@ -330,4 +330,3 @@ def _count(number: int, noun: str) -> str:
 
 def _estimate(cost: float) -> str:
     return f"{cost:.3g}" if cost < 1000 else f"{cost:,.0f}"
-

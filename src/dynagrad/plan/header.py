@@ -167,16 +167,22 @@ def _double(value: float) -> int:
 
 # -- text --------------------------------------------------------------------------------------------------------------
 
+# Words of C++, and names that the face of a program has itself.
 _RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const consteval
+    re.findall(
+        r"\w+",
+        """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const consteval
     constexpr constinit continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum
     explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
     nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof
-    static static_assert static_cast struct switch template this throw true try typedef typeid typename union unsigned
-    using virtual void volatile wchar_t while xor xor_eq
+    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename
+    union unsigned using virtual void volatile wchar_t while xor xor_eq std dynagrad
     symbol integer real compound list cons is_symbol is_integer is_real is_compound name number to_double arity part
-    print settings report run error result item items term argument weight chart base engine one add clear unix linux
-    stdin stdout stderr errno assert""".split()
+    print settings report run error result item items term argument weight chart base engine external one give take_all
+    look_up answer ask asked from_words to_words main unix linux stdin stdout stderr errno assert
+    """,
+    )
 )
 
 _TYPES = {"boolean": "bool", "count": "unsigned __int128"}
@@ -343,12 +349,14 @@ def _data(
         f"inline constexpr bool plain_values = {str(plan.semiring == 'plain').lower()};",
         _array("char", "domain_kind", (kinds[domains[d].kind] for d in sorted(domains))),
         _array("bool", "domain_ranked", (str(domains[d].ranked).lower() for d in sorted(domains)), "false"),
-        _array("char* const", "table_key", (_literal(t.key) for t in tables), "nullptr").replace("char*", "const char*"),
+        _array("char* const", "table_key", (_literal(t.key) for t in tables), "nullptr").replace(
+            "char*", "const char*"
+        ),
         _array("int", "table_first", first),
         _array("int", "table_domain", (d for t in tables for d in t.domains)),
         _array("bool", "table_given", (str(_given(plan, t)).lower() for t in tables), "false"),
         _array("double", "table_zero", zeros),
-        _array("char* const", "symbol_text", map(_literal, pool.symbols), "nullptr").replace("char*", "const char*"),
+        _array("const char* const", "symbol_text", map(_literal, pool.symbols), "nullptr"),
         _array("int64_t", "symbol_length", (len(s.encode("utf-8", "surrogatepass")) for s in pool.symbols)),
         _array("double", "real_value", map(_real, pool.reals)),
         _array("int", "functor_name", (pool.symbols[name] for name, _ in pool.functors)),
@@ -399,17 +407,22 @@ def _chart(plan: Plan, tables: Sequence[Table], generated: Generated) -> list[st
         parameters = ", ".join(f"argument a{i + 1}" for i in range(n))
         pack = f"const argument given[] = {{{', '.join(f'a{i + 1}' for i in range(n)) or '0'}}};"
         out += ["", f"  // {table.key}{_summary(plan, table)}"]
+        number = table.number
         if table.kind == "external":
-            out.append(f"  void set_{name}_{n}(external f) {{ ask[{table.number}] = f, asked[{table.number}] = answer<{table.number}>; }}  // called for each value asked for")
+            out.append("  // f is called for each value that is asked for")
+            out.append(
+                f"  void set_{name}_{n}(external f) {{ ask[{number}] = f, asked[{number}] = answer<{number}>; }}"
+            )
             continue
         if _given(plan, table):
             comma = ", " if n else ""
-            out.append(f"  bool add_{name}({parameters}{comma}weight value) {{ {pack} return give({table.number}, given, value); }}")
+            give = f"{{ {pack} return give({number}, given, "
+            out.append(f"  bool add_{name}({parameters}{comma}weight value) {give}value); }}")
             if (name, n - 1) not in counts:
-                out.append(f"  bool add_{name}({parameters}) {{ {pack} return give({table.number}, given, one()); }}")
-            out.append(f"  void clear_{name}_{n}() {{ take_all({table.number}); }}")
-        out.append(f"  result {name}({parameters}) {{ {pack} return look_up({table.number}, given); }}")
-        out.append(f"  items<{n}> all_{name}_{n}() {{ return items<{n}>(this, {table.number}); }}")
+                out.append(f"  bool add_{name}({parameters}) {give}one()); }}")
+            out.append(f"  void clear_{name}_{n}() {{ take_all({number}); }}")
+        out.append(f"  result {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
+        out.append(f"  items<{n}> all_{name}_{n}() {{ return items<{n}>(this, {number}); }}")
     out.append("};")
     return out
 
@@ -524,8 +537,8 @@ class base {
     for (int i = 0; i < slots; i++) {
       const int d = slot[2 * i];
       const int32_t t = node[slot[2 * i + 1]];
-      const int32_t code = d < 0 || domain_kind[d] == 't' ? t : domain_kind[d] == 'a' ? atom(d, t) : world.terms.node(t).payload;
-      world.constant.push(code);
+      const char kind = d < 0 ? 't' : domain_kind[d];
+      world.constant.push(kind == 't' ? t : kind == 'a' ? atom(d, t) : world.terms.node(t).payload);
     }
     for (int t = 0; t < tables; t++) clear_facts(t);
     const int32_t* at = axiom;
@@ -621,6 +634,13 @@ class base {
         fputc('[', to);
         stack.push({1, part(at, 1).number});
         stack.push({0, part(at, 0).number});
+      } else if (is_compound(at) && arity(at) == 2 && !strcmp(name(at), "slash")) {
+        const bool inner = is_compound(part(at, 1)) && !strcmp(name(part(at, 1)), "slash");
+        if (inner) stack.push({2, ')'});
+        stack.push({0, part(at, 1).number});
+        if (inner) stack.push({2, '('});
+        stack.push({2, '/'});
+        stack.push({0, part(at, 0).number});
       } else if (is_compound(at)) {
         fprintf(to, "%s(", name(at));
         stack.push({2, ')'});
@@ -633,14 +653,14 @@ class base {
       } else if (is_real(at)) {
         fprintf(to, "%.17g", to_double(at));
       } else {
-        fputs(name(at), to);
+        fputs(at == t || strcmp(name(at), "nil") ? name(at) : "[]", to);
       }
     }
   }
 
   // -- running
 
-  // Brings the chart up to date with the facts, from the start. False where it did not come to its end; `error` says why.
+  // Runs on the facts as they are, from the start. False where it did not come to its end; `error` says why.
   bool run() {
     using namespace engine;
     drop();
@@ -658,11 +678,12 @@ class base {
       }
     }
     for (int d = 0; d < domains; d++) {
-      if (domain_kind[d] == 'i') world.domain[d] = {low[d] > high[d] ? 0 : low[d], low[d] > high[d] ? 0 : (int64_t)high[d] - low[d] + 1};
+      if (domain_kind[d] == 'i' && low[d] > high[d]) world.domain[d] = {0, 0};
+      if (domain_kind[d] == 'i' && low[d] <= high[d]) world.domain[d] = {low[d], (int64_t)high[d] - low[d] + 1};
       if (domain_kind[d] == 'a') world.domain[d] = {0, members_of[d].size};
     }
     if (!order() || !check_gaps() || !check_ranges()) return false;
-    chart_ = new (malloc(sizeof(program))) program(&world, facts, weights, rule_words);
+    chart_ = new (malloc(sizeof(program)), dynagrad::Here{}) program(&world, facts, weights, rule_words);
     for (int t = 0; t < tables; t++)
       if (ask[t]) chart_->externals[t] = asked[t];
     chart_->settings = settings;
@@ -676,9 +697,11 @@ class base {
       asking = before;
     }
     report = chart_->report;
-    static const char* const why[] = {"", "it met its limit on pops", "it met its limit on time", "it came to its last item",
-        "it met its limit on items", "it met its limit on bytes", "a value left the range of the semiring", "it was interrupted",
-        "integer arithmetic of arguments left 32 bits", "it paused", "an item has two values", "a function of the host failed"};
+    static const char* const why[] = {
+        "", "it met its limit on pops", "it met its limit on time", "it came to its last item",
+        "it met its limit on items", "it met its limit on bytes", "a value left the range of the semiring",
+        "it was interrupted", "integer arithmetic of arguments left 32 bits", "it paused", "an item has two values",
+        "a function of the host failed"};
     if (report.status != dynagrad::done) say("the run stopped: %s", why[report.status]);
     return report.status == dynagrad::done;
   }
@@ -732,7 +755,8 @@ class base {
   dynagrad::Array<uint32_t> text_slots;
   dynagrad::Array<Functor> functor_list;
   dynagrad::Array<int32_t> node, parts;
-  dynagrad::Array<int32_t> number_in[engine::domains + 1], members_of[engine::domains + 1];  // term -> atom, atom -> term
+  dynagrad::Array<int32_t> number_in[engine::domains + 1];   // term -> atom
+  dynagrad::Array<int32_t> members_of[engine::domains + 1];  // atom -> term
   int32_t least[engine::domains + 1], most[engine::domains + 1];  // of the program's own integers
   dynagrad::Array<int32_t> rows[engine::tables + 1];               // row after row
   dynagrad::Array<uint64_t> words[engine::tables + 1];
@@ -836,14 +860,19 @@ class base {
     const auto n = world.terms.node(t.number);
     switch (domain_kind[d]) {
       case 'i':
-        if (n.kind != dynagrad::Terms::integer)
-          return create ? fail("argument %d of %s is an integer in this header, and %.100s is none", k + 1, table_key[table], name(t)) : false;
+        if (n.kind != dynagrad::Terms::integer) {
+          if (!create) return false;
+          const char* const given = name(t);
+          return fail("argument %d of %s is an integer here, and %.100s is none", k + 1, table_key[table], given);
+        }
         code = n.payload;
         return true;
       case 'a':
-        if (n.kind == dynagrad::Terms::compound)
-          return create ? fail("argument %d of %s is a symbol or a number in this header, and a compound term was given; "
-                               "declare its type as term", k + 1, table_key[table]) : false;
+        if (n.kind == dynagrad::Terms::compound) {
+          if (!create) return false;
+          return fail("argument %d of %s is a symbol or a number here, and a compound term was given; declare its type "
+                      "as term", k + 1, table_key[table]);
+        }
         code = atom(d, t.number, create);
         return code >= 0;
       default:
@@ -918,7 +947,10 @@ class base {
       for (int s = 0; s < sources; s++) {
         if (source[s].domain != d) continue;
         const int t = source[s].table, w = arity_of(t);
-        for (int64_t i = 0; i < count(t); i++) tails.push(rows[t][i * w + source[s].i]), heads.push(rows[t][i * w + source[s].j]);
+        for (int64_t i = 0; i < count(t); i++) {
+          tails.push(rows[t][i * w + source[s].i]);
+          heads.push(rows[t][i * w + source[s].j]);
+        }
       }
       for (int64_t i = 0; i < tails.size; i++) start[tails[i] + 1]++, waiting[heads[i]]++;
       for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
@@ -951,9 +983,9 @@ class base {
         int64_t a = rows[t][r * w + gap[g].i], b = rows[t][r * w + gap[g].j];
         if (domain_ranked[d]) a = (*world.rank[d])[a], b = (*world.rank[d])[b];
         if (b - a < gap[g].least)
-          return say("a fact of %s has argument %d minus argument %d less than %lld, and this header was written for facts "
-                     "where that never is so; write it without facts, or with more of them", table_key[t], gap[g].j + 1,
-                     gap[g].i + 1, (long long)gap[g].least);
+          return say("a fact of %s has argument %d minus argument %d less than %lld, and this header was written for "
+                     "facts where that never is so; write it without facts, or with more of them", table_key[t],
+                     gap[g].j + 1, gap[g].i + 1, (long long)gap[g].least);
       }
     }
     return true;

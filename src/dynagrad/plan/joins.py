@@ -143,9 +143,11 @@ class JoinPlanner:
                 rows *= self._spread(item.key, i)
         return max(rows * DERIVED_SHARE, DERIVED_SHARE)
 
-    def plan(self, rule: NormalRule, driver: int | None) -> tuple[tuple[Step, ...], float]:
+    def plan(self, rule: NormalRule, driver: int | None, *, from_head: bool = False) -> tuple[tuple[Step, ...], float]:
         """The cheapest steps for one rule and driver, and their estimated cost."""
         bound = set[str]() if driver is None else item_variables(rule.antecedents[driver].item)
+        if from_head:
+            bound = item_variables(rule.head)
         passengers = [i for i in range(len(rule.antecedents)) if i != driver]
         external = [i for i in passengers if self.rules.predicates[rule.antecedents[i].item.key].external]
         scanned = [i for i in passengers if i not in external]

@@ -140,11 +140,12 @@ Step = Lookup | Scan | Filter | Solve | Unfold | Absent
 
 @dataclass(frozen=True)
 class Join:
-    """How the instances of a rule are found, starting from the antecedent `driver`, or from nothing."""
+    """How the instances of a rule are found: from the antecedent `driver`, from nothing, or from the head."""
 
     rule: NormalRule
     driver: int | None
     steps: tuple[Step, ...]
+    from_head: bool = False
     vector: str | None = None  # the variable over which the last scan and the head run side by side
     same: tuple[int, ...] = ()  # passengers that may be the driver's own item
     cost: float = 0.0
@@ -169,6 +170,7 @@ class Form:
 
     name: str
     coefficients: Mapping[str, tuple[tuple[int, int], ...]]  # predicate key -> (argument, coefficient)...
+    constant: Mapping[str, int] = field(default_factory=dict)  # predicate key -> what is added
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,14 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """What a plan needs beside its stages so that facts of a finished chart may change."""
+
+    facts: tuple[Join, ...]  # the driver is a fact that came or went
+    heads: tuple[Join, ...]  # the instances of a head that is to be derived again
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that the generated class depends on."""
 
@@ -207,5 +217,6 @@ class Plan:
     user: TracedSemiring | None = None
     selective: bool = False  # plus picks one of its arguments
     until: str | None = None  # the predicate of the item that runs stop at
+    changes: Changes | None = None
     gaps: Mapping[str, Mapping[tuple[int, int], int]] = field(default_factory=dict)
     """What the order relies on, per fact predicate: argument j minus argument i is at least this."""

@@ -13,6 +13,7 @@ from .joins import JoinPlanner, item_variables, scan_pattern, term_variables
 from .layout import DENSE_CELLS, cells, extents
 from .model import (
     Absent,
+    Changes,
     Extent,
     Form,
     IndexPlan,
@@ -42,6 +43,7 @@ class Options:
     user: TracedSemiring | None = None
     dense_cells: int = DENSE_CELLS
     vector: int = 1
+    changing: bool = False  # the chart's facts may change after its run
 
 
 # -- semiring shape ----------------------------------------------------------------------------------------------------
@@ -277,7 +279,27 @@ class _Planner:
             return "value", "best first, since plus selects"
         return "size", "largest update first"
 
+    def _changing_draft(self) -> _Draft:
+        """One stage for everything: in the order of the components, inside each by its levels."""
+        position = {k: i for i, k in enumerate(self.rules.predicates)}
+        keys = tuple(sorted((k for c in self.components for k in c), key=position.__getitem__))
+        place = {k: n for n, c in enumerate(self.components) for k in c}
+        forms: list[dict[str, tuple[tuple[int, int], ...]]] = [{}, {}, {}]
+        for component in self.components:
+            edges = self._recursive(component)
+            members = tuple(sorted(component, key=position.__getitem__))
+            levels = find_levels(members, edges, self.rules, self.domains, self.summary, self.gaps) if edges else None
+            for n, form in enumerate(levels.forms if levels is not None else ()):
+                forms[n].update(form.coefficients)
+        made = [Form("component", {}, place)]
+        made += [Form(f"level {n + 1}", {k: f.get(k, ()) for k in keys}) for n, f in enumerate(forms) if f]
+        priority = self._priority()[0]
+        priority = "" if priority == "arrival" else priority
+        return _Draft(keys, "heap", priority, tuple(made), False, "facts change: component by component, by level")
+
     def drafts(self) -> list[_Draft]:
+        if self.options.changing:
+            return [self._changing_draft()]
         agenda = self.rules.agenda
         declared = {p.item.key for p in self.rules.priorities}
         position = {k: i for i, k in enumerate(self.rules.predicates)}
@@ -347,10 +369,19 @@ class _Planner:
 
         fires: list[list[Join]] = [[] for _ in drafts]
         drives: list[list[Join]] = [[] for _ in drafts]
+        changed: list[Join] = []
+        heads: list[Join] = []
         for rule in self.live:
             number = stage_of[rule.head.key]
             draft = drafts[number]
             inside = [i for i, a in enumerate(rule.antecedents) if a.item.key in draft.keys]
+            if self.options.changing:
+                steps, cost = planner.plan(rule, None, from_head=True)
+                heads.append(Join(rule, None, steps, True, cost=cost))
+                for i, antecedent in enumerate(rule.antecedents):
+                    if i not in inside and not self.rules.predicates[antecedent.item.key].external:
+                        steps, cost = planner.plan(rule, i)
+                        changed.append(Join(rule, i, steps, cost=cost))
             if not inside or draft.strategy == "sweep":
                 steps, cost = planner.plan(rule, None)
                 fires[number].append(Join(rule, None, steps, cost=cost))
@@ -367,7 +398,7 @@ class _Planner:
                     and not _differ(rule.antecedents[j].item, rule.antecedents[i].item, bound(rule))
                 )
                 drives[number].append(Join(rule, i, steps, same=same, cost=cost))
-        joins = [j for stage in (*fires, *drives) for j in stage]
+        joins = [j for stage in (*fires, *drives, changed, heads) for j in stage]
         extent = extents(self.rules, self.domains, self.summary)
         tables = self._tables(drafts, stage_of, joins, extent)
         registry: dict[tuple[str, tuple[Term, ...], tuple[str, ...]], IndexPlan] = {}
@@ -390,6 +421,13 @@ class _Planner:
                     tuple(settled[1]),
                 )
             )
+        changes = None
+        if self.options.changing:
+            settled = [
+                [self._settle(j, tables, registry, drafts[0], drafts, stage_of, bound) for j in group]
+                for group in (changed, heads)
+            ]
+            changes = Changes(tuple(settled[0]), tuple(settled[1]))
         return Plan(
             self.rules,
             self.domains,
@@ -404,6 +442,7 @@ class _Planner:
             self.options.user,
             self.selective,
             self.options.until,
+            changes,
             {k: f.gaps for k, f in self.summary.facts.items()} if any(s.forms for s in stages) else {},
         )
 
@@ -437,7 +476,7 @@ class _Planner:
             order = self._order(key, arity, draft, last.get(key, {}))
             size = cells(arity, [self.summary.domains[d] for d in domains], ranges, order)
             dense = size is not None and size <= self.options.dense_cells
-            sink = key not in self.antecedent_keys and key != self.options.until
+            sink = key not in self.antecedent_keys and key != self.options.until and not self.options.changing
             tables[key] = Table(
                 key,
                 number,
@@ -463,7 +502,7 @@ class _Planner:
 
     def _row_votes(self, join: Join) -> list[tuple[str, int, float]]:
         votes: list[tuple[str, int, float]] = []
-        bound = set[str]() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
+        bound = starting_variables(join)
         for step in join.steps:
             if isinstance(step, Scan):
                 item = join.rule.antecedents[step.antecedent].item
@@ -488,7 +527,7 @@ class _Planner:
         bounds: object,
     ) -> Join:
         """Chooses, for every scan, the row or the index it goes through."""
-        bound = set[str]() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
+        bound = starting_variables(join)
         steps: list[Step] = []
 
         def index(item: Item) -> tuple[int, tuple[Term, ...]]:
@@ -543,6 +582,13 @@ class _Planner:
             if not precedes(join.rule, last.antecedent, join.driver, draft.forms, bound):
                 return None
         return name.name
+
+
+def starting_variables(join: Join) -> set[str]:
+    """What is known before the first step."""
+    if join.from_head:
+        return item_variables(join.rule.head)
+    return set() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
 
 
 def _differ(a: Item, b: Item, bounds: Bounds) -> bool:

@@ -27,7 +27,7 @@ from ..rules.syntax import (
 )
 from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
-from .values import factors, numbers, value_cxx
+from .values import factors, numbers, product_order, value_cxx
 
 
 class Writer:
@@ -277,11 +277,12 @@ def python_value(term: Term) -> object:
 
 
 class JoinWriter(Scope):
-    """Writes one join."""
+    """Writes one join. What reaches the head is an update, or, with `mark`, the head is marked as reached."""
 
-    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer) -> None:
+    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, *, mark: bool = False) -> None:
         super().__init__(plan, names, plan.domains.variables[join.rule.number], writer)
         self.join = join
+        self.mark = mark
         self.rule = join.rule
         self.plain = plan.semiring == "plain"
         self.product = factors(join.rule.value) if not self.plain else []
@@ -293,16 +294,21 @@ class JoinWriter(Scope):
 
     @property
     def in_order(self) -> bool:
-        """Whether factors must be multiplied as they are written."""
-        return self.plan.semiring == "user"
+        """Whether factors must be multiplied as they are written.
+
+        A user's times need not commute; and where plus selects, a value must not depend, not even in its last bit, on
+        which antecedent drove the join.
+        """
+        return self.plan.semiring in ("user", "viterbi", "tropical")
 
     def start(self) -> None:
         """What holds before anything is joined: the constants of the rule."""
         if self.plain:
             return
-        parts = [self.names.weight(self.rule, i, v) for i, v in enumerate(numbers(self.rule.value))]
-        for part in parts:
-            self.multiply(part)
+        if self.in_order:
+            return
+        for i, v in enumerate(numbers(self.rule.value)):
+            self.multiply(self.names.weight(self.rule, i, v))
 
     def multiply(self, text: str) -> None:
         if self.weight is None:
@@ -334,6 +340,10 @@ class JoinWriter(Scope):
         steps = list(self.join.steps)
         vector = self.join.vector
         self.start()
+        if self.join.from_head:
+            head = self.plan.tables[self.rule.head.key]
+            for i, term in enumerate(self.rule.head.arguments):
+                self.match(term, f"a{i}", head.domains[i])
         if self.join.driver is not None:
             self._driver(self.join.driver)
         for n, step in enumerate(steps):
@@ -381,9 +391,16 @@ class JoinWriter(Scope):
     def _stored(self, table: Table, texts: Sequence[str]) -> str:
         return ", ".join(texts[i] for i in table.order) if table.kind == "dense" else ", ".join(texts)
 
+    def place(self, i: int) -> str:
+        """Where antecedent i is looked for. When a fact changes, facts to the right of it are still the old ones."""
+        name = self.names.table[self.rule.antecedents[i].item.key]
+        driver = self.join.driver
+        changing = driver is not None and not self.mark and self.table_of[driver].kind == "facts"
+        return f"old_{name}" if changing and i > (driver or 0) and self.table_of[i].kind == "facts" else name
+
     def _lookup(self, i: int) -> None:
         item, table = self.rule.antecedents[i].item, self.table_of[i]
-        name = self.names.table[item.key]
+        name = self.place(i)
         if table.kind == "external":
             texts = self._arguments(item, table, True)
             value = self.fresh("outside")
@@ -400,8 +417,7 @@ class JoinWriter(Scope):
 
     def _passenger(self, i: int, at: str) -> None:
         """The item of passenger i stands at cell `at`: its value, old or new as the driver's place demands."""
-        name = self.names.table[self.rule.antecedents[i].item.key]
-        value = f"{name}.value[{at}]"
+        value = f"{self.place(i)}.value[{at}]"
         driver = self.join.driver
         if driver is None or i not in self.join.same:
             self.take(i, value)
@@ -424,7 +440,7 @@ class JoinWriter(Scope):
     def _scan(self, step: Scan) -> None:
         i = step.antecedent
         item, table = self.rule.antecedents[i].item, self.table_of[i]
-        name = self.names.table[item.key]
+        name = self.place(i)
         at = self.fresh("at")
         if step.via == "rows":
             row, free = self._row(item, table)
@@ -442,7 +458,7 @@ class JoinWriter(Scope):
         elif step.via == "all" and table.kind == "facts":
             self.out.open(f"for (int64_t {at} = 0; {at} < {name}.rows(); {at}++)")
             self.out.line("if (spend(1)) return;")
-            self._columns(item, table, at)
+            self._columns(i, at)
         elif step.via == "all":
             self.out.open(f"for (int64_t {at} = {name}.next(0); {at} >= 0; {at} = {name}.next({at} + 1))")
             self.out.line("if (spend(1)) return;")
@@ -456,7 +472,7 @@ class JoinWriter(Scope):
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
                 self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
                 self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
-                self._columns(item, table, at)
+                self._columns(i, at)
             else:
                 array, entry = self.fresh("key"), self.fresh("entry")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
@@ -466,6 +482,8 @@ class JoinWriter(Scope):
                 )
                 self.out.line("if (spend(1)) return;")
                 self.out.line(f"const int64_t {at} = {name}_by{index.number}.cell({entry});")
+                if self.plan.changes is not None:  # what was deleted stays in the index
+                    self.out.open(f"if ({name}.popped.test({at}))")
                 self._cell(item, table, at)
         self._passenger(i, at)
 
@@ -481,8 +499,8 @@ class JoinWriter(Scope):
         self.out.line(f"const int64_t {row} = {checked};")
         return row, free
 
-    def _columns(self, item: Item, table: Table, at: str) -> None:
-        name = self.names.table[item.key]
+    def _columns(self, i: int, at: str) -> None:
+        item, table, name = self.rule.antecedents[i].item, self.table_of[i], self.place(i)
         for k, term in enumerate(item.arguments):
             if self._known(term):
                 continue
@@ -528,6 +546,9 @@ class JoinWriter(Scope):
     def _head(self) -> None:
         table = self.plan.tables[self.rule.head.key]
         name = self.names.table[self.rule.head.key]
+        if self.mark:
+            self.out.line(f"mark_{name}({', '.join(self._arguments(self.rule.head, table))});")
+            return
         value = self._value(table)
         texts = self._arguments(self.rule.head, table, True)
         self.out.line(f"add_{name}({', '.join([*texts, value])});")
@@ -535,9 +556,9 @@ class JoinWriter(Scope):
     def _value(self, table: Table) -> str:
         if not self.plain:
             if self.in_order:
-                order = [self.values[i] for i in self.product]
-                for text in order:
-                    self.multiply(text)
+                for which, antecedent in product_order(self.rule.value):
+                    weight = self.names.weight(self.rule, which[0], which[1]) if which is not None else ""
+                    self.multiply(weight if antecedent is None else self.values[antecedent])
             return self.weight if self.weight is not None else "semiring::one()"
         names = {f"x{i}": text for i, text in self.values.items()}
         statements, now = value_cxx(self.rule, self.plan.functions, names)

@@ -122,6 +122,23 @@ def factors(value: Expression) -> list[int]:
     return found
 
 
+def product_order(value: Expression) -> list[tuple[tuple[int, float | int] | None, int | None]]:
+    """The factors of a product as written: (place among the constants, constant) or an antecedent's number."""
+    found: list[tuple[tuple[int, float | int] | None, int | None]] = []
+    stack: list[Expression] = [value]
+    constants = 0
+    while stack:
+        match stack.pop():
+            case Number(value=number):
+                found.append(((constants, number), None))
+                constants += 1
+            case AntecedentValue(index=index):
+                found.append((None, index))
+            case Apply(operands=operands):
+                stack.extend(reversed(operands))
+    return found
+
+
 # -- user-defined semirings --------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ using dynagrad::Settings;
 using dynagrad::World;
 
 DYNAGRAD_EXPORT World* dg_world_new(const World* base) {
-  World* w = new (malloc(sizeof(World))) World();
+  World* w = new (malloc(sizeof(World)), dynagrad::Here{}) World();
   w->terms.open(base ? &base->terms : nullptr);
   return w;
 }
@@ -71,7 +71,7 @@ DYNAGRAD_EXPORT void dg_weights_free(void* weights) {
 }
 
 DYNAGRAD_EXPORT program* dg_chart_new(World* w, void* const* facts, void* const* weights, const uint64_t* constants) {
-  return new (malloc(sizeof(program))) program(w, facts, weights, constants);
+  return new (malloc(sizeof(program)), dynagrad::Here{}) program(w, facts, weights, constants);
 }
 DYNAGRAD_EXPORT void dg_chart_free(program* c) {
   c->~program();
@@ -87,9 +87,28 @@ DYNAGRAD_EXPORT void dg_chart_run(program* c, const Settings* settings, Report* 
   }
   *report = c->report;
 }
+// The phases of a change of facts; see the class.
+DYNAGRAD_EXPORT void dg_chart_change(program* c, int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words,
+                                     int64_t count, const Host* host) {
+  dynagrad::Unlocked unlocked(host, nullptr);
+  c->unlocked = &unlocked;
+  c->settings = Settings{};
+  c->change(phase, table, rows, words, count);
+  c->unlocked = nullptr;
+}
+DYNAGRAD_EXPORT void dg_chart_swap(program* c, int64_t table, const void* facts, const void* weights, int64_t settled) {
+  c->swap(table, facts, weights, settled);
+}
+DYNAGRAD_EXPORT void dg_chart_restore(program* c, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
+  c->restore(table, rows, words, n);
+}
 // The value of an item in the chart; 0 where it was never derived.
 DYNAGRAD_EXPORT int64_t dg_chart_get(const program* c, int64_t table, const int32_t* arguments, uint64_t* words) {
   return c->get(table, arguments, words);
+}
+// The value of a fact as it was given; 0 where there is none.
+DYNAGRAD_EXPORT int64_t dg_chart_fact(const program* c, int64_t table, const int32_t* arguments, uint64_t* words) {
+  return c->fact(table, arguments, words);
 }
 // The items of a predicate, `room` at most: arguments row by row, and values. Returns how many there are.
 DYNAGRAD_EXPORT int64_t dg_chart_items(const program* c, int64_t table, int32_t* arguments, uint64_t* words, int64_t room) {

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-inline void* operator new(size_t, void* where) noexcept { return where; }
+// Placement, without the C++ library's <new>, which a compiler that comes alone may lack.
+namespace dynagrad {
+struct Here {};
+}  // namespace dynagrad
+inline void* operator new(size_t, void* where, dynagrad::Here) noexcept { return where; }
 
 namespace dynagrad {
 

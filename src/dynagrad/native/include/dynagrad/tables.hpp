@@ -148,7 +148,7 @@ struct Hashed {
     const int32_t args[] = {a..., 0};
     uint64_t h = hash_arguments<N>(args) & mask;
     while (uint32_t s = slots[h]) {
-      if (!memcmp(keys[s - 1].a, args, N * sizeof(int32_t))) return popped.test(s - 1) ? s - 1 : -1;
+      if (!memcmp(keys[s - 1].a, args, N * sizeof(int32_t))) return popped.test(s - 1) ? (int64_t)s - 1 : -1;
       h = (h + 1) & mask;
     }
     return -1;

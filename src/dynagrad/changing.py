@@ -1,0 +1,137 @@
+"""A finished chart whose facts change: what the changed facts reach is deleted and derived again, the rest stays.
+
+The items of the old chart are entered into a new one that is made for changes; then come the phases that
+`plan/changing.py` describes: first the changed facts go, then those that are there afterwards come. Programs with
+negation, pruning, declared priorities or arithmetic that only a fresh run gets right are run afresh by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from .binding import Binding, Prepared, Setting
+from .encoding import Encoding
+from .facts import Relation
+from .plan.compiled import Settings
+from .reading import decode
+from .rules.syntax import Negation
+
+MOST_ROWS = 5_000
+"""More changed facts than this are not worth following one by one."""
+
+
+def can_change(setting: Setting) -> bool:
+    """Whether the charts of a program can be changed without a fresh run."""
+    rules = setting.rules
+    if rules.prunes or rules.beams or rules.priorities or not rules.rules:
+        return False
+    if any(isinstance(c, Negation) for r in rules.rules for c in r.conditions):
+        return False
+    if setting.scale.name == "plain":
+        return all(p.aggregator == "+=" for p in rules.predicates.values() if p.defined)
+    return True
+
+
+def change(
+    binding: Binding,
+    before: Prepared,
+    run: Mapping[str, Relation],
+    instead: Mapping[str, Relation],
+    touched: Mapping[str, npt.NDArray[np.bool_]],
+    came: Mapping[str, npt.NDArray[np.bool_]],
+    settings: Settings,
+    connect: Callable[[Prepared], None],
+) -> Prepared | None:
+    """The chart for other facts, from the chart before; None where only a fresh run will do.
+
+    `touched` says which rows of the relations before are gone or changed, `came` which rows of those now are new or
+    changed.
+    """
+    after = binding.prepare(run, instead=instead, changing=True, like=before.encoding)
+    if not _compatible(before.encoding, after.encoding):
+        return None
+    connect(after)
+    tables = after.compiled.plan.tables
+    for key, table in tables.items():
+        old = before.compiled.plan.tables.get(key)
+        if table.kind in ("dense", "hashed") and old is not None:
+            codes, words = before.chart.items(old.number, old.arity, binding.setting.scale.width)
+            after.chart.restore(table.number, _translated(binding, before, after, table.domains, codes), words)
+    chart = after.chart
+    keys = [k for k in {**touched, **came} if k in tables]
+    gone, stay = {}, {}
+    for key in keys:
+        relation = before.relations.get(key)
+        if relation is None:
+            relation = _rows(after.relations[key], np.zeros(after.relations[key].count, np.bool_))
+        mask = touched.get(key, np.zeros(relation.count, np.bool_))
+        old_table, codes = binding.load(after, relation)
+        chart.swap(tables[key].number, old_table, settled=True)
+        gone[key] = codes[mask]
+        stay[key] = binding.load(after, _rows(relation, ~mask))[0]
+    if any(len(c) for c in gone.values()):
+        chart.change(0)
+        for key in keys:
+            chart.change(1, tables[key].number, gone[key])
+        for key in keys:
+            chart.swap(tables[key].number, stay[key], settled=True)
+        chart.change(2)
+        chart.change(3)
+        if chart.run(settings).status:
+            return after
+    arrived = {}
+    for key in keys:
+        new_table, codes = binding.load(after, after.relations[key])
+        chart.swap(tables[key].number, new_table, settled=False)
+        rows = codes[came.get(key, np.zeros(len(codes), np.bool_))]
+        arrived[key] = (new_table, np.unique(rows, axis=0) if rows.shape[1] else rows[:1])
+    width = binding.setting.scale.width
+    for key, (new_table, rows) in arrived.items():
+        number = tables[key].number
+        words = np.zeros((len(rows), width), np.uint64)
+        for n, row in enumerate(rows.tolist()):
+            found = chart.fact(number, row, width)
+            if found is not None:
+                words[n] = found
+        chart.change(4, number, rows, words)
+        del new_table
+    chart.run(settings)
+    for key, (new_table, _) in arrived.items():
+        chart.swap(tables[key].number, new_table, settled=True)
+    return after
+
+
+def _rows(relation: Relation, keep: npt.NDArray[np.bool_]) -> Relation:
+    rows = np.flatnonzero(keep)
+    values = None if relation.values is None else relation.values[rows]
+    return Relation(
+        relation.key, len(rows), tuple(c.take(rows) for c in relation.columns), values, relation.value_shape
+    )
+
+
+def _compatible(before: Encoding, after: Encoding) -> bool:
+    """Whether old items have their codes, or can be given new ones, and their ranges hold them."""
+    for a, b in zip(before.domains, after.domains, strict=True):
+        if a.kind != b.kind:
+            return False
+        if a.kind == "atom" and b.atoms[: len(a.atoms)] != a.atoms:
+            return False
+        if a.kind == "int" and a.high >= a.low and (b.low > a.low or b.high < a.high):
+            return False
+    return True
+
+
+def _translated(
+    binding: Binding, before: Prepared, after: Prepared, domains: tuple[int, ...], codes: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Codes of the chart before as codes of the one after: terms are numbered anew, everything else stays."""
+    out = codes.copy()
+    for i, d in enumerate(domains):
+        if before.encoding.domains[d].kind == "term":
+            used, places = np.unique(codes[:, i], return_inverse=True)
+            values = decode(before, d, used)
+            out[:, i] = binding.intern(after, values)[places.reshape(-1)] if len(used) else codes[:, i]
+    return out

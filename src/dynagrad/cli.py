@@ -1,0 +1,749 @@
+"""The command line: `dynagrad run`, `check`, `explain`, `cpp` and `demo`.
+
+A command reads files, calls what Python users call, and prints. It knows no semantics of its own. Errors of ours become
+one message and exit status 1, Ctrl-C becomes 130, and what only some commands need is imported by them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from .errors import Error, FactError, ProgramWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from .chart import Chart
+    from .facts import Relation
+    from .plan.model import Plan
+    from .program import Bound, Program
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+app = typer.Typer(
+    name="dynagrad",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Dynamic programs as a few equations, compiled.",
+    epilog="Start with: dynagrad demo",
+)
+
+
+class Format(StrEnum):
+    """How `run` prints."""
+
+    text = "text"
+    tsv = "tsv"
+    json = "json"
+
+
+class Values(StrEnum):
+    """What the numbers of facts are."""
+
+    weights = "weights"
+    probabilities = "probabilities"
+
+
+File = Annotated[Path, typer.Argument(help="The program, a .dyna file.", show_default=False, metavar="FILE")]
+Facts = Annotated[
+    list[str],
+    typer.Option(
+        "--facts",
+        "-f",
+        metavar="KEY=FILE",
+        help="Facts of a predicate: rewrite/3=grammar.tsv. The suffix says what the file is: .tsv, .csv, .parquet, "
+        ".arrow. A file named rewrite.3.tsv needs no KEY, and a folder stands for all such files in it.",
+        show_default=False,
+    ),
+]
+SemiringName = Annotated[
+    str | None,
+    typer.Option(
+        "--semiring",
+        "-s",
+        metavar="NAME",
+        help="real, log, viterbi, tropical, boolean, count or expectation; the program may declare it instead.",
+        show_default=False,
+    ),
+]
+ValuesOption = Annotated[
+    Values, typer.Option("--values", help="What numbers are given as: the semiring's own, or probabilities.")
+]
+
+
+# -- errors and warnings ---------------------------------------------------------------------------------------------
+
+
+def _say(kind: str, message: str) -> None:
+    colour = {"error": typer.colors.RED, "warning": typer.colors.YELLOW}.get(kind)
+    typer.secho(f"{kind}:", fg=colour, bold=bool(colour), err=True, nl=False)
+    typer.echo(f" {message}", err=True)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Warnings about programs go to standard error as they come, a line each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ProgramWarning)
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, ProgramWarning):
+                _say("warning", str(message))
+            else:
+                usual(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        yield
+
+
+def _command(function: Callable[P, R]) -> Callable[P, R]:
+    """The function as a command: errors become messages, never tracebacks."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with _told():
+                return function(*args, **kwargs)
+        except Error as error:
+            _say("error", str(error))
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+
+    return run
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+_NAMED = re.compile(r"(?P<name>.+)\.(?P<arity>\d+)\.[A-Za-z]+\Z")
+
+
+def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """The predicates and files that `--facts` options name."""
+    for text in given:
+        key, sep, path = text.partition("=")
+        if sep:
+            yield key.strip(), Path(path)
+            continue
+        place = Path(text)
+        paths = sorted(p for p in place.iterdir() if _NAMED.match(p.name)) if place.is_dir() else [place]
+        if not paths:
+            raise FactError(f"--facts {text}: the folder has no files with names such as rewrite.3.tsv")
+        for at in paths:
+            named = _NAMED.match(at.name)
+            if named is None:
+                raise FactError(f"--facts {text}: say which predicate the file is for, as in --facts rewrite/3={text}")
+            yield f"{named['name']}/{named['arity']}", at
+
+
+def _read(program: Program, given: Sequence[str], values: Values) -> dict[str, Relation]:
+    """The facts of all files; several files of one predicate add up."""
+    from .binding import concatenate
+    from .files import read_file
+    from .rules.check import nearest
+
+    scale = program._setting.scale
+    shape, finite = (scale.shape, scale.finite) if values is Values.weights else ("float", "finite")
+    found: dict[str, Relation] = {}
+    for key, path in _fact_files(given):
+        if key not in program.predicates and re.fullmatch(r".+/\d+", key):
+            raise FactError(f"--facts {key}: the program has no predicate `{key}`.{nearest(key, program.predicates)}")
+        relation = read_file(path, key, value_shape=shape, finite=finite)
+        one = scale.one if values is Values.weights else 1.0
+        found[key] = concatenate(found[key], relation, one) if key in found else relation
+    return found
+
+
+def _program(file: Path, semiring: str | None, values: Values = Values.weights, *, hosted: bool = True) -> Program:
+    """The program of a file. Where it is not `hosted`, nothing runs, and no function is needed for what is external."""
+    from .program import Program
+
+    if hosted:
+        return Program(file, semiring, values=values.value)
+    return Program(file, semiring, dict.fromkeys(_externals(file), _nothing), values=values.value)
+
+
+def _externals(file: Path) -> list[str]:
+    from .rules import parse
+    from .rules.syntax import PredicateDeclaration
+
+    declared = parse(_text(file), str(file)).declarations
+    return [k for d in declared if isinstance(d, PredicateDeclaration) and d.kind == "external" for k in d.keys]
+
+
+def _nothing(*_: object) -> None:
+    """Stands for a function that is never called."""
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise Error(f"the program {str(file)!r} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise Error(f"the program {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
+
+
+# -- run -------------------------------------------------------------------------------------------------------------
+
+
+@app.command(
+    epilog="Example: dynagrad run cky.dyna --facts rewrite/3=grammar.tsv --facts rewrite/2=lexicon.tsv --facts "
+    "word/3=sentence.tsv --facts end/1=length.tsv --values probabilities --semiring log --query goal --query "
+    "'constit(X,0,K)'"
+)
+@_command
+def run(
+    file: File,
+    facts: Facts = [],  # noqa: B006  -- typer copies it
+    query: Annotated[
+        list[str],
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="ITEM",
+            help="An item to look up, or a pattern with variables. Without one: the declared outputs, or what no rule "
+            "reads.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    semiring: SemiringName = None,
+    values: ValuesOption = Values.weights,
+    max_pops: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Stop after seconds.", show_default=False)] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="Stop when this item is final.", show_default=False)
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, help="Relative size under which an update waits (1e-12).", show_default=False),
+    ] = None,
+    progress: Annotated[bool, typer.Option("--progress", help="Show a progress line.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run on standard error.")] = False,
+    format: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.text,
+    limit: Annotated[int, typer.Option(min=0, help="Rows of a table to show as text; 0 for all.")] = 100,
+) -> None:
+    """Run a program on facts and print items."""
+    from .rules import parse_item
+
+    program = _program(file, semiring, values)
+    relations = _read(program, facts, values)
+    _note_missing(program, relations)
+    queries = query or _default_queries(program)
+    items = [(text, parse_item(text)) for text in queries]
+    chart = program.run(
+        relations, max_pops=max_pops, timeout=timeout, until=until, tolerance=tolerance, progress=progress
+    )
+    answers = [_answer(chart, text, item) for text, item in items]
+    _PRINTERS[format](answers, limit)
+    if not chart.converged:
+        _say("note", f"the run stopped early ({chart.status}); values may not be final")
+    if stats:
+        s = chart.stats
+        typer.echo(
+            f"{s.pops:,} pops, {s.updates:,} updates, {s.items:,} items, {s.bytes:,} bytes, {s.seconds:.6f} seconds",
+            err=True,
+        )
+
+
+def _note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
+    """Says which inputs have no facts: allowed for declared ones, and often a slip."""
+    rules = program._setting.rules
+    known = {axiom.item.key for axiom in rules.axioms} | set(relations)
+    missing = [k for k in program.inputs if k not in known and not rules.predicates[k].external]
+    if missing:
+        _say("note", f"no facts for {', '.join(missing)}")
+
+
+def _default_queries(program: Program) -> list[str]:
+    """The declared outputs; without them, the defined predicates that no rule reads, or all of them."""
+    from .rules.show import show_name
+
+    rules = program._setting.rules
+    read = {a.item.key for r in rules.rules for a in r.antecedents}
+    defined = [k for k, p in rules.predicates.items() if p.defined]
+    keys = list(rules.outputs) or [k for k in defined if k not in read] or defined
+    texts = []
+    for key in keys:
+        predicate = rules.predicates[key]
+        variables = ",".join(f"X{i}" for i in range(1, predicate.arity + 1))
+        texts.append(f"{show_name(predicate.name)}({variables})" if variables else show_name(predicate.name))
+    return texts
+
+
+class _Answer:
+    """A query with what was found: one value, or rows."""
+
+    def __init__(self, text: str, value: Any, rows: list[tuple[Any, ...]] | None, arguments: tuple[Any, ...]) -> None:
+        self.text, self.value, self.rows, self.arguments = text, value, rows, arguments
+
+
+def _answer(chart: Chart, text: str, item: Any) -> _Answer:
+    from .encoding import syntax_value
+
+    try:
+        arguments = tuple(syntax_value(t) for t in item.arguments)
+    except ValueError:  # it has variables
+        return _Answer(text, None, sorted(chart.query(item), key=_place), ())
+    return _Answer(text, chart[item], None, arguments)
+
+
+def _place(row: Sequence[Any]) -> tuple[tuple[int, float, str], ...]:
+    """Where a row stands among others: numbers in order, before texts in order."""
+    from .terms import term_text
+
+    return tuple((0, a, "") if isinstance(a, int | float) else (1, 0.0, term_text(a)) for a in row[:-1])
+
+
+def _value(value: Any) -> str:
+    """A value as text that reads back as the same number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list) or hasattr(value, "tolist"):
+        listed = value.tolist() if hasattr(value, "tolist") else value
+        return " ".join(_value(v) for v in listed) if isinstance(listed, tuple | list) else repr(listed)
+    return repr(value)
+
+
+def _cells(row: Sequence[Any]) -> list[str]:
+    from .terms import term_text
+
+    return [*(v if isinstance(v, str) else term_text(v) for v in row[:-1]), _value(row[-1])]
+
+
+def _print_text(answers: Sequence[_Answer], limit: int) -> None:
+    for place, answer in enumerate(answers):
+        if answer.rows is None:
+            typer.echo(_value(answer.value) if len(answers) == 1 else f"{answer.text} = {_value(answer.value)}")
+            continue
+        if place and len(answers) > 1:
+            typer.echo()
+        count = len(answer.rows)
+        typer.echo(f"{answer.text}: {count:,} item{'' if count == 1 else 's'}")
+        shown = [_cells(row) for row in answer.rows[: limit or None]]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        for cells in shown:
+            typer.echo("  " + "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip())
+        if count > len(shown):
+            typer.echo(f"  ... and {count - len(shown):,} more; --limit 0 shows all")
+
+
+def _print_tsv(answers: Sequence[_Answer], limit: int) -> None:
+    for answer in answers:
+        rows = [(*answer.arguments, answer.value)] if answer.rows is None else answer.rows
+        for row in rows:
+            typer.echo("\t".join(_cells(row)))
+
+
+def _print_json(answers: Sequence[_Answer], limit: int) -> None:
+    import json
+
+    found = []
+    for answer in answers:
+        if answer.rows is None:
+            found.append({"query": answer.text, "value": _plain(answer.value)})
+        else:
+            rows = [{"arguments": [_plain(a) for a in row[:-1]], "value": _plain(row[-1])} for row in answer.rows]
+            found.append({"query": answer.text, "rows": rows})
+    typer.echo("[\n" + ",\n".join("  " + json.dumps(one, ensure_ascii=False) for one in found) + "\n]")
+
+
+def _plain(value: Any) -> Any:
+    """A value or an argument as JSON has it: infinities and terms become text."""
+    from .terms import term_text
+
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else repr(value)
+    if isinstance(value, tuple | list) and all(isinstance(v, str | int | float) for v in value):
+        return [_plain(v) for v in value]
+    return term_text(value)
+
+
+_PRINTERS: dict[Format, Callable[[Sequence[_Answer], int], None]] = {
+    Format.text: _print_text,
+    Format.tsv: _print_tsv,
+    Format.json: _print_json,
+}
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+@app.command(epilog="Example: dynagrad check cky.dyna")
+@_command
+def check(file: File, semiring: SemiringName = None) -> None:
+    """Check a program: print OK and warnings, or the error with its place."""
+    from .rules import check as check_rules
+    from .rules import infer, parse
+
+    rules = check_rules(parse(_text(file), str(file)), semiring=semiring, functions=None)
+    infer(rules)
+    inputs = ", ".join(k for k, p in rules.predicates.items() if p.input) or "none"
+    count, predicates = len(rules.rules), len(rules.predicates)
+    typer.echo(
+        f"OK: {count:,} rule{'' if count == 1 else 's'}, {predicates:,} predicate{'' if predicates == 1 else 's'}; "
+        f"inputs: {inputs}"
+    )
+
+
+# -- explain and cpp -------------------------------------------------------------------------------------------------
+
+
+@app.command(epilog="Example: dynagrad explain cky.dyna --facts rewrite/3=grammar.tsv --facts word/3=sentence.tsv ...")
+@_command
+def explain(
+    file: File,
+    facts: Facts = [],  # noqa: B006
+    semiring: SemiringName = None,
+    values: ValuesOption = Values.weights,
+) -> None:
+    """Print how a program will run: storage, indexes, joins, and the order with its reason.
+
+    Without facts the plan is one that is right for any, and assumes no order in them.
+    """
+    from .plan.explain import explain as explained
+
+    program = _program(file, semiring, values, hosted=False)
+    relations = _read(program, facts, values)
+    if relations:
+        _note_missing(program, relations)
+    typer.echo(explained(_plan(program, relations, values)))
+
+
+def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
+    """The plan for these facts; where there are none, one for any facts."""
+    from .binding import read_facts
+    from .encoding import kinds
+    from .plan.header import assumed_plan
+
+    setting = program._setting
+    if relations:
+        read = read_facts(setting, relations, values is Values.probabilities)
+        return program.bind()._binding.prepare(read).compiled.plan
+    return assumed_plan(setting.rules, setting.domains, kinds(setting.rules, setting.domains, {}), setting.options)
+
+
+def _header_plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
+    """The plan of a header: for facts like these if there are some of every input, else for any of their kinds."""
+    from .binding import read_facts
+    from .encoding import kinds, settle_texts
+    from .plan.header import assumed_plan, takers
+
+    setting = program._setting
+    given = {key for key, relation in relations.items() if relation.count}
+    given |= {axiom.item.key for axiom in setting.rules.axioms}
+    if given and given >= set(takers(setting.rules)):
+        return _plan(program, relations, values)
+    read = settle_texts(setting.domains, read_facts(setting, relations, values is Values.probabilities))
+    return assumed_plan(setting.rules, setting.domains, kinds(setting.rules, setting.domains, read), setting.options)
+
+
+@app.command(
+    epilog="Example: dynagrad cpp cky.dyna -o cky.hpp && c++ -std=c++20 -O3 -I $(dynagrad cpp --include) main.cpp"
+)
+@_command
+def cpp(
+    file: File,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The header to write; without it, standard output.")
+    ] = None,
+    facts: Facts = [],  # noqa: B006
+    name: Annotated[
+        str | None, typer.Option(help="The namespace; without it, after the header's name.", show_default=False)
+    ] = None,
+    semiring: SemiringName = None,
+    values: ValuesOption = Values.weights,
+    include: Annotated[
+        bool,
+        typer.Option(
+            "--include", is_eager=True, callback=lambda on: _print_include(on), help="Print the folder of the headers."
+        ),
+    ] = False,
+) -> None:
+    """Write a C++ header with the compiled program as a class.
+
+    It takes facts, runs, and looks items up without Python. With --facts it is made for facts like these (their types,
+    sizes and order), and refuses others; without, it runs on any, but may be slower.
+    """
+    from .encoding import program_constants
+    from .plan.header import cxx_name, header
+
+    program = _program(file, semiring, values, hosted=False)
+    plan = _header_plan(program, _read(program, facts, values), values)
+    setting = program._setting
+    space = cxx_name(name or (output or file).stem)
+    text = header(plan, space, program_constants(setting.rules, setting.domains))
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, "utf-8")
+    except OSError as error:
+        raise Error(f"{str(output)!r} cannot be written: {error.strerror or error}") from None
+    typer.echo(f"wrote {output}: {space}::chart; its include folder is printed by: dynagrad cpp --include", err=True)
+
+
+def _print_include(on: bool) -> None:
+    if on:
+        from .native.toolchain import INCLUDE
+
+        typer.echo(INCLUDE)
+        raise typer.Exit
+
+
+# -- demo ------------------------------------------------------------------------------------------------------------
+
+
+@app.command(epilog="Example: dynagrad demo, or: dynagrad demo 'they saw her duck'")
+@_command
+def demo(
+    sentence: Annotated[
+        str | None, typer.Argument(help="A sentence of the demo's words to draw the chart of.", show_default=False)
+    ] = None,
+) -> None:
+    """Parse some English sentences with a small grammar, and show values, a chart and a tree."""
+    show_demo(sentence)
+
+
+DEMO = Path(__file__).parent / "data" / "demo"
+FAVOURITE = "they saw her duck"
+
+Span = tuple[int, int]
+Best = dict[Span, dict[str, float]]
+Tree = tuple[str, Span]
+
+
+def demo_sentences() -> list[str]:
+    """The sentences that ship."""
+    return (DEMO / "sentences.txt").read_text("utf-8").split("\n")[:-1]
+
+
+def facts_of(sentence: str) -> dict[str, list[tuple[Any, ...]]]:
+    """A sentence as facts.
+
+    >>> facts_of("they saw")
+    {'word/3': [('they', 0, 1), ('saw', 1, 2)], 'end/1': [(2,)]}
+    """
+    words = sentence.split()
+    return {"word/3": [(w, i, i + 1) for i, w in enumerate(words)], "end/1": [(len(words),)]}
+
+
+def demo_grammar() -> dict[str, list[tuple[Any, ...]]]:
+    """The rules and the words of the grammar, with their probabilities."""
+    return {key: list(_demo_rows(key)) for key in ("rewrite/2", "rewrite/3")}
+
+
+def _demo_rows(key: str) -> Iterator[tuple[Any, ...]]:
+    from .files import read_file
+
+    relation = read_file(DEMO / f"{key.replace('/', '.')}.tsv", key)
+    assert relation.values is not None
+    return zip(*(c.to_list() for c in relation.columns), relation.values.tolist(), strict=True)
+
+
+def demo_parsers() -> dict[str, Bound]:
+    """The program with the grammar bound, per semiring."""
+    from .program import Program
+
+    rules = demo_grammar()
+    source = DEMO / "parser.dyna"
+    plain = {key: [row[:-1] for row in rows] for key, rows in rules.items()}
+    return {
+        "log": Program(source, "log").bind(rules, values="probabilities"),
+        "count": Program(source, "count").bind(plain),
+        "viterbi": Program(source, "viterbi").bind(rules, values="probabilities"),
+    }
+
+
+def show_demo(sentence: str | None = None) -> None:
+    """Prints the demo; `sentence` is the one to draw the chart of."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    known = {row[1] for row in demo_grammar()["rewrite/2"]}
+    if sentence is not None:
+        sentence = " ".join(sentence.lower().split())
+        strange = [w for w in sentence.split() if w not in known]
+        if strange or not sentence:
+            what = ", ".join(map(repr, strange)) or "an empty sentence"
+            raise Error(f"the demo does not know {what}; its words are: {', '.join(sorted(known))}")
+    from rich.text import Text
+
+    console.print(Text("Three rules are a parser:", style="bold"))
+    console.print()
+    for line in (DEMO / "parser.dyna").read_text("utf-8").splitlines():
+        if line.startswith(("constit", "goal")):
+            console.print(Text(f"    {line}", style="cyan"))
+    console.print()
+    bound = demo_parsers()
+    started = time.perf_counter()
+    with console.status("compiling the parser for three semirings"):
+        for parser in bound.values():
+            parser.run(facts_of(FAVOURITE))
+    console.print(f"compiled for three semirings, or found in the cache, in {time.perf_counter() - started:.2f} s")
+    console.print()
+    listed = demo_sentences()
+    _sentences(console, bound, listed if sentence is None or sentence in listed else [*listed, sentence])
+    _chart(console, bound["viterbi"], sentence or FAVOURITE)
+
+
+def _sentences(console: Console, bound: Mapping[str, Bound], listed: Sequence[str]) -> None:
+    """Each sentence with its values in each semiring."""
+    from rich.table import Table
+
+    table = Table(title="What the same rules say in each semiring", title_justify="left", box=None, pad_edge=False)
+    table.add_column("sentence", overflow="fold")
+    for name in ("parses\n(count)", "log p\n(log)", "best log p\n(viterbi)", "share of\nthe best", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for sentence in listed:
+        facts = facts_of(sentence)
+        started = time.perf_counter()
+        total, count, best = (bound[name].run(facts)["goal"] for name in ("log", "count", "viterbi"))
+        spent = time.perf_counter() - started
+        if count:
+            values = (f"{count:,}", f"{total:.4f}", f"{best:.4f}", f"{math.exp(best - total):.0%}")
+        else:
+            values = ("0", "no parse", "", "")
+        table.add_row(sentence, *values, f"{1000 * spent:.1f} ms")
+    console.print(table)
+    console.print()
+
+
+def _chart(console: Console, parser: Bound, sentence: str) -> None:
+    """The triangle of the best constituents, and the best tree."""
+    from rich.text import Text
+
+    words = sentence.split()
+    chart = parser.run(facts_of(sentence))
+    best: Best = {}
+    for label, i, k, value in chart.query("constit(X,I,K)"):
+        best.setdefault((i, k), {})[label] = value
+    console.print(Text(f"The chart of: {sentence}", style="bold"))
+    console.print("Row I, column K: what may stand between the positions I and K, with the best log p of each.")
+    console.print()
+    styles = [(3, 2), (2, 1), (2, 0)]  # how many constituents a cell shows, and decimals, until it fits the screen
+    for most, decimals in styles if len(words) <= 12 else ():
+        triangle = _triangle(words, best, most, decimals)
+        if console.measure(triangle, options=console.options.update(max_width=10_000)).maximum <= console.width:
+            console.print(triangle)
+            console.print()
+            break
+    goal = chart["goal"]
+    if "goal" not in chart:
+        console.print("It has no parse.")
+        return
+    console.print(Text(f"The best parse, log p = {goal:.4f}", style="bold"))
+    console.print()
+    for line in _draw(_tree(best, words)):
+        console.print(Text(f"    {line}"))
+
+
+def _triangle(words: Sequence[str], best: Best, most: int, decimals: int) -> Table:
+    from rich.table import Table
+
+    table = Table(show_lines=True)
+    table.add_column("", no_wrap=True)
+    for k, word in enumerate(words, 1):
+        table.add_column(f"{k}\n{word}", no_wrap=True)
+    for i in range(len(words)):
+        cells = [str(i)]
+        for k in range(1, len(words) + 1):
+            found = sorted(best.get((i, k), {}).items(), key=lambda pair: (-pair[1], pair[0]))
+            more = [f"+{len(found) - most}"] if len(found) > most else []
+            cells.append("\n".join([*(f"{label} {value:.{decimals}f}" for label, value in found[:most]), *more]))
+        table.add_row(*cells)
+    return table
+
+
+def _tree(best: Best, words: Sequence[str]) -> dict[Tree, list[Tree]]:
+    """The children of every node of the best tree: those whose values give the node's own."""
+    rules: dict[str, list[tuple[str, str, float]]] = {}
+    for x, y, z, p in demo_grammar()["rewrite/3"]:
+        rules.setdefault(x, []).append((y, z, math.log(p)))
+    children: dict[Tree, list[Tree]] = {}
+    stack: list[Tree] = [("s", (0, len(words)))]
+    while stack:
+        node = stack.pop()
+        label, (i, k) = node
+        options = [
+            (p + best[i, j][y] + best[j, k][z], [(y, (i, j)), (z, (j, k))])
+            for y, z, p in rules.get(label, ())
+            for j in range(i + 1, k)
+            if y in best.get((i, j), {}) and z in best.get((j, k), {})
+        ]
+        children[node] = max(options, key=lambda option: option[0])[1] if options else [(words[i], (i, i))]
+        stack.extend(c for c in children[node] if options)
+    return children
+
+
+def _draw(children: Mapping[Tree, Sequence[Tree]]) -> Iterator[str]:
+    """A tree, a node a line; a word stands beside its label."""
+    root = next(iter(children))
+    stack: list[tuple[Tree, str, str]] = [(root, "", "")]
+    while stack:
+        node, here, below = stack.pop()
+        under = children[node]
+        if len(under) == 1:
+            yield f"{here}{node[0]}  {under[0][0]}"
+            continue
+        yield f"{here}{node[0]}"
+        last = len(under) - 1
+        for n in range(last, -1, -1):
+            corner, bar = ("└─ ", "   ") if n == last else ("├─ ", "│  ")
+            stack.append((under[n], below + corner, below + bar))
+
+
+# -- all -------------------------------------------------------------------------------------------------------------
+
+
+def _print_version(on: bool) -> None:
+    if on:
+        from . import __version__
+
+        typer.echo(f"dynagrad {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Dynamic programs as a few equations, compiled."""
+
+
+def main() -> None:
+    """The `dynagrad` command."""
+    try:
+        app()
+    except BrokenPipeError:  # whoever read our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+if __name__ == "__main__":
+    main()

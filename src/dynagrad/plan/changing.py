@@ -1,0 +1,266 @@
+"""The part of a generated class that lets the facts of a finished chart change.
+
+Deletion goes first. Every item that the changed facts reach is marked, with the old facts still in place; marked items
+leave the chart; with the facts that stayed they are derived again, each from all instances of its rules whose items
+are still there (joins that start from the head); the agenda does the rest. Additions follow: every instance with a new
+fact sends an update, where facts to the left of it in the rule are the new ones and facts to the right the old ones,
+so that an instance with several new facts counts once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .model import Join, Table
+from .statements import JoinWriter
+
+if TYPE_CHECKING:
+    from .classes import ClassWriter
+
+
+def write_marks(writer: ClassWriter) -> None:
+    """Marks, and the entering of items into indexes: what the rest of the class refers to."""
+    out = writer.out
+    out.line("Array<Handle> marks{&account};")
+    out.line()
+    out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
+    out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
+    out.line("if (flags[cell]) return false;")
+    out.line("return flags[cell] = 1;")
+    out.close()
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
+        order = table.order if table.kind == "dense" else range(table.arity)
+        stored = ", ".join(f"a{i}" for i in order)
+        out.open(f"void mark_{name}({parameters})")
+        out.line(f"const int64_t cell = {name}.find({stored});")
+        out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
+        out.close()
+        if writer.by_key.get(table.key):
+            out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
+            out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
+            writer.insert(table)
+            out.close()
+        out.line()
+
+
+def write_changes(writer: ClassWriter) -> None:
+    """The phases of a change, and the loading of a chart that was computed elsewhere."""
+    changes = writer.plan.changes
+    out = writer.out
+    if changes is None:
+        for head in (
+            "void restore(int64_t, const int32_t*, const uint64_t*, int64_t)",
+            "void swap(int64_t, const void*, const void*, int64_t)",
+            "void change(int64_t, int64_t, const int32_t*, const uint64_t*, int64_t)",
+        ):
+            out.line(head + " {}")
+        return
+    (stage,) = writer.plan.stages
+    for join in changes.facts:
+        writer.drive(join)
+        writer.drive(join, "mark", mark=True)
+    for join in stage.drives:
+        writer.drive(join, "mark", mark=True)
+    for join in changes.heads:
+        _derive(writer, join)
+    _phases(writer, changes.facts, stage.drives, changes.heads)
+    _restore(writer)
+    _swap(writer)
+
+
+def _derive(writer: ClassWriter, join: Join) -> None:
+    out = writer.out
+    table = writer.plan.tables[join.rule.head.key]
+    writer.join_comment(join)
+    out.line("// starting from the head")
+    out.open(f"DYNAGRAD_RULE void derive{join.rule.number}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
+    JoinWriter(writer.plan, writer.names, join, out).write()
+    out.close()
+    out.line()
+
+
+def _call(writer: ClassWriter, join: Join, table: Table, prefix: str, value: str) -> str:
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    return f"{writer.drive_name(join, prefix)}(-1{arguments}, {value}, {value}, {value}, true);"
+
+
+def _driven(join: Join) -> str:
+    assert join.driver is not None
+    return join.rule.antecedents[join.driver].item.key
+
+
+def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
+    """`change(phase, ...)`: 0 begin, 1 mark what a fact reaches, 2 delete, 3 derive again, 4 add facts, 5 end."""
+    out = writer.out
+    tables = list(writer.plan.tables.values())
+    out.open("void reach(uint32_t table, const int32_t* a)")
+    out.line("(void)a;")
+    out.line("const value_t one = semiring::one();")
+    out.line("(void)one;")
+    out.open("switch (table)")
+    for table in tables:
+        if table.kind == "external":
+            continue
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = a[{i}];")
+        for join in (*facts, *drives):
+            if _driven(join) == table.key:
+                out.line(_call(writer, join, table, "mark", "one"))
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+
+    out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
+    out.line("halt = 0, budget = 0;")
+    out.line("int32_t a[64];")
+    out.line("(void)a, (void)table, (void)rows, (void)words, (void)count;")
+    out.open("if (phase == 0)")
+    out.line("marks.clear();")
+    for table in writer.derived:
+        out.line(f"marked_{writer.names.table[table.key]}.clear();")
+    out.close("} else if (phase == 1) {")
+    out.depth += 1
+    out.open("for (int64_t n = 0; n < count; n++)")
+    out.line("reach((uint32_t)table, rows + n * arity_of(table));")
+    out.open("switch (table)")
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
+        out.line(f"case {table.number}: mark_{name}({arguments}); break;")
+    out.close()
+    out.close()
+    out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
+    out.line("const Handle h = marks[m];")
+    out.line("arguments(table_of(h), cell_of(h), a);")
+    out.line("reach(table_of(h), a);")
+    out.close()
+    out.close("} else if (phase == 2) {")
+    out.depth += 1
+    out.open("for (int64_t m = 0; m < marks.size; m++)")
+    out.line("const int64_t cell = cell_of(marks[m]);")
+    out.open("switch (table_of(marks[m]))")
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.line(f"{name}.popped.clear(cell), {name}.seen.clear(cell);")
+        out.line(f"{name}.value[cell] = {name}.pending[cell] = {writer.zero(table)};")
+        out.line(f"{name}.items--, report.items--;")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close("} else if (phase == 3) {")
+    out.depth += 1
+    out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
+    out.line("const Handle h = marks[m];")
+    out.line("arguments(table_of(h), cell_of(h), a);")
+    out.open("switch (table_of(h))")
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        out.open(f"case {table.number}:")
+        arguments = ", ".join(f"a[{i}]" for i in range(table.arity))
+        if writer.has_axioms(table):
+            out.line(f"const int64_t at = axioms_{name}.find({arguments});")
+            value = f"axioms_{name}.value[at]"
+            out.line(f"if (at >= 0) add_{name}({', '.join([*filter(None, [arguments]), value])});")
+        for join in heads:
+            if join.rule.head.key == table.key:
+                out.line(f"derive{join.rule.number}({arguments});")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close("} else if (phase == 4) {")
+    out.depth += 1
+    out.open("for (int64_t n = 0; n < count && !halt; n++)")
+    out.line("const value_t x = semiring::read(words + n * semiring::words);")
+    out.line("(void)x;")
+    out.open("switch (table)")
+    for table in tables:
+        if table.kind == "external":
+            continue
+        name = writer.names.table[table.key]
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
+        arguments = "".join(f"a{i}, " for i in range(table.arity))
+        if table.kind == "facts":
+            for join in facts:
+                if _driven(join) == table.key:
+                    out.line(_call(writer, join, table, "rule", "x"))
+        else:
+            out.line(f"add_{name}({arguments}x);")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close()
+    out.line("if (halt) report.partial = 1;")
+    out.line("stage = 0, begun = true;")
+    out.close()
+    out.open("static int64_t arity_of(int64_t table)")
+    out.line(f"static const int64_t arity[] = {{{', '.join(str(t.arity) for t in tables)}}};")
+    out.line("return arity[table];")
+    out.close()
+    out.line()
+
+
+def _restore(writer: ClassWriter) -> None:
+    """`restore`: items of a chart that was computed elsewhere enter this one as they are."""
+    out = writer.out
+    out.open("void restore(int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
+    out.line("(void)rows, (void)words;")
+    out.line("stage = 0, begun = true;")
+    out.open("for (int64_t n = 0; n < count; n++)")
+    out.open("switch (table)")
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
+        order = table.order if table.kind == "dense" else range(table.arity)
+        out.line(f"const int64_t cell = {name}.locate({', '.join(f'a{i}' for i in order)});")
+        out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
+        out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
+        out.line(f"{name}.popped.set(cell);")
+        if writer.by_key.get(table.key):
+            out.line(f"enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close()
+    out.line()
+
+
+def _swap(writer: ClassWriter) -> None:
+    """`swap`: other rows for a fact table; the rows so far become the old ones, until `settled`."""
+    out = writer.out
+    out.open("void swap(int64_t table, const void* facts, const void* weights, int64_t settled)")
+    out.line("const auto* w = (const Weights<semiring>*)weights;")
+    out.line("(void)facts, (void)w, (void)settled;")
+    out.open("switch (table)")
+    for table in writer.plan.tables.values():
+        name = writer.names.table[table.key]
+        if table.kind == "facts":
+            out.open(f"case {table.number}:")
+            out.line(f"old_{name} = {name};")
+            out.line(f"{name}.facts = (const facts_{name}*)facts;")
+            out.line(f"{name}.value = w->value.data, {name}.has_zero = w->has_zero;")
+            out.line("has_zero = has_zero || w->has_zero;")
+            out.line(f"if (settled) old_{name} = {name};")
+            out.line("break;")
+            out.close()
+        elif table.kind != "external" and writer.has_axioms(table):
+            out.open(f"case {table.number}:")
+            out.line(f"axioms_{name}.facts = (const facts_{name}*)facts;")
+            out.line(f"axioms_{name}.value = w->value.data;")
+            out.line("break;")
+            out.close()
+    out.close()
+    out.close()
+    out.line()

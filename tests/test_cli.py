@@ -1,0 +1,320 @@
+"""The command line: what each command prints, where errors go, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dynagrad as dg
+import examples
+from dynagrad import cli
+
+CKY = examples.FOLDER / "cky"
+PATHS = """
+:- semiring tropical.
+path(V) += start(V).
+path(V) += path(U) * edge(U,V).
+goal += path(end).
+"""
+
+
+@pytest.fixture
+def call():
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(cli.app, list(map(str, arguments)), catch_exceptions=False)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    """A program with facts in two files."""
+    (tmp_path / "paths.dyna").write_text(PATHS)
+    (tmp_path / "start.1.tsv").write_text("a\t0\n")
+    (tmp_path / "edges.csv").write_text("a,b,1.5\nb,end,2\na,end,5\n")
+    return [str(tmp_path / "paths.dyna"), "-f", str(tmp_path / "start.1.tsv"), "-f", f"edge/2={tmp_path / 'edges.csv'}"]
+
+
+# -- run
+
+
+def test_run_prints_the_value_of_a_ground_item(call, paths):
+    result = call("run", *paths, "--query", "goal")
+    assert (result.exit_code, result.stdout) == (0, "3.5\n")
+
+
+def test_run_prints_a_table_for_a_pattern(call, paths):
+    result = call("run", *paths, "--query", "path(X)")
+    assert result.stdout == "path(X): 3 items\n  a    0.0\n  b    1.5\n  end  3.5\n"
+
+
+def test_several_queries_are_told_apart(call, paths):
+    result = call("run", *paths, "-q", "goal", "-q", "path(b)")
+    assert result.stdout == "goal = 3.5\npath(b) = 1.5\n"
+
+
+def test_without_a_query_what_no_rule_reads_is_printed(call, paths):
+    assert call("run", *paths).stdout == "3.5\n"
+
+
+def test_tsv_has_a_row_per_item(call, paths):
+    result = call("run", *paths, "-q", "path(X)", "-q", "path(b)", "--format", "tsv")
+    assert result.stdout == "a\t0.0\nb\t1.5\nend\t3.5\nb\t1.5\n"
+
+
+def test_json_keeps_types(call, paths):
+    result = call("run", *paths, "-q", "path(X)", "-q", "path(nowhere)", "--format", "json")
+    rows, nothing = json.loads(result.stdout)
+    assert rows["rows"][1] == {"arguments": ["b"], "value": 1.5}
+    assert nothing == {"query": "path(nowhere)", "value": "inf"}
+
+
+def test_long_tables_are_cut_in_text_only(call, paths):
+    assert "... and 2 more; --limit 0 shows all" in call("run", *paths, "-q", "path(X)", "--limit", 1).stdout
+    assert len(call("run", *paths, "-q", "path(X)", "--limit", 0).stdout.splitlines()) == 4
+
+
+def test_a_folder_stands_for_the_files_in_it(call):
+    result = call("run", CKY / "cky.dyna", "--facts", CKY, "-q", "goal", "--values", "probabilities")
+    expected = dict(examples.expected("cky"))
+    assert float(result.stdout) == pytest.approx(expected["goal"], rel=1e-12)
+
+
+def test_files_of_one_predicate_add_up(call, paths, tmp_path):
+    (tmp_path / "more.tsv").write_text("b\tend\t0.25\n")
+    assert call("run", *paths, "-f", f"edge/2={tmp_path / 'more.tsv'}", "-q", "goal").stdout == "1.75\n"
+
+
+def test_probabilities_become_the_semirings_numbers(call, paths, tmp_path):
+    program = tmp_path / "p.dyna"
+    program.write_text("goal += a(X) * b(X).")
+    (tmp_path / "a.1.tsv").write_text("x\t0.5\n")
+    (tmp_path / "b.1.tsv").write_text("x\t0.5\n")
+    facts = ["-f", tmp_path / "a.1.tsv", "-f", tmp_path / "b.1.tsv", "-q", "goal"]
+    assert (
+        call("run", program, *facts, "--values", "probabilities", "--semiring", "log").stdout == "-1.3862943611198906\n"
+    )
+    assert call("run", program, *facts, "--semiring", "real").stdout == "0.25\n"
+
+
+def test_stats_go_to_standard_error(call, paths):
+    result = call("run", *paths, "-q", "goal", "--stats")
+    assert result.stdout == "3.5\n"
+    assert " pops, " in result.stderr and " seconds" in result.stderr
+
+
+def test_an_early_stop_is_said(call, paths):
+    result = call("run", *paths, "-q", "goal", "--max-pops", 1)
+    assert result.exit_code == 0
+    assert "note: the run stopped early (max_pops)" in result.stderr
+
+
+def test_inputs_without_facts_are_said(call):
+    result = call("run", CKY / "cky.dyna", "-f", CKY / "word.3.tsv", "-q", "goal")
+    assert result.stderr == "note: no facts for rewrite/2, rewrite/3, end/1\n"
+
+
+def test_results_may_hold_terms(call, tmp_path):
+    program = tmp_path / "t.dyna"
+    program.write_text("p(f(X),[X|Y]) += q(X,Y).")
+    (tmp_path / "q.2.tsv").write_text("a\t[1,b]\t2\n")
+    for format, shown in (("tsv", "f(a)\t[a,1,b]\t2.0\n"), ("json", None)):
+        result = call("run", program, "-f", tmp_path / "q.2.tsv", "-q", "p(X,Y)", "--format", format)
+        if shown is not None:
+            assert result.stdout == shown
+        else:
+            assert json.loads(result.stdout)[0]["rows"] == [{"arguments": ["f(a)", ["a", 1, "b"]], "value": 2.0}]
+
+
+# -- errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-q", "gaol"], "error: the program has no predicate `gaol/0`. Did you mean `goal/0`?"),
+        (["-q", "goal("], "error: The `(` at line 1"),
+        (
+            ["-f", "edgy/2=x.tsv"],
+            "error: --facts edgy/2: the program has no predicate `edgy/2`. Did you mean `edge/2`?",
+        ),
+        (["-f", "edge/2=missing.tsv"], "missing.tsv"),
+        (["-f", "edge/2=x.doc"], "no format has the suffix '.doc'"),
+        (["-f", "facts.tsv"], "error: --facts facts.tsv: say which predicate the file is for"),
+        (["-s", "real"], "error: "),
+        (["-s", "reel"], "error: "),
+        (["--until", "goal(X)"], "error: "),
+    ],
+)
+def test_errors_are_one_message_without_a_traceback(call, paths, arguments, message):
+    result = call("run", *paths, *arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr and "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_missing_program(call):
+    result = call("run", "nowhere.dyna")
+    assert result.exit_code == 1
+    assert result.stderr == "error: the program 'nowhere.dyna' cannot be read: No such file or directory\n"
+
+
+def test_a_wrong_row_is_named(call, paths, tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b,1\nb,end,many\n")
+    result = call("run", *paths)
+    assert result.exit_code == 1 and "edges.csv" in result.stderr and "'many'" in result.stderr
+
+
+# -- check
+
+
+def test_check_says_ok(call):
+    result = call("check", CKY / "cky.dyna")
+    assert result.exit_code == 0
+    assert result.stdout == "OK: 3 rules, 6 predicates; inputs: rewrite/2, word/3, rewrite/3, end/1\n"
+
+
+def test_check_shows_the_place_of_an_error(call, tmp_path):
+    program = tmp_path / "bad.dyna"
+    program.write_text("goal(X,Y) += f(X).\n")
+    result = call("check", program)
+    assert result.exit_code == 1 and result.stdout == ""
+    assert result.stderr.startswith("error: Nothing binds the variable `Y`")
+    assert result.stderr.endswith("  1 | goal(X,Y) += f(X).\n    |        ^\n")
+
+
+def test_check_prints_warnings(call, tmp_path):
+    program = tmp_path / "warn.dyna"
+    program.write_text("goal += f(X).\n")
+    result = call("check", program)
+    assert result.exit_code == 0 and result.stdout.startswith("OK: 1 rule, 2 predicates")
+    assert result.stderr.startswith("warning: The variable `X` occurs once")
+
+
+def test_check_needs_no_functions(call, tmp_path):
+    program = tmp_path / "f.dyna"
+    program.write_text(":- function h/1.\n:- external d/1.\na(X) = h(b(X)) * d(X).\n")
+    assert call("check", program).exit_code == 0
+
+
+# -- explain and cpp
+
+
+def test_explain_with_facts(call):
+    result = call("explain", CKY / "cky.dyna", "-f", CKY)
+    assert result.exit_code == 0
+    assert "items become final" in result.stdout and "dense array" in result.stdout
+
+
+def test_explain_without_facts(call):
+    result = call("explain", CKY / "cky.dyna")
+    assert result.exit_code == 0 and result.stderr == ""
+    assert "facts: none given" in result.stdout and "hash table" in result.stdout
+
+
+def test_cpp_writes_a_header(call, tmp_path):
+    header = tmp_path / "my-parser.hpp"
+    result = call("cpp", CKY / "cky.dyna", "-o", header)
+    assert result.exit_code == 0 and "my_parser::chart" in result.stderr
+    text = header.read_text()
+    assert "namespace my_parser {" in text and "bool add_word(" in text
+    assert call("cpp", CKY / "cky.dyna", "--name", "my_parser").stdout == text
+
+
+def test_cpp_knows_its_include_folder(call):
+    folder = Path(call("cpp", "--include").stdout.strip())
+    assert (folder / "dynagrad" / "chart.hpp").exists()
+
+
+def test_cpp_that_cannot_be_written(call, tmp_path):
+    result = call("cpp", CKY / "cky.dyna", "-o", tmp_path / "no" / "x.hpp")
+    assert result.exit_code == 1 and "cannot be written" in result.stderr
+
+
+# -- demo
+
+
+def test_demo_parses_and_draws(call):
+    result = call("demo")
+    assert result.exit_code == 0
+    assert "time flies like an arrow" in result.stdout
+    assert "The chart of: they saw her duck" in result.stdout
+    assert "    s\n    ├─ np  they\n    └─ vp" in result.stdout
+
+
+def test_demo_values_agree_with_the_real_semiring():
+    parsers = cli.demo_parsers()
+    for sentence in cli.demo_sentences()[:3]:
+        facts = cli.facts_of(sentence)
+        rules = cli.demo_grammar()
+        total = dg.Program(cli.DEMO / "parser.dyna", "real").run({**rules, **facts})["goal"]
+        assert total > 0
+        assert parsers["log"].run(facts)["goal"] == pytest.approx(math.log(total), rel=1e-12)
+
+
+def test_demo_of_a_sentence_with_strange_words(call):
+    result = call("demo", "colourless ideas saw her")
+    assert result.exit_code == 1
+    assert "error: the demo does not know 'colourless', 'ideas'; its words are: a, " in result.stderr
+
+
+def test_demo_of_a_sentence_without_a_parse(call):
+    result = call("demo", "the the the")
+    assert result.exit_code == 0 and "It has no parse." in result.stdout
+
+
+# -- all
+
+
+@pytest.mark.parametrize("command", ["run", "check", "explain", "cpp", "demo"])
+def test_every_command_has_help_with_an_example(call, command):
+    result = call(command, "--help")
+    assert result.exit_code == 0 and "Example: dynagrad " in " ".join(result.stdout.split())
+
+
+def test_version_comes_at_once(call):
+    assert call("--version").stdout == f"dynagrad {dg.__version__}\n"
+    spent = []
+    for _ in range(3):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "dynagrad.cli", "--version"], check=True, capture_output=True)
+        spent.append(time.perf_counter() - started)
+    assert min(spent) < 1.0  # a third of that on an idle machine
+
+
+def test_nothing_heavy_is_imported_for_the_version():
+    code = "import sys, dynagrad.cli; print([m for m in ('rich', 'pandas', 'pyarrow', 'ziglang') if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said.stdout == "[]\n"
+
+
+def test_interrupts_exit_with_130(tmp_path):
+    program = tmp_path / "loop.dyna"
+    program.write_text(":- semiring real.\nn += n * step.\nn = 1.\nstep = 1.\n")  # grows for ever, and warns of it
+    command = [sys.executable, "-m", "dynagrad.cli", "run", str(program)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stderr is not None and running.stderr.readline().startswith(b"warning: ")
+    time.sleep(0.2)  # it compiles or runs now
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=20)
+    assert running.returncode == 130 and said.endswith(b"interrupted\n") and b"Traceback" not in said
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    program = tmp_path / "many.dyna"
+    program.write_text(":- semiring real.\nn(I+1) += n(I) for I < 200000.\nn(0) = 1.\n")
+    command = [sys.executable, "-m", "dynagrad.cli", "run", str(program), "-q", "n(X)", "--format", "tsv"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdout is not None and running.stderr is not None
+    running.stdout.readline()
+    running.stdout.close()
+    said = running.stderr.read()
+    running.stderr.close()
+    running.wait(timeout=20)
+    assert b"Traceback" not in said

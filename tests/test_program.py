@@ -1,0 +1,447 @@
+"""Programs, bindings and batches: what may be given to them, and what they do from several places at once."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import multiprocessing
+import pickle
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+PATHS = "path(X,Y) += arc(X,Y). path(X,Z) += path(X,Y) * arc(Y,Z). goal += path(a,X) * end(X)."
+ARCS = [("a", "b", 0.5), ("b", "c", 0.25), ("a", "c", 0.5), ("c", "d", 0.5)]
+
+
+@pytest.fixture(scope="module")
+def program() -> dg.Program:
+    return dg.Program(PATHS, "real")
+
+
+@pytest.fixture(scope="module")
+def bound(program: dg.Program) -> dg.Bound:
+    return program.bind({"arc/2": ARCS})
+
+
+def goal(bound: dg.Bound, end: str) -> Any:
+    return bound.run({"end/1": [(end,)]})["goal"]
+
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_program_tells_what_it_is(program: dg.Program) -> None:
+    assert program.source == PATHS
+    assert program.semiring == "real"
+    assert set(program.inputs) == {"arc/2", "end/1"}
+    assert set(program.predicates) == {"arc/2", "end/1", "path/2", "goal/0"}
+    assert repr(program) == "<Program: 3 rules, 4 predicates, real>"
+
+
+def test_a_program_may_come_from_a_file(tmp_path: Path, program: dg.Program) -> None:
+    file = tmp_path / "paths.dyna"
+    file.write_text(PATHS)
+    assert dg.Program(file, "real").source == PATHS
+    with pytest.raises(dg.Error, match="cannot be read"):
+        dg.Program(tmp_path / "none.dyna")
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(dg.Error, match="UTF-8"):
+        dg.Program(file)
+
+
+@pytest.mark.parametrize("source", [None, b"a.", 3, ["a += b."]])
+def test_other_things_are_no_programs(source: Any) -> None:
+    with pytest.raises(dg.Error, match="a program is a text or a Path"):
+        dg.Program(source)
+
+
+def test_the_semiring_asked_for_agrees_with_the_one_declared() -> None:
+    assert dg.Program(":- semiring log. goal += a(X).", "log").semiring == "log"
+    assert dg.Program(":- valtype(term, real). goal += a(X).", "real").semiring == "real"
+    with pytest.raises(dg.ProgramError, match="declares the semiring `log`, but `real`"):
+        dg.Program(":- semiring log. goal += a(X).", "real")
+    with pytest.raises(dg.ProgramError, match="no semiring `logg`"):
+        dg.Program("goal += a(X).", "logg")
+    with pytest.raises(dg.Error, match=r"a name or a dg\.Semiring"):
+        dg.Program("goal += a(X).", 3)  # type: ignore[arg-type]
+
+
+# -- bindings --------------------------------------------------------------------------------------------------------
+
+
+def test_facts_bound_once_serve_many_runs(bound: dg.Bound) -> None:
+    assert goal(bound, "c") == 0.5 + 0.125
+    assert goal(bound, "d") == 0.5 * 0.625
+    assert goal(bound, "nowhere") == 0.0
+
+
+def test_facts_of_a_run_add_to_the_bound_ones(bound: dg.Bound) -> None:
+    chart = bound.run({"arc/2": [("a", "b", 0.5), ("d", "e", 0.5)], "end/1": [("e",)]})
+    assert chart["goal"] == pytest.approx((1.0 * 0.25 + 0.5) * 0.5 * 0.5)
+    assert goal(bound, "c") == 0.625, "the binding is as it was"
+
+
+def test_binding_again_replaces_the_facts_of_a_predicate(bound: dg.Bound) -> None:
+    other = bound.bind({"arc/2": [("a", "c", 2.0)]})
+    assert goal(other, "c") == 2.0
+    assert goal(bound, "c") == 0.625
+
+
+def test_new_values_for_the_same_rows(bound: dg.Bound) -> None:
+    changed = bound.with_values({"arc/2": [1.0, 1.0, 2.0, 0.5]})
+    assert goal(changed, "c") == 3.0
+    assert goal(bound, "c") == 0.625
+    assert goal(changed.with_values({"arc/2": np.zeros(4)}), "c") == 0.0
+    assert goal(bound.with_values({"arc/2": [1.0] * 4}, values="probabilities"), "c") == 2.0
+
+
+def test_new_values_that_do_not_fit(bound: dg.Bound) -> None:
+    with pytest.raises(dg.FactError, match="3 values were given for 4 rows"):
+        bound.with_values({"arc/2": [1.0, 2.0, 3.0]})
+    with pytest.raises(dg.Error, match="end/1 has no facts bound"):
+        bound.with_values({"end/1": [1.0]})
+    with pytest.raises(dg.FactError, match="nan is not possible"):
+        bound.with_values({"arc/2": [1.0, math.nan, 3.0, 4.0]})
+
+
+def test_terms_of_runs_stay_apart() -> None:
+    bound = dg.Program("q(X) += p(X). q(f(X)) += p(X).").bind({"p/1": [(["a"],), (dg.Term("g", 1),)]})
+    first = bound.run({"p/1": [(["b", "c"],)]})
+    second = bound.run({"p/1": [(dg.Term("h", "x"),)]})
+    third = bound.run()
+    assert [len(c.query("q(X)")) for c in (first, second, third)] == [6, 6, 4]
+    assert first["q([b,c])"] == second["q(f(h(x)))"] == third["q(f(g(1)))"] == 1.0
+    assert first["q(h(x))"] == second["q([b,c])"] == 0.0
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_example_that_fails_is_reported_and_the_others_finish(bound: dg.Bound) -> None:
+    examples: list[Any] = [{"end/1": [("c",)]}, {"end/1": [(1, 2, 3)]}, {"end/1": [("d",)]}, {"nothing/1": []}, 7]
+    batch = bound.run_batch(examples, query="goal", threads=3)
+    assert batch.values.tolist() == [0.625, 0.0, 0.3125, 0.0, 0.0]
+    assert sorted(batch.errors) == [1, 3, 4]
+    assert all(isinstance(error, dg.FactError) for error in batch.errors.values())
+    assert "nothing/1" in str(batch.errors[3])
+
+
+def test_without_a_query_a_batch_keeps_the_charts(bound: dg.Bound) -> None:
+    batch = bound.run_batch([{"end/1": [("c",)]}, {"end/1": [(None,)]}])
+    assert batch.charts[0] is not None and batch.charts[0]["path(a,c)"] == 0.625
+    assert batch.charts[1] is None and list(batch.errors) == [1]
+
+
+def test_limits_of_a_batch_are_those_of_each_run(bound: dg.Bound) -> None:
+    batch = bound.run_batch([{"end/1": []}, {"end/1": []}], query="path(a,b)", max_bytes=0)
+    assert all(isinstance(error, dg.NotConverged) for error in batch.errors.values()) and len(batch.errors) == 2
+    with pytest.raises(dg.Error, match="max_pops"):
+        bound.run_batch([], max_pops=-1)
+    assert bound.run_batch([], query="goal").values.shape == (0,)
+
+
+def test_a_batch_of_vectors_has_a_row_for_each_example() -> None:
+    program = dg.Program("goal += a(X).", "expectation")
+    batch = program.run_batch([{"a/1": [(1, (0.5, (1.0, 2.0)))]}, {"a/1": 3}], query="goal")
+    assert batch.values.tolist() == [[0.5, 1.0, 2.0], [0.0, 0.0, 0.0]]
+
+
+# -- pickling --------------------------------------------------------------------------------------------------------
+
+
+def through_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+def times_max(a: Any, b: Any) -> Any:
+    return np.maximum(a, b)
+
+
+def times_plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def test_programs_bindings_charts_and_tables_pickle(program: dg.Program, bound: dg.Bound) -> None:
+    assert through_pickle(program).run({"arc/2": ARCS, "end/1": [("c",)]})["goal"] == 0.625
+    assert goal(through_pickle(bound), "c") == 0.625
+    assert goal(through_pickle(bound.with_values({"arc/2": [1.0] * 4})), "c") == 2.0
+    chart = bound.run({"end/1": [("c",)]})
+    again = through_pickle(chart)
+    assert again["goal"] == 0.625 and again.converged
+    again.add("end/1", [("d",)])
+    assert again.run()["goal"] == 0.625 + 0.3125
+    assert through_pickle(chart.query("path(a,X)")).values.tolist() == chart.query("path(a,X)").values.tolist()
+
+
+def test_charts_pickle_as_far_as_they_ran(bound: dg.Bound) -> None:
+    chart = bound.run({"end/1": [("c",)]}, max_pops=2)
+    again = through_pickle(chart)
+    assert not again.converged and again.status == "max_pops"
+    assert list(again.query("path(X,Y)")) == list(chart.query("path(X,Y)"))
+    assert again.run(max_pops=None)["goal"] == 0.625
+
+
+def test_changed_charts_pickle_with_their_changes(bound: dg.Bound) -> None:
+    chart = bound.run({"end/1": [("c",)]})
+    chart.retract("arc/2", [("a", "c")])
+    assert through_pickle(chart).run()["goal"] == 0.125
+
+
+def test_vectors_and_own_semirings_pickle() -> None:
+    vectors = dg.Program("goal += a(X).", "expectation").run({"a/1": [(1, (0.5, (1.0, 2.0)))]})
+    p, r = through_pickle(vectors)["goal"]
+    assert (p, r.tolist()) == (0.5, [1.0, 2.0])
+    own = dg.Semiring(-math.inf, 0.0, times_max, times_plus)
+    chart = dg.Program("goal += a(X) * b(X).", own).run({"a/1": [(1, 2.0), (2, 3.0)], "b/1": [(1, 4.0), (2, 1.0)]})
+    assert chart["goal"] == through_pickle(chart)["goal"] == 6.0
+
+
+# -- threads and processes -------------------------------------------------------------------------------------------
+
+
+def test_a_binding_may_be_used_from_many_threads_at_once(program: dg.Program) -> None:
+    bound = program.bind({"arc/2": ARCS})  # not run before, so that the threads meet while it is prepared
+    ends = ["a", "b", "c", "d"] * 5
+    found: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        found[number] = goal(bound, ends[number])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(ends))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[n] for n in range(len(ends))] == [0.0, 0.5, 0.625, 0.3125] * 5
+
+
+def _in_child(bound: dg.Bound, connection: Any) -> None:
+    try:
+        connection.send(goal(bound, "c"))
+    except BaseException as error:
+        connection.send(repr(error))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_binding_works_in_a_forked_child_and_after(bound: dg.Bound) -> None:
+    assert goal(bound, "c") == 0.625
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    child = context.Process(target=_in_child, args=(bound, there))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads before a fork
+        child.start()
+    assert here.poll(20) and here.recv() == 0.625
+    child.join(20)
+    assert child.exitcode == 0
+    assert goal(bound, "d") == 0.3125
+
+
+# -- probabilities ---------------------------------------------------------------------------------------------------
+
+TWO = "goal += a(X) * b(X). goal += 0.5 * c(X). c(1) = 0.5."
+SCALES: dict[str, Any] = {
+    "real": lambda p, best: p,
+    "log": lambda p, best: math.log(p),
+    "viterbi": lambda p, best: math.log(best),
+    "tropical": lambda p, best: -math.log(best),
+    "boolean": lambda p, best: True,
+    "expectation": lambda p, best: (p, 0.0),
+}
+
+
+@pytest.mark.parametrize("semiring", SCALES)
+def test_probabilities_turn_into_the_scale_of_any_semiring(semiring: str) -> None:
+    pair = semiring == "expectation"
+    rows: list[Any] = [(1, (0.5, 0.0)), (2, (0.125, 0.0))] if pair else [(1, 0.5), (2, 0.125)]
+    facts = {"a/1": rows, "b/1": [(1,), (2,)]}
+    expected = SCALES[semiring](0.5 + 0.125 + 0.25, 0.5)
+    whole = dg.Program(TWO, semiring, values="probabilities")
+    found = [
+        whole.run(facts)["goal"],
+        whole.bind({"a/1": rows}).run({"b/1": [(1,), (2,)]})["goal"],
+        whole.run_batch([facts], query="goal").values.reshape(-1).tolist(),
+    ]
+    chart = whole.run({"a/1": rows[:1], "b/1": [(1,), (2,)]})
+    chart.add("a/1", rows[1:])
+    found.append(chart.run()["goal"])
+    for value in found:
+        assert np.ravel(value) == pytest.approx(np.ravel(expected))
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "viterbi", "tropical", "boolean"])
+def test_probabilities_for_facts_alone(semiring: str) -> None:
+    program = dg.Program("goal += a(X) * b(X).", semiring)
+    expected = SCALES[semiring](0.625, 0.5)
+    rows, all_b = [(1, 0.5), (2, 0.125)], {"b/1": [(1,), (2,)]}
+    bound = program.bind({"a/1": rows}, values="probabilities")
+    assert bound.run(all_b)["goal"] == pytest.approx(expected)
+    chart = program.run({"a/1": rows, **all_b}, values="probabilities")
+    assert chart["goal"] == pytest.approx(expected)
+    assert program.run_batch([{"a/1": rows, **all_b}], query="goal", values="probabilities").values == pytest.approx(
+        [expected]
+    )
+    chart = program.bind(all_b).run({"a/1": []})
+    chart.add("a/1", rows, values="probabilities")
+    assert chart.run()["goal"] == pytest.approx(expected)
+
+
+def test_probabilities_are_not_for_every_semiring() -> None:
+    with pytest.raises(dg.Error, match="no meaning in the count semiring"):
+        dg.Program(TWO, "count", values="probabilities")
+    with pytest.raises(dg.FactError, match=r"a/1, row 2: -1\.0 is no probability"):
+        dg.Program(TWO, "log", values="probabilities").bind({"a/1": [(1, 0.5), (2, -1.0)]})
+    with pytest.raises(dg.Error, match="values='logs'"):
+        dg.Program(TWO, values="logs")
+
+
+# -- own semirings and functions -------------------------------------------------------------------------------------
+
+
+def test_a_semiring_of_floats() -> None:
+    own = dg.Semiring(math.inf, 0.0, lambda a, b: np.minimum(a, b), lambda a, b: a + b, less=lambda a, b: b < a)
+    chart = dg.Program(PATHS, own).run({"arc/2": [*ARCS, ("b", "a", 1.0)], "end/1": [("d",)]})
+    assert chart["goal"] == 1.0
+    assert chart["path(b,c)"] == 0.25
+    assert chart["path(d,a)"] == math.inf
+
+
+def test_a_semiring_of_tuples() -> None:
+    own = dg.Semiring(
+        (0.0, 0.0),
+        (1.0, 0.0),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lambda a, b: (a[0] * b[0], a[0] * b[1] + a[1] * b[0]),
+    )
+    program = dg.Program("goal += a(X) * b(X).", own)
+    facts = {"a/1": [(1, (3.0, 1.0))], "b/1": [(1, (2.0, 5.0)), (5, (7.0, 8.0))]}
+    assert program.run(facts)["goal"] == (6.0, 17.0)
+    assert program.run({"a/1": [(1,)], "b/1": [(1, (2.0, 5.0))]})["goal"] == (2.0, 5.0)
+    assert program.run({"a/1": [], "b/1": []})["goal"] == (0.0, 0.0)
+    assert program.run_batch([facts], query="goal").values.tolist() == [[6.0, 17.0]]
+    with pytest.raises(dg.FactError, match="3 numbers, but 2 are needed"):
+        program.run({"a/1": [(1, (1.0, 2.0, 3.0))], "b/1": []})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (None, 1.0, max, max),
+        ("zero", 1.0, max, max),
+        (0.0, ((1.0, 2.0), 3.0), max, max),
+        ((), (), max, max),
+        (0.0, 1.0, None, max),
+        (0.0, 1.0, max, 3),
+        (0.0, 1.0, max, max, "less"),
+    ],
+)
+def test_semirings_are_made_of_numbers_and_functions(parts: Any) -> None:
+    with pytest.raises(dg.Error, match="a semiring's"):
+        dg.Semiring(*parts)
+
+
+def test_semirings_whose_functions_do_not_fit() -> None:
+    with pytest.raises(dg.Error, match="one shape"):
+        dg.Program("goal += a(X).", dg.Semiring((0.0, 1.0), 1.0, lambda a, b: a, lambda a, b: b))
+    with pytest.raises(dg.Error, match="plus returns 1 number"):
+        dg.Program("goal += a(X).", dg.Semiring((0.0, 0.0), (1.0, 1.0), lambda a, b: a[0], lambda a, b: b))
+    with pytest.raises(dg.Error, match="str"):
+        dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, lambda a, b: "x", lambda a, b: b))
+
+
+def test_functions_of_the_host_are_compiled() -> None:
+    functions = {"square": lambda x: x * x, "soft": lambda x: np.log(1.0 + np.exp(x))}
+    program = dg.Program(":- function square/1, soft/1. y(X) = soft(square(a(X))).", functions=functions)
+    assert program.run({"a/1": [(1, 2.0)]})["y(1)"] == pytest.approx(math.log1p(math.exp(4.0)))
+    with pytest.raises(dg.Error, match="no function"):
+        dg.Program(":- function h/1. goal += h(a(X)).", functions={"h": 3})  # type: ignore[dict-item]
+    with pytest.raises(dg.Error, match="may not branch"):
+        branching = {"h": lambda x: x if x > 0 else 0.0}
+        dg.Program(":- function h/1. goal += h(a(X)).", functions=branching).run({"a/1": []})
+
+
+# -- external predicates ---------------------------------------------------------------------------------------------
+
+NEAR = ":- external near/2. goal += a(X) * a(Y) * near(X,Y)."
+
+
+def near(function: Any, semiring: str | None = "real") -> dg.Program:
+    return dg.Program(NEAR, semiring, functions={"near/2": function})
+
+
+def test_values_of_external_predicates_come_from_a_function() -> None:
+    rows = [(1,), (2,), (5,)]
+    assert near(lambda x, y: x + y if x < y else None).run({"a/1": rows})["goal"] == 3.0 + 6.0 + 7.0
+    assert near(lambda x, y: True).run({"a/1": rows})["goal"] == 9.0
+    assert near(lambda x, y: float(x == y)).run({"a/1": [("u",), (["v"],)]})["goal"] == 2.0
+    assert near(lambda x, y: 2, "count").run({"a/1": rows})["goal"] == 18
+    assert dg.Program(NEAR, functions={"near": lambda x, y: 1.0}).run({"a/1": rows})["goal"] == 9.0
+
+
+def test_what_an_external_function_raises_reaches_the_caller_and_the_chart_runs_again() -> None:
+    broken = [True]
+
+    def function(x: Any, y: Any) -> float:
+        if broken:
+            raise KeyError("out of order")
+        return 1.0
+
+    program = near(function)
+    with pytest.raises(KeyError, match="out of order"):
+        program.run({"a/1": [(1,)]})
+    batch = program.run_batch([{"a/1": [(1,)]}, {"a/1": []}], query="goal")
+    assert list(batch.errors) == [0] and isinstance(batch.errors[0], KeyError)
+    broken.clear()
+    chart = program.run({"a/1": [(1,)]})
+    assert chart["goal"] == 1.0
+    broken.append(True)
+    chart.add("a/1", [(2,)])
+    with pytest.raises(KeyError):
+        chart.run()
+    with pytest.raises(dg.QueryError, match="run"):
+        chart["goal"]
+    broken.clear()
+    assert chart.run()["goal"] == 4.0
+
+
+@pytest.mark.parametrize("given", ["abc", (1.0, 2.0), [None], math.nan])
+def test_external_values_that_the_semiring_has_not(given: Any) -> None:
+    with pytest.raises(dg.Error):
+        near(lambda x, y: given).run({"a/1": [(1,)]})
+
+
+NATIVE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_double))
+
+
+def test_external_functions_may_be_native() -> None:
+    def answer(arguments: Any, value: Any) -> int:
+        value[0] = arguments[0] * 10 + arguments[1]
+        return {True: 0, False: 1}[arguments[0] == arguments[1]]
+
+    program = near(NATIVE(answer))
+    assert program.run({"a/1": [(1,), (2,)]})["goal"] == 12.0 + 21.0
+    with pytest.raises(dg.Error, match="have to be integers"):
+        program.run({"a/1": [("x",)]})
+    with pytest.raises(dg.ValueRangeError, match="failed"):
+        near(NATIVE(lambda arguments, value: -1)).run({"a/1": [(1,)]})
+
+
+def test_external_functions_that_are_missing_or_too_many() -> None:
+    with pytest.raises(dg.ProgramError, match="no function is given for the external predicate near/2"):
+        dg.Program(NEAR)
+    with pytest.raises(dg.Error, match="declares no external predicate"):
+        dg.Program("goal += a(X).", functions={"a/1": len})
+    program = near(lambda x, y: 1.0)
+    with pytest.raises(dg.FactError, match="`near/2` is external"):
+        program.run({"a/1": [], "near/2": []})
+    with pytest.raises(dg.QueryError, match="`near/2` is external"):
+        program.run({"a/1": []})["near(1,2)"]
