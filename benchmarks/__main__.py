@@ -81,7 +81,9 @@ def main(names: list[str]) -> int:
         text = (
             "# Benchmarks\n\n"
             "Made by `make bench`. Own run and peer take turns on the same machine, and each figure is the least of\n"
-            f"several. The machine: {machine()}.\n\n"
+            "several; `log`, `real` and `rules` take long and are run once. A loading time is binding and a first\n"
+            "run, less a later run. The baseline's log p of all sentences is kept in `benchmarks/build`.\n\n"
+            f"The machine: {machine()}.\n\n"
         )
         (HERE / "RESULTS.md").write_text(text + markdown(table) + "\n")
     return 0

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"
 
 # -- looking items up ------------------------------------------------------------------------------------------------
 
-THINGS = "thing(X,Y) += given(X,Y). twice(X,Y,Z) += given(X,Y) * given(Z,_). wrapped(f(X),Y) += given(X,Y). lone += given(_,_)."
+THINGS = """
+thing(X,Y)     += given(X,Y).
+twice(X,Y,Z)   += given(X,Y) * given(Z,_).
+wrapped(f(X),Y) += given(X,Y).
+lone           += given(_,_).
+"""
 ROWS: list[Any] = [
     ("np", 1, 1.0),
     ("N P", -2, 2.0),
@@ -391,8 +397,8 @@ def test_changes_and_another_run_equal_a_fresh_run(changing: tuple[dg.Program, A
     chance = random.Random(1)
     arcs = [with_value((i, chance.randrange(12)), value(chance.randrange(3))) for i in range(12) for _ in range(2)]
     facts = {"start/1": [(0, value(0))], "end/1": [(i, value(1)) for i in range(0, 12, 3)]}
-    for bound, given in ((program.bind({"arc/2": arcs}), facts), (program.bind(), {**facts, "arc/2": arcs})):
-        chart = bound.run(given)
+    for bound, own in ((program.bind({"arc/2": arcs}), facts), (program.bind(), {**facts, "arc/2": arcs})):
+        chart = bound.run(own)
         now = list(arcs)
         for _ in range(6):
             row = chance.choice(now)[:2]
@@ -425,7 +431,7 @@ def test_facts_added_in_pieces_equal_all_at_once(
     arcs = [(i, j, value(n)) for i, j, n in rows]
     facts: dict[str, Any] = {"start/1": [(0, value(0))], "end/1": [(i,) for i in range(7)]}
     edges = [0, *sorted(min(c, len(arcs)) for c in cuts), len(arcs)]
-    pieces = [arcs[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [arcs[a:b] for a, b in pairwise(edges)]
     chart = program.run({**facts, "arc/2": pieces[0]})
     for number, piece in enumerate(pieces[1:]):
         chart.add("arc/2", piece)

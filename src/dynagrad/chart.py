@@ -29,7 +29,7 @@ from .facts import Relation, parse_key
 from .plan.compiled import Settings, Stop
 from .progress import Progress
 from .reading import code as code_of
-from .reading import column, decode, item_text, matches
+from .reading import column, decode, item_text, matches, ranks
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
@@ -520,7 +520,8 @@ class Chart:
         table = prepared.compiled.plan.tables[key]
         scale = self._binding.setting.scale
         if len(codes) and table.arity:
-            order = np.lexsort(codes.T[::-1])
+            places = [ranks(prepared, d, codes[:, i]) for i, d in enumerate(table.domains)]
+            order = np.lexsort(places[::-1])
             codes, words = codes[order], words[order]
         columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
         return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape))

@@ -71,6 +71,23 @@ def column(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Col
     return AtomColumn(np.array(places_list, np.int32), [v for _, v in number])
 
 
+def ranks(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Numbers that sort codes as their values sort: integers, then floats, symbols, and terms by their text."""
+    if prepared.encoding.domains[domain].kind == "int":
+        return codes.astype(np.int64)
+    used, places = np.unique(codes, return_inverse=True)
+    order = sorted(range(len(used)), key=[_order(v) for v in decode(prepared, domain, used)].__getitem__)
+    rank = np.zeros(len(used), np.int64)
+    rank[order] = np.arange(len(used))
+    return rank[places.reshape(-1)]
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, int | float):
+        return (isinstance(value, float), value, "")
+    return (2, 0.0, value) if isinstance(value, str) else (3, 0.0, term_text(value))
+
+
 def decode(prepared: Prepared, domain: int, codes: Any) -> list[Any]:
     """Codes of a domain as Python values."""
     known = prepared.encoding.domains[domain]

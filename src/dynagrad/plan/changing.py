@@ -116,7 +116,7 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
 
     out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
     out.line("halt = 0, budget = 0;")
-    out.line("int32_t a[64];")
+    out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
     out.line("(void)a, (void)table, (void)rows, (void)words, (void)count;")
     out.open("if (phase == 0)")
     out.line("marks.clear();")

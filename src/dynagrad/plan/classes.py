@@ -917,7 +917,7 @@ class ClassWriter:
             "template <class T> void arguments_from(const T& t, int64_t cell, const int* order, int n, "
             "int32_t* out) const"
         )
-        out.line("int32_t stored[64];")
+        out.line("int32_t stored[T::arity ? T::arity : 1];")
         out.line("t.arguments(cell, stored);")
         out.line("for (int i = 0; i < n; i++) out[order[i]] = stored[i];")
         out.close()

@@ -20,7 +20,7 @@ struct Range {
 template <class S, int N>
 struct Dense {
   using Value = typename S::Value;
-  static constexpr int last = N ? N - 1 : 0;
+  static constexpr int arity = N, last = N ? N - 1 : 0;
   Range range[N ? N : 1];      // in stored order, the last one contiguous
   int64_t stride[N ? N : 1];
   int64_t cells = 0;
@@ -86,6 +86,7 @@ struct Dense {
 template <class S, int N>
 struct Hashed {
   using Value = typename S::Value;
+  static constexpr int arity = N;
   struct Key { int32_t a[N ? N : 1]; };
   int64_t items = 0;
   Array<Key> keys;
