@@ -224,6 +224,8 @@ class ClassWriter:
                 out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
         for stage in plan.stages:
             agenda = {"levels": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}.get(stage.strategy)
+            if agenda in ("Levels", "Heap"):
+                agenda += f"<{_level_type(stage)}>"
             if agenda:
                 out.line(f"{agenda} agenda{stage.number}{{&account}};")
             for f in range(len(stage.forms)):
@@ -330,9 +332,8 @@ class ClassWriter:
             out.line(f"low{stage.number}_{f} = low, span{stage.number}_{f} = high >= low ? high - low + 1 : 1;")
             out.close()
         if stage.strategy == "levels":
-            spans = " * ".join(f"(double)span{stage.number}_{f}" for f in range(len(stage.forms)))
-            product = " * ".join(f"span{stage.number}_{f}" for f in range(len(stage.forms)))
-            out.line(f"agenda{stage.number}.open(0, {spans} < 1e18 ? {product} - 1 : INT64_MAX);")
+            product = " * ".join(f"({_level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms)))
+            out.line(f"agenda{stage.number}.open({product});")
         elif stage.strategy == "heap":
             out.line(f"agenda{stage.number}.open();")
             for table in self.plan.tables.values():
@@ -374,6 +375,8 @@ class ClassWriter:
                 terms.append(f"{'+' if c > 0 else '-'} {abs(c)} * (int64_t){code}".replace(" 1 * ", " "))
             value = " ".join(terms)
             text = f"({value})" if f == 0 else f"{text} * span{stage.number}_{f} + ({value})"
+            if f == 0 and len(stage.forms) > 1:
+                text = f"({_level_type(stage)}){text}"
         return text
 
     def _add(self, table: Table) -> None:
@@ -408,6 +411,9 @@ class ClassWriter:
         out.line("report.updates++;")
         out.line("if (__builtin_expect(arithmetic.overflow, 0)) return fail(integer_overflow, -1, -1);")
         out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
+        improving = self.plan.selective and agenda and table.updates
+        if improving:  # most updates of a best-first search come too late
+            out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
         where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
         if stage.strategy == "sweep":
             out.line(f"const bool fresh = !{name}.place[cell];")
@@ -416,6 +422,8 @@ class ClassWriter:
         else:
             out.line(f"const bool fresh = {name}.seen.set(cell);")
             out.line(f"if (fresh) {name}.items++, report.items++;")
+        if improving:
+            out.line(f"if (!fresh && !semiring::better(x, {where})) return;")
         if self.plain and table.aggregator == "=":
             out.line(
                 f"if (!fresh && {where} != x && !(isnan({where}) && isnan(x))) "
@@ -449,6 +457,9 @@ class ClassWriter:
             return
         if self.plain and stage.priority == "size":
             out.line(f"const double priority = fabs({name}.pending[cell]);")
+            return
+        if self.plain and stage.priority == "value":
+            out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}{current};")
             return
         out.line(f"const value_t now = {current};")
         out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
@@ -664,6 +675,16 @@ class ClassWriter:
             out.line(f"const int32_t group[] = {{{', '.join([*(v.name for v in beam.group), '0'])}}};")
             out.line(f"const int64_t in_group = beam{n}.number(group);")
             out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
+            out.close_to(base)
+        for n, beam in enumerate(self.plan.rules.beams):  # all are asked before any counts the item
+            if beam.item.key != table.key:
+                continue
+            base = out.depth
+            out.open("if (first)")
+            scope = self._declared_scope(table, beam.item.arguments)
+            for i, term in enumerate(beam.item.arguments):
+                scope.match(term, f"a{i}", table.domains[i])
+            out.line(f"const int32_t group[] = {{{', '.join([*(v.name for v in beam.group), '0'])}}};")
             out.line(f"beam{n}.insert(group, cell);")
             out.close_to(base)
 
@@ -1003,6 +1024,11 @@ class ClassWriter:
 
 class _PatternScope(Scope):
     """Variables of a pattern that is matched against stored items; each was given its domain."""
+
+
+def _level_type(stage: Stage) -> str:
+    """One form fits 64 bits, whatever its range; several together may not."""
+    return "int64_t" if len(stage.forms) < 2 else "__int128"
 
 
 def _bool(x: bool) -> str:

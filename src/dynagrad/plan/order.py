@@ -373,20 +373,19 @@ def find_levels(
 
     steps = [[step(edge, form) for edge in live] for form in forms]
     recursive = frozenset(keys)
+    rule_of = {e.rule.number: e.rule for e in edges}
 
-    def idle(sequence: Sequence[int]) -> frozenset[tuple[int, int]]:
+    def idle(sequence: Sequence[Form]) -> frozenset[tuple[int, int]]:
         found = set()
         for number, bound in bounds.items():
-            rule = next(e.rule for e in edges if e.rule.number == number)
+            rule = rule_of[number]
             members = [i for i, a in enumerate(rule.antecedents) if a.item.key in recursive]
             for i in members:
                 for j in members:
                     if i == j:
                         continue
-                    for f in sequence:
-                        here = form_terms(forms[f], rule.antecedents[i].item, -1)
-                        there = form_terms(forms[f], rule.antecedents[j].item)
-                        least = bound.least([*there, *here])
+                    for form in sequence:
+                        least = form_gap(form, rule.antecedents[j].item, rule.antecedents[i].item, bound)
                         if least >= 1:
                             found.add((number, i))
                         if least != 0:
@@ -395,15 +394,22 @@ def find_levels(
                         # it has to favour j as well, which the loop checks
         return frozenset(found)
 
-    best: tuple[tuple[bool, int, int], tuple[int, ...], frozenset[tuple[int, int]]] | None = None
+    best: tuple[tuple[bool, int, int], tuple[Form, ...], frozenset[tuple[int, int]]] | None = None
+
+    def offer(sequence: tuple[Form, ...], rest: tuple[int, ...]) -> None:
+        nonlocal best
+        passive = idle(sequence) if not rest else frozenset()
+        rank = (bool(rest), len(live) - len(passive) + len(rest), len(sequence))
+        if (not rest or len(rest) < len(live)) and (best is None or rank < best[0]):
+            best = (rank, sequence, passive)
 
     def extend(sequence: tuple[int, ...], rest: tuple[int, ...]) -> None:
-        nonlocal best
         if sequence:
-            passive = idle(sequence) if not rest else frozenset()
-            rank = (bool(rest), len(live) - len(passive) + (len(rest) if rest else 0), len(sequence))
-            if (not rest or len(rest) < len(live)) and (best is None or rank < best[0]):
-                best = (rank, sequence, passive)
+            chosen = tuple(forms[f] for f in sequence)
+            offer(chosen, rest)
+            ranked = predicate_form(keys, [live[e] for e in rest]) if rest else None
+            if ranked is not None:
+                offer((*chosen, ranked), ())
         if len(sequence) == 3 or (sequence and not rest):
             return
         for f in range(len(forms)):
@@ -416,7 +422,27 @@ def find_levels(
     if best is None:
         return None
     rank, sequence, passive = best
-    return Levels(tuple(forms[f] for f in sequence), not rank[0], passive)
+    return Levels(sequence, not rank[0], passive)
+
+
+def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> Form | None:
+    """A form that tells predicates apart, if along these edges they never come back to where they were."""
+    below: dict[str, set[str]] = {key: set() for key in keys}
+    for edge in edges:
+        below[edge.rule.head.key].add(edge.rule.antecedents[edge.antecedent].item.key)
+    place: dict[str, int] = {}
+    while len(place) < len(keys):
+        ready = [k for k in keys if k not in place and below[k] <= place.keys()]
+        if not ready:
+            return None
+        place.update({k: len(place) for k in ready})
+    return Form("predicate", {}, place) if len(set(place.values())) > 1 else None
+
+
+def form_gap(form: Form, high: Item, low: Item, bounds: Bounds) -> int:
+    """The least difference of a form between two items of a rule, or NO_BOUND."""
+    least = bounds.least([*form_terms(form, high), *form_terms(form, low, -1)])
+    return least if least == NO_BOUND else least + form.constant.get(high.key, 0) - form.constant.get(low.key, 0)
 
 
 def precedes(
@@ -428,12 +454,7 @@ def precedes(
 ) -> bool:
     """Whether the passenger's level is surely under the driver's."""
     for form in levels:
-        least = bounds.least(
-            [
-                *form_terms(form, rule.antecedents[driver].item),
-                *form_terms(form, rule.antecedents[passenger].item, -1),
-            ]
-        )
+        least = form_gap(form, rule.antecedents[driver].item, rule.antecedents[passenger].item, bounds)
         if least >= 1:
             return True
         if least != 0:

@@ -262,6 +262,8 @@ class _Planner:
                     "a contribution may get worse: all rules again until nothing changes",
                 )
         priority, why = self._priority()
+        if self.semiring == "plain" and {self.rules.predicates[k].aggregator for k in keys} <= {"min=", "max="}:
+            priority, why = "value", "best first, since the aggregator selects"
         forms = levels.forms if levels is not None and not self.selective else ()
         if forms:
             names = ", then ".join(f.name for f in forms)
@@ -309,6 +311,8 @@ class _Planner:
             best_first = self.selective and self.semiring != "boolean"
             if self.options.until is None or not best_first:
                 return drafts
+        elif self.semiring == "plain" and agenda == "auto" and not declared:
+            return [self._held_back(self._draft(c, m)) for c, m in ordered]
         elif self.semiring == "plain":  # the declared agenda rules within a component, where that is right
             drafts = [self._draft(c, m) for c, m in ordered]
             strategy, priority = self._declared(agenda, bool(declared))
@@ -345,6 +349,13 @@ class _Planner:
             _Draft(tuple(sorted(s, key=position.__getitem__)), strategy, priority, (), False, reason)
             for s in _strata(self.rules, self.components)
         ]
+
+    def _held_back(self, draft: _Draft) -> _Draft:
+        """A stage whose items pruning or a beam may hold back: updates wait apart from values."""
+        held = {d.item.key for d in (*self.rules.prunes, *self.rules.beams)} & set(draft.keys)
+        if not held or not draft.final:
+            return draft
+        return replace(draft, strategy="heap", final=False, idle=frozenset(), reason=f"{draft.reason}; pruned at the pop")
 
     def _declared(self, agenda: str, declared: bool) -> tuple[str, str]:
         if agenda in ("fifo", "lifo"):
@@ -476,7 +487,10 @@ class _Planner:
             order = self._order(key, arity, draft, last.get(key, {}))
             size = cells(arity, [self.summary.domains[d] for d in domains], ranges, order)
             dense = size is not None and size <= self.options.dense_cells
-            sink = key not in self.antecedent_keys and key != self.options.until and not self.options.changing
+            held = any(d.item.key == key for d in (*self.rules.prunes, *self.rules.beams))
+            sink = (
+                key not in self.antecedent_keys and key != self.options.until and not self.options.changing and not held
+            )
             tables[key] = Table(
                 key,
                 number,

@@ -13,8 +13,9 @@ inline Handle handle(uint32_t table, int64_t cell) { return (uint64_t)table << 3
 inline uint32_t table_of(Handle h) { return (uint32_t)(h >> 32); }
 inline int64_t cell_of(Handle h) { return (int64_t)(uint32_t)h; }
 
+template <class Level>
 struct Heap {
-  struct Entry { int64_t level; double priority; Handle item; };
+  struct Entry { Level level; double priority; Handle item; };
   Array<Entry> entries;                 // a heap of four children a node
   Array<Array<uint32_t>*> places;       // per table; place = position + 1, or 0
 
@@ -52,7 +53,7 @@ struct Heap {
     }
     put(i, e);
   }
-  void push(Handle h, int64_t level, double priority) {
+  void push(Handle h, Level level, double priority) {
     const uint32_t p = place(h);
     const Entry e{level, priority, h};
     if (!p) {
@@ -77,31 +78,33 @@ struct Heap {
 };
 
 // Levels 0 .. count-1 where they are few enough for an array, else the same order from a heap of numbers.
+// A Level is a whole number wide enough for all forms of an order together.
+template <class Level>
 struct Levels {
   struct Entry { Handle item; int64_t next; };
-  struct Leveled { int64_t level; Handle item; };
+  struct Leveled { Level level; Handle item; };
   static constexpr int64_t most = 1 << 22;
   Array<int64_t> top;                   // per level, the newest entry + 1
   Array<Entry> entries;
   Array<Leveled> heap;
-  int64_t low = 0, at = 0, count = 0;
+  int64_t at = 0, count = 0;
   bool dense = false;
 
   explicit Levels(Account* a) : top(a), entries(a), heap(a) {}
 
-  void open(int64_t lowest, int64_t highest) {
-    low = lowest;
+  // Levels are 0 .. levels - 1.
+  void open(Level levels) {
     at = 0;
     count = 0;
     entries.clear();
     heap.clear();
-    dense = highest >= lowest && highest - lowest < most;
-    if (dense) top.zeros(highest - lowest + 1);
+    dense = levels <= most;
+    if (dense) top.zeros((int64_t)levels);
   }
-  void push(Handle h, int64_t level) {
+  void push(Handle h, Level level) {
     count++;
     if (__builtin_expect(dense, 1)) {
-      const int64_t l = level - low;
+      const int64_t l = (int64_t)level;
       entries.push({h, top[l]});
       top[l] = entries.size;
       return;
