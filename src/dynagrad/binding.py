@@ -30,10 +30,12 @@ from .encoding import (
 from .errors import Error, FactError
 from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, read
 from .plan.compiled import Compiled, FactTable, NativeChart, WeightTable, World, compile_plan
+from .plan.joins import rough
 from .plan.layout import cells
 from .plan.model import DomainSummary, FactSummary, Summary
 from .plan.order import ordered_pairs, rank_sources
 from .plan.planner import Options, make_plan
+from .plan.values import numbers
 from .rules import undefined
 from .rules.check import nearest
 from .rules.normal import Rules
@@ -41,7 +43,11 @@ from .rules.types import Domains
 from .semirings import Scale
 from .terms import Interner, shown
 
+MOST_ARCS = 2_000_000
+"""More arcs than this are not searched for an order of their atoms."""
+
 Codes = npt.NDArray[np.int32]
+Signature = frozenset[tuple[str, int, int, int]]
 Array = npt.NDArray[Any]
 
 
@@ -188,9 +194,10 @@ class _Base:
     constants: dict[int, list[Any]]
     codes: dict[str, list[Codes | None]]  # None: a column of terms, which native code numbers
     distinct: dict[str, tuple[int, ...]]
-    plans: list[tuple[Compiled, frozenset[str]]] = field(default_factory=list)
+    plans: list[tuple[Compiled, Signature]] = field(default_factory=list)
     natives: dict[int, _Native] = field(default_factory=dict)  # by id of the engine's generated source
-    ranks: dict[frozenset[str], Mapping[int, Codes]] = field(default_factory=dict)
+    ranks: dict[int, Codes | None] = field(default_factory=dict)
+    gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -212,6 +219,7 @@ class Prepared:
     encoding: Encoding
     terms: TermCodes
     relations: Mapping[str, Relation]
+    stops: bool = False  # the item that the run is to stop at is final once it is popped
 
 
 class Binding:
@@ -291,6 +299,7 @@ class Binding:
                 key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
             }
         chosen = kinds(setting.rules, setting.domains, relations)
+        superior = until is not None and is_superior(setting, relations)
         with self._lock:
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             start = base.encoding if like is None or not like.keeps(base.encoding) else like
@@ -298,10 +307,17 @@ class Binding:
             codes = {key: self._codes(encoding, r) for key, r in mixed.items()}
             summary, ranks = self._summary(base, encoding, relations, {**base.codes, **codes}, frozenset(mixed))
             compiled = self._compiled(
-                base, summary, frozenset(k for k, r in relations.items() if r.count), until, changing, progress
+                base,
+                summary,
+                frozenset(k for k, r in relations.items() if r.count),
+                until if superior else None,
+                changing,
+                progress,
             )
             native = self._native(base, compiled, relations, frozenset(mixed))
-        return self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
+        prepared = self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
+        stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
+        return replace(prepared, stops=stops)
 
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
         base = self._bases.get(chosen)
@@ -333,18 +349,8 @@ class Binding:
         setting = self.setting
         ranks: dict[int, Codes] = {}
         for number, sources in rank_sources(setting.rules, setting.domains).items():
-            if encoding.domains[number].kind != "atom":
-                continue
-            arcs: list[tuple[Codes, Codes]] = []
-            for key, i, j in sources:
-                columns = codes.get(key)
-                if columns is None:
-                    continue
-                a, b = columns[i], columns[j]
-                if a is not None and b is not None:
-                    arcs.append((a, b))
-            if arcs and sum(len(a) for a, _ in arcs) <= 2_000_000:
-                found = self._ranks(base, encoding, number, sources, arcs, fresh)
+            if encoding.domains[number].kind == "atom":
+                found = self._ranks(base, encoding, number, sources, codes, fresh)
                 if found is not None:
                     ranks[number] = found
         domains = {n: DomainSummary(d.kind, d.low, d.high, n in ranks) for n, d in enumerate(encoding.domains)}
@@ -352,17 +358,28 @@ class Binding:
         facts = {}
         for key, relation in relations.items():
             columns = codes[key]
-            gaps = {}
-            for i, j in ordered_pairs(setting.domains, shape, key, relation.arity):
-                a, b = columns[i], columns[j]
-                if a is None or b is None or not relation.count:
-                    continue
-                rank = ranks.get(setting.domains.of[key, i])
-                low, high = (rank[a], rank[b]) if rank is not None else (a, b)
-                gaps[i, j] = int((high.astype(np.int64) - low).min())
+            steady = key not in fresh and not any(setting.domains.of[key, i] in ranks for i in range(relation.arity))
+            gaps = base.gaps.get(key) if steady else None
+            if gaps is None:
+                gaps = self._gaps(key, shape, columns, ranks)
+                if steady:
+                    base.gaps[key] = gaps
             distinct = base.distinct.get(key) if key not in fresh else None
             facts[key] = FactSummary(relation.count, distinct or tuple(max(1, relation.count) for _ in columns), gaps)
         return Summary(domains, facts), ranks
+
+    def _gaps(
+        self, key: str, shape: Summary, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+    ) -> dict[tuple[int, int], int]:
+        """The least differences between ordered columns of a relation."""
+        gaps = {}
+        for i, j in ordered_pairs(self.setting.domains, shape, key, len(columns)):
+            a, b = columns[i], columns[j]
+            if a is not None and b is not None and len(a):
+                rank = ranks.get(self.setting.domains.of[key, i])
+                low, high = (rank[a], rank[b]) if rank is not None else (a, b)
+                gaps[i, j] = int((high.astype(np.int64) - low).min())
+        return gaps
 
     def _ranks(
         self,
@@ -370,17 +387,31 @@ class Binding:
         encoding: Encoding,
         number: int,
         sources: Sequence[tuple[str, int, int]],
-        arcs: Sequence[tuple[Codes, Codes]],
+        codes: Mapping[str, list[Codes | None]],
         fresh: frozenset[str],
     ) -> Codes | None:
+        """Ranks of a domain's atoms along as many fact columns as go together without a cycle; None where none does."""
         count = len(encoding.domains[number].atoms)
         settled = not any(key in fresh for key, _, _ in sources) and count == len(base.encoding.domains[number].atoms)
-        place = frozenset({str(number)})
-        if settled and place in base.ranks:
-            return base.ranks[place].get(number)
-        found = topological_ranks(count, arcs)
+        if settled and number in base.ranks:
+            return base.ranks[number]
+        arcs: list[tuple[Codes, Codes]] = []
+        for key, i, j in sources:
+            columns = codes.get(key)
+            a, b = (columns[i], columns[j]) if columns is not None else (None, None)
+            if a is not None and b is not None and len(a):
+                arcs.append((a, b))
+        found = None
+        if arcs and sum(len(a) for a, _ in arcs) <= MOST_ARCS:
+            found = topological_ranks(count, arcs)
+            if found is None and len(arcs) > 1:
+                kept: list[tuple[Codes, Codes]] = []
+                for arc in arcs:
+                    tried = topological_ranks(count, [*kept, arc])
+                    if tried is not None:
+                        found, kept = tried, [*kept, arc]
         if settled:
-            base.ranks[place] = {} if found is None else {number: found}
+            base.ranks[number] = found
         return found
 
     def _compiled(
@@ -393,16 +424,19 @@ class Binding:
         progress: Callable[[str], None] | None,
     ) -> Compiled:
         options = replace(self.setting.options, until=until, changing=changing)
-        for compiled, facts in base.plans:
-            if facts == present and _fits(compiled, summary, options):
+        signature = _signature(summary, present)
+        for compiled, made_for in base.plans:
+            if made_for == signature and _fits(compiled, summary, options):
                 return compiled
         counted = {
-            k: replace(f, distinct=_distinct_counts(f, self.setting, summary, k)) if k not in base.distinct else f
+            k: f
+            if k in base.distinct
+            else replace(f, rows=int(rough(f.rows)), distinct=_distinct_counts(f, self.setting, summary, k))
             for k, f in summary.facts.items()
         }
         plan = make_plan(self.setting.rules, self.setting.domains, Summary(summary.domains, counted), options)
         compiled = compile_plan(plan, progress)
-        base.plans.append((compiled, present))
+        base.plans.append((compiled, signature))
         return compiled
 
     # -- native data
@@ -534,13 +568,31 @@ def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
 
 def _distinct_counts(facts: FactSummary, setting: Setting, summary: Summary, key: str) -> tuple[int, ...]:
     """For facts of a run: as many values as the domain allows."""
-    arity = len(facts.distinct)
     counts = []
-    for i in range(arity):
+    for i in range(len(facts.distinct)):
         domain = summary.domains[setting.domains.of[key, i]]
-        most = facts.rows if domain.kind == "term" else domain.count
-        counts.append(max(1, min(facts.rows, most)))
+        most = rough(facts.rows if domain.kind == "term" else domain.count)
+        counts.append(int(min(rough(facts.rows), most)))
     return tuple(counts)
+
+
+def is_superior(setting: Setting, relations: Mapping[str, Relation]) -> bool:
+    """Whether no fact and no constant makes anything better: then what a best-first search pops is final."""
+    sign = {"tropical": 1.0, "viterbi": -1.0, "boolean": 0.0}.get(setting.scale.name)
+    if sign is None:
+        return False
+    constants = [n for rule in setting.rules.rules for n in numbers(rule.value)]
+    given = [r.values for r in relations.values() if r.values is not None and r.count]
+    return all(sign * n >= 0 for n in constants) and all(bool((sign * v >= 0).all()) for v in given)
+
+
+def _signature(summary: Summary, present: frozenset[str]) -> Signature:
+    """What facts must have in common to share a plan: which there are, and which of their columns are in order."""
+    return frozenset(
+        (key, i, j, (gap > 0) - (gap < 0))
+        for key in present
+        for (i, j), gap in (*summary.facts[key].gaps.items(), ((-1, -1), 0))
+    )
 
 
 def _fits(compiled: Compiled, summary: Summary, options: Options) -> bool:

@@ -165,7 +165,8 @@ class Chart:
         if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
             return False
         relations = self._binding.gathered(self._relations, self._shared)
-        touched, came = {}, {}
+        touched: dict[str, npt.NDArray[np.bool_]] = {}
+        came: dict[str, npt.NDArray[np.bool_]] = {}
         for key, rows in self._touched.items():
             for relation in rows:
                 for found, where in ((touched, before.relations), (came, relations)):
@@ -250,7 +251,7 @@ class Chart:
         assert prepared is not None
         report = prepared.chart.report
         settings = self._settings(limits, report.pops, report.nanoseconds)
-        if limits.until is not None:
+        if limits.until is not None and prepared.stops:
             item = self._item(limits.until)
             table = prepared.compiled.plan.tables[item.key]
             codes = self._codes(prepared, item.key, self._values(item))

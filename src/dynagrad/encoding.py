@@ -265,7 +265,11 @@ class Encoding:
                     ranges[number] = (least, most) if high < low else (min(low, least), max(high, most))
                 elif codes.kind == "atom":
                     values = column.atoms if isinstance(column, AtomColumn) else np.unique(_numbers(column)).tolist()
-                    new = [v for v in values if atom_key(v) not in codes.number]
+                    known = codes.number
+                    if all(type(v) is str for v in values):  # the usual case, and a quick one
+                        new = [v for v in values if v not in known]
+                    else:
+                        new = [v for v in values if atom_key(v) not in known]
                     if new:
                         if number not in fresh:
                             codes = DomainCodes("atom", 0, 0, list(codes.atoms), dict(codes.number))
@@ -297,8 +301,10 @@ class Encoding:
         if codes.kind == "int":
             return _numbers(column).astype(np.int32)
         if isinstance(column, AtomColumn):
-            table = np.array([codes.number[atom_key(a)] for a in column.atoms] or [0], np.int32)
-            return table[column.codes]
+            number_of = codes.number.__getitem__
+            keys = column.atoms if all(type(a) is str for a in column.atoms) else map(atom_key, column.atoms)
+            table = np.fromiter(map(number_of, keys), np.int32, len(column.atoms))
+            return table[column.codes] if len(table) else np.zeros(0, np.int32)
         values, inverse = np.unique(_numbers(column), return_inverse=True)
         table = np.array([codes.number[int, v] for v in values.tolist()] or [0], np.int32)
         return table[inverse.reshape(-1)]

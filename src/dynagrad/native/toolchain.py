@@ -126,7 +126,8 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
     # where it takes a build for a debugging one. Its own runtime library, and the C++ library, would be built from
     # source on first use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked
     # in place of the system's; what else generated code needs of it is in builtins.hpp.
-    zig: tuple[str, ...] = (f"-O{optimise}", "-Xclang", f"-O{optimise}", "-fno-sanitize=undefined", "-nostdlib++")
+    few = ("-mllvm", "-inline-threshold=5") if optimise == 1 else ()  # a third of the time for thousands of rules
+    zig: tuple[str, ...] = (f"-O{optimise}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
     if sys.platform == "linux":
         zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())
     return (*zig, "-ferror-limit=20", *_COMMON)

@@ -65,6 +65,13 @@ class ClassWriter:
         self.externals = [t for t in plan.tables.values() if t.kind == "external"]
         self.stage_of = {key: s for s in plan.stages for key in s.keys}
         self.plain = plan.semiring == "plain"
+        self.drives_of: dict[int, dict[str, list[Join]]] = {}
+        self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
+        for stage in plan.stages:
+            by_driver = self.drives_of.setdefault(stage.number, {})
+            for join in stage.drives:
+                assert join.driver is not None
+                by_driver.setdefault(join.rule.antecedents[join.driver].item.key, []).append(join)
         self.by_key: dict[str, list[IndexPlan]] = {}
         for index in plan.indexes:
             self.by_key.setdefault(index.key, []).append(index)
@@ -400,7 +407,7 @@ class ClassWriter:
                 out.line(f"{name}.place[cell] = 1;")
                 out.line(f"agenda{stage.number}.push({handle});")
             out.close()
-        if any(j.vector is not None and j.rule.head.key == table.key for j in stage.drives):
+        if table.key in self.row_heads:
             out.open(f"void arrive_{name}(int64_t cell)")
             out.line(f"{name}.items++, report.items++;")
             self.unpack(table)
@@ -639,11 +646,10 @@ class ClassWriter:
                 self.insert(table)
                 out.close()
         arguments = "".join(f", a{i}" for i in range(table.arity))
-        for join in stage.drives:
-            assert join.driver is not None
-            if join.rule.antecedents[join.driver].item.key == table.key:
-                out.line(f"{self.drive_name(join)}(cell{arguments}, update, old, now, first);")
-        if any(j.rule.antecedents[j.driver or 0].item.key == table.key for j in stage.drives):
+        drives = self.drives_of[stage.number].get(table.key, [])
+        for join in drives:
+            out.line(f"{self.drive_name(join)}(cell{arguments}, update, old, now, first);")
+        if drives:
             out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
         else:
             out.line("(void)update, (void)old, (void)first;")
@@ -1010,7 +1016,8 @@ class ClassWriter:
             text = ", ".join([*(str(i) for i in order), "0"])
             out.line(
                 f"case {table.number}: {{ const int order[] = {{{text}}}; const value_t zero = {self.zero(table)}; "
-                f"return waiting_from({name}, order, {table.arity}, {_bool(table.updates)}, zero, arguments, words, room); }}"
+                f"return waiting_from({name}, order, {table.arity}, {_bool(table.updates)}, zero, "
+                "arguments, words, room); }"
             )
         out.close()
         out.line("return (void)arguments, (void)words, (void)room, 0;")

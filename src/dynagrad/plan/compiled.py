@@ -27,8 +27,9 @@ class Compiled:
 def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> Compiled:
     """Writes and builds the class of a plan; from the cache where it was built before."""
     generated = generate(plan)
-    optimise = 3 if len(generated.source) < LARGE_SOURCE else 1
-    return Compiled(plan, generated, Engine.at(build(generated.source, optimise=optimise, progress=progress)))
+    large = len(generated.source) >= LARGE_SOURCE
+    library = build(generated.source, optimise=1 if large else 3, progress=progress)
+    return Compiled(plan, generated, Engine.at(library))
 
 
 __all__ = [

@@ -108,6 +108,14 @@ class _Search:
     cost: float = 0.0
 
 
+def rough(count: float) -> float:
+    """A count in coarse steps, so that sentences of different lengths are joined by one plan."""
+    step = 64.0
+    while step < count:
+        step *= 16.0
+    return step
+
+
 class JoinPlanner:
     """Plans joins. Which index or row a scan goes through is settled later, when the storage is."""
 
@@ -125,7 +133,7 @@ class JoinPlanner:
         if facts is not None and facts.rows and not self.rules.predicates[key].defined:
             return max(1.0, float(facts.distinct[position]))
         domain = self.summary.domains[self.domains.of[key, position]]
-        return 1000.0 if domain.kind == "term" else max(1.0, float(domain.count))
+        return 1000.0 if domain.kind == "term" else rough(domain.count)
 
     def matches(self, item: Item, bound: set[str]) -> float:
         """How many items are expected to match."""

@@ -196,6 +196,7 @@ class _Planner:
         self.semiring = effective_semiring(rules)
         self.selective = self.semiring in SELECTIVE or (options.user is not None and options.user.less is not None)
         self.omitted = self._omitted()
+        self.held = {p.item.key for p in rules.prunes} | {b.item.key for b in rules.beams}
         self.live = [r for r in rules.rules if r.head.key not in self.omitted]
         self.by_head: dict[str, list[NormalRule]] = {}
         for rule in self.live:
@@ -352,10 +353,12 @@ class _Planner:
 
     def _held_back(self, draft: _Draft) -> _Draft:
         """A stage whose items pruning or a beam may hold back: updates wait apart from values."""
-        held = {d.item.key for d in (*self.rules.prunes, *self.rules.beams)} & set(draft.keys)
+        held = self.held & set(draft.keys)
         if not held or not draft.final:
             return draft
-        return replace(draft, strategy="heap", final=False, idle=frozenset(), reason=f"{draft.reason}; pruned at the pop")
+        return replace(
+            draft, strategy="heap", final=False, idle=frozenset(), reason=f"{draft.reason}; pruned at the pop"
+        )
 
     def _declared(self, agenda: str, declared: bool) -> tuple[str, str]:
         if agenda in ("fifo", "lifo"):
@@ -487,7 +490,7 @@ class _Planner:
             order = self._order(key, arity, draft, last.get(key, {}))
             size = cells(arity, [self.summary.domains[d] for d in domains], ranges, order)
             dense = size is not None and size <= self.options.dense_cells
-            held = any(d.item.key == key for d in (*self.rules.prunes, *self.rules.beams))
+            held = key in self.held
             sink = (
                 key not in self.antecedent_keys and key != self.options.until and not self.options.changing and not held
             )

@@ -57,7 +57,13 @@ struct Log {
     return {m, e};
   }
   static Value plus(Value a, Value b) {
-    if (__builtin_expect(a.e == b.e, 1)) return norm(a.m + b.m, a.e);
+    if (__builtin_expect(a.e == b.e, 1)) {
+      const double m = a.m + b.m;  // no smaller than either, so only too large
+      return __builtin_expect(m >= big, 0) ? Value{m * small, a.e + 1} : Value{m, a.e};
+    }
+    return plus_apart(a, b);
+  }
+  __attribute__((noinline)) static Value plus_apart(Value a, Value b) {
     if (a.m == 0) return b;
     if (b.m == 0) return a;
     if (a.e < b.e) { Value t = a; a = b; b = t; }
@@ -68,8 +74,9 @@ struct Log {
     return norm(a.m + m, a.e);
   }
   static Value times(Value a, Value b) {
-    if (a.m == 0 || b.m == 0) return zero();
-    return norm(a.m * b.m, a.e + b.e);
+    const double m = a.m * b.m;
+    if (__builtin_expect(m >= small && m < big, 1)) return {m, a.e + b.e};
+    return m == 0 ? zero() : norm(m, a.e + b.e);
   }
   static Value read(const uint64_t* w) {
     const double x = as_double(*w);
