@@ -102,7 +102,7 @@ ODD_NAMES = [
     "N P", "N_P", "n p", "int", "class", "template", "main", "malloc", "program", "visit", "semiring", "Real", "std",
     "NULL", "a'b", 'a"b', "a\nb", "\n#error no", "*/ #error no /*", "/*", "//", "a\\", "??/", "??=", '"); abort(); //',
     "$(exit 1)", "`exit 1`", "; exit 1", "%s%n", "日本", "é", "e\u0301", "🙂", "\u202e", "", " ", "_", "__x", "1",
-    "0x1", "a/b", "a.b", "a,b", "a(b", "\t", "\r", "\x7f", "\x01",
+    "0x1", "a/b", "a.b", "a,b", "a(b", "\t", "\r", "\x7f", "\x01", "\\" * 400,
 ]  # fmt: skip
 
 
@@ -287,6 +287,23 @@ def test_integer_arithmetic_that_leaves_the_range() -> None:
     guarded = dg.Program("quotient(X//Y) += a(X,Y) for Y != 0. none(X) += a(X,Y) for X < X, Y == Y.")
     chart = guarded.run({"a/2": [(5, 0, 1.0), (6, 3, 1.0)]})
     assert chart["quotient(2)"] == 1.0 and len(chart.query("quotient(X)")) == 1 and len(chart.query("none(X)")) == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"), [("X * X * X * X * X < 0", 50_000), ("1 // X < 0", 0), ("1 mod X < 0", 0)]
+)
+def test_conditions_never_hold_because_of_an_overflow(condition: str, value: int) -> None:
+    program = dg.Program(f"kept(X) += a(X) for {condition}.")
+    try:
+        chart = program.run({"a/1": [(value, 1.0)]})
+    except dg.ValueRangeError:
+        return
+    assert len(chart.query("kept(X)")) == 0
+
+
+def test_a_sum_that_diverges_is_an_error() -> None:
+    with pytest.raises(dg.ValueRangeError, match=r"a\(0\)"):
+        dg.Program("a(X) += 2 * a(X). a(X) += b(X).", "real").run({"b/1": [(0, 1.0)]})
 
 
 def test_weights_at_the_edges() -> None:

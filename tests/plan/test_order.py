@@ -182,7 +182,8 @@ class TestLevels:
     def test_an_order_of_several_predicates_together(self) -> None:
         source = "p(I+1) += q(I) * a(I). q(I) += p(I) * a(I). p(I) += a(I)."
         found = levels_of(source, ("p/1", "q/1"))
-        assert found is None or not found.final  # q(I) from p(I): one position, and no form tells them apart
+        assert found is not None and found.final  # q(I) comes from p(I): where positions are equal, predicates decide
+        assert found.forms[-1].constant == {"p/1": 0, "q/1": 1}
 
     def test_where_each_predicate_moves_on(self) -> None:
         source = "p(I+1) += q(I) * a(I). q(I+1) += p(I) * a(I). p(I) += a(I)."

@@ -381,7 +381,7 @@ class ClassWriter:
                     code = f"(*world->rank[{table.domains[i]}])[a{i}]"
                 terms.append(f"{'+' if c > 0 else '-'} {abs(c)} * (int64_t){code}".replace(" 1 * ", " "))
             value = " ".join(terms)
-            text = f"({value})" if f == 0 else f"{text} * span{stage.number}_{f} + ({value})"
+            text = f"({value})" if f == 0 else f"({text} * span{stage.number}_{f} + ({value}))"
             if f == 0 and len(stage.forms) > 1:
                 text = f"({_level_type(stage)}){text}"
         return text

@@ -108,11 +108,15 @@ class _Search:
     cost: float = 0.0
 
 
-def rough(count: float) -> float:
-    """A count in coarse steps, so that sentences of different lengths are joined by one plan."""
-    step = 64.0
-    while step < count:
-        step *= 16.0
+def rough(count: float, least: float = 1.0) -> float:
+    """A count in coarse steps, so that sentences of different lengths are joined by one plan.
+
+    >>> [rough(n) for n in (1, 3, 5, 40)]
+    [1.0, 4.0, 32.0, 256.0]
+    """
+    step = 1.0
+    while step < max(count, least):
+        step *= 4.0 if step == 1.0 else 8.0
     return step
 
 
@@ -133,7 +137,7 @@ class JoinPlanner:
         if facts is not None and facts.rows and not self.rules.predicates[key].defined:
             return max(1.0, float(facts.distinct[position]))
         domain = self.summary.domains[self.domains.of[key, position]]
-        return 1000.0 if domain.kind == "term" else rough(domain.count)
+        return 1000.0 if domain.kind == "term" else rough(domain.count, 32.0)
 
     def matches(self, item: Item, bound: set[str]) -> float:
         """How many items are expected to match."""

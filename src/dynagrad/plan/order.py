@@ -18,6 +18,7 @@ from ..rules.types import Domains
 from .model import Form, Summary
 
 NO_BOUND = -(10**9)
+TOTAL = (-1, -1)  # the place of a bound on the total width of an item, among those of pairs of arguments
 ZERO = "0"  # the node that constants are measured from
 Gaps = Mapping[tuple[int, int], int]
 
@@ -90,6 +91,7 @@ class Bounds:
     ) -> None:
         self.tied = offsets(rule)
         self.possible = True
+        self.sums: list[tuple[list[tuple[Term, int]], int]] = []  # sums of terms, and what they are at least
         self.low: dict[tuple[str, str], int] = {}
         for antecedent in rule.antecedents:
             known = gaps.get(antecedent.item.key)
@@ -97,7 +99,10 @@ class Bounds:
                 self.possible = False
                 continue
             for (i, j), least in known.items():
-                self._learn(antecedent.item.arguments[i], antecedent.item.arguments[j], least)
+                if (i, j) == TOTAL:
+                    self.sums.append((total_width(domains, summary, antecedent.item), least))
+                else:
+                    self._learn(antecedent.item.arguments[i], antecedent.item.arguments[j], least)
         for condition in rule.conditions:
             if isinstance(condition, Comparison):
                 match condition.operator:
@@ -157,6 +162,15 @@ class Bounds:
 
     def least(self, terms: Sequence[tuple[Term, int]]) -> int:
         """The least value of a sum of coefficient * term, or NO_BOUND."""
+        best = self._least(terms)
+        for known, least in self.sums:
+            rest = self._least([*terms, *((t, -c) for t, c in known)])
+            if rest != NO_BOUND:
+                best = max(best, rest + least)
+        return best
+
+    def _least(self, terms: Sequence[tuple[Term, int]]) -> int:
+        """The same from differences of two terms alone."""
         total, weights = 0, dict[str, int]()
         for term, coefficient in terms:
             part = self.linear(term)
@@ -191,6 +205,18 @@ def ordered_pairs(domains: Domains, summary: Summary, key: str, arity: int) -> l
     ]
 
 
+def total_width(domains: Domains, summary: Summary, item: Item) -> list[tuple[Term, int]]:
+    """Last position minus first, summed over the domains of an item's ordered arguments; empty for fewer than two."""
+    places: dict[int, list[int]] = {}
+    for i in range(len(item.arguments)):
+        if is_ordered(domains, summary, item.key, i):
+            places.setdefault(domains.of[item.key, i], []).append(i)
+    wide = [p for p in places.values() if len(p) > 1]
+    if len(wide) < 2:
+        return []
+    return [(item.arguments[i], c) for p in wide for i, c in ((p[-1], 1), (p[0], -1))]
+
+
 def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, Gaps | None]:
     """Gaps of every predicate; None for one that no fact and no rule can reach."""
     gaps: dict[str, Gaps | None] = {}
@@ -221,6 +247,9 @@ def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, G
                 key = rule.head.key
                 arguments = rule.head.arguments
                 new = {(i, j): bounds.gap(arguments[i], arguments[j]) for i, j in pairs[key]}
+                total = total_width(domains, summary, rule.head)
+                if total:
+                    new[TOTAL] = bounds.least(total)
                 old = gaps[key]
                 if old is not None:
                     new = {p: min(g, old.get(p, NO_BOUND)) for p, g in new.items()}
