@@ -415,8 +415,8 @@ class ClassWriter:
             out.close()
         leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
         out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
-        out.line("report.updates++;")
-        out.line("if (__builtin_expect(arithmetic.overflow, 0)) return fail(integer_overflow, -1, -1);")
+        if self.plain and table.aggregator in ("|=", "&="):
+            out.line("x = x != 0;")
         out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
         improving = self.plan.selective and agenda and table.updates
         if improving:  # most updates of a best-first search come too late
@@ -426,6 +426,20 @@ class ClassWriter:
             out.line(f"const bool fresh = !{name}.place[cell];")
             out.line(f"{name}.place[cell] = 1;")
             out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
+        elif not table.updates and not (self.plain and table.aggregator == "="):
+            # the usual case first: one more contribution to an item that is there
+            out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
+            out.line(f"{where} = {self.plus(table, where, 'x')};")
+            out.line("return;")
+            out.close()
+            out.line(f"{name}.seen.set(cell);")
+            out.line(f"{name}.items++, report.items++;")
+            out.line(f"{where} = x;")
+            if agenda:
+                out.line(f"push_{name}(cell{arguments});")
+            out.close()
+            out.line()
+            return
         else:
             out.line(f"const bool fresh = {name}.seen.set(cell);")
             out.line(f"if (fresh) {name}.items++, report.items++;")
@@ -727,6 +741,7 @@ class ClassWriter:
                     f"for (int64_t at = 0; at < axioms_{name}.rows(); at++) "
                     f"add_{name}({columns}axioms_{name}.value[at]);"
                 )
+                out.line(f"report.updates += axioms_{name}.rows();")
 
     def _seal(self, table: Table, count: bool) -> None:
         """Makes everything that a table has seen part of the chart."""

@@ -30,6 +30,9 @@ from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, S
 from .values import factors, numbers, product_order, value_cxx
 
 
+OVERFLOWED = "if (__builtin_expect(arithmetic.overflow, 0)) return fail(integer_overflow, -1, -1);"
+
+
 class Writer:
     """Lines of C++ with the indentation of the blocks that are open."""
 
@@ -178,6 +181,7 @@ class Scope:
             case Arithmetic():
                 made = self.fresh("number")
                 self.out.line(f"const int32_t {made} = arithmetic.narrow({self.whole(term)});")
+                self.out.line(OVERFLOWED)
                 return made
         return self.literal(term, domain)
 
@@ -240,6 +244,7 @@ class Scope:
             return
         if self.is_whole(step.term) or isinstance(step.term, Arithmetic):
             self.out.line(f"const int32_t {step.variable} = arithmetic.narrow({self.whole(step.term)});")
+            self.out.line(OVERFLOWED)
             self.bound.add(step.variable)
             if step.exact is not None:
                 self.compare("==", *step.exact)
@@ -287,6 +292,8 @@ class JoinWriter(Scope):
         self.plain = plan.semiring == "plain"
         self.product = factors(join.rule.value) if not self.plain else []
         self.weight: str | None = None  # the product so far
+        self.finders: dict[int, str] = {}  # passenger -> the local that finds its facts
+        self.unsettled = 0  # factors since it was last in range
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
         self.old: dict[int, str] = {}  # ... and what it was before this pop
         self.table_of: list[Table] = [plan.tables[a.item.key] for a in join.rule.antecedents]
@@ -311,11 +318,18 @@ class JoinWriter(Scope):
             self.multiply(self.names.weight(self.rule, i, v))
 
     def multiply(self, text: str) -> None:
+        """One more factor. In `log`, up to three are multiplied before the number is brought into range again."""
         if self.weight is None:
             self.weight = text
             return
         name = self.fresh("w")
-        self.out.line(f"const value_t {name} = semiring::times({self.weight}, {text});")
+        if self.plan.semiring == "log" and self.unsettled < 2:
+            self.unsettled += 1
+            self.out.line(f"const value_t {name} = semiring::raw({self.weight}, {text});")
+        else:
+            settled = f"semiring::settled({self.weight})" if self.unsettled else self.weight
+            self.unsettled = 0
+            self.out.line(f"const value_t {name} = semiring::times({settled}, {text});")
         self.weight = name
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
@@ -339,6 +353,15 @@ class JoinWriter(Scope):
         base = self.out.depth
         steps = list(self.join.steps)
         vector = self.join.vector
+        if not self.mark:
+            self.out.line("Counter updates(report.updates);")
+        for n, step in enumerate(steps):  # what inner loops look up is kept in locals, which no write can touch
+            if isinstance(step, Lookup) and any(isinstance(s, Scan) for s in steps[:n]):
+                table = self.table_of[step.antecedent]
+                if table.kind == "facts" and table.arity:
+                    self.finders[step.antecedent] = self.fresh("find")
+                    place = self.place(step.antecedent)
+                    self.out.line(f"const auto {self.finders[step.antecedent]} = {place}.finder();")
         self.start()
         if self.join.from_head:
             head = self.plan.tables[self.rule.head.key]
@@ -411,7 +434,8 @@ class JoinWriter(Scope):
             return
         texts = self._arguments(item, table)
         at = self.fresh("at")
-        self.out.line(f"const int64_t {at} = {name}.find({self._stored(table, texts)});")
+        find = self.finders.get(i, f"{name}.find")
+        self.out.line(f"const int64_t {at} = {find}({self._stored(table, texts)});")
         self.out.open(f"if ({at} >= 0)")
         self._passenger(i, at)
 
@@ -551,6 +575,7 @@ class JoinWriter(Scope):
             return
         value = self._value(table)
         texts = self._arguments(self.rule.head, table, True)
+        self.out.line("updates.count++;")
         self.out.line(f"add_{name}({', '.join([*texts, value])});")
 
     def _value(self, table: Table) -> str:
@@ -559,7 +584,8 @@ class JoinWriter(Scope):
                 for which, antecedent in product_order(self.rule.value):
                     weight = self.names.weight(self.rule, which[0], which[1]) if which is not None else ""
                     self.multiply(weight if antecedent is None else self.values[antecedent])
-            return self.weight if self.weight is not None else "semiring::one()"
+            weight = self.weight if self.weight is not None else "semiring::one()"
+            return f"semiring::settled({weight})" if self.unsettled else weight
         names = {f"x{i}": text for i, text in self.values.items()}
         statements, now = value_cxx(self.rule, self.plan.functions, names)
         for s in statements:

@@ -125,6 +125,14 @@ struct ChartBase {
   }
 };
 
+// Counts in a register what a join sends, and adds it up at the end, however the join ends.
+struct Counter {
+  int64_t count = 0;
+  int64_t& total;
+  explicit Counter(int64_t& t) : total(t) {}
+  ~Counter() { total += count; }
+};
+
 // Integer arithmetic of arguments: what leaves 32 bits is remembered as a failure, never wrapped.
 struct Arithmetic {
   bool overflow = false;

@@ -32,6 +32,7 @@ struct Grouping {
   Array<uint32_t> slots;
   uint64_t mask = 0;
   bool dense = false, identity = false;
+  bool full = false;           // every cell of the key's ranges has one row, in order: row number = linear key
   int32_t low[K ? K : 1];
   int64_t extent[K ? K : 1], stride[K ? K : 1];
 
@@ -70,6 +71,8 @@ struct Grouping {
       start.zeros(step + 1);
       for (int64_t i = 0; i < m; i++) start[linear(key, rows[i]) + 1]++;
       for (int64_t c = 0; c < step; c++) start[c + 1] += start[c];
+      full = identity && step == m;
+      for (int64_t c = 0; full && c < step; c++) full = start[c] == c;
     } else {
       for (int64_t i = 0; i < m; i++)
         if (!i || !same(key, rows[i - 1], rows[i])) {
@@ -201,6 +204,31 @@ struct Facts {
   }
 };
 
+// The point lookup of a fact table, by value: where rows stand in a full grid, all it takes is arithmetic.
+template <class F>
+struct Finder {
+  const F* facts;
+  bool full;
+  int32_t low[F::arity];
+  int64_t extent[F::arity], stride[F::arity];
+  explicit Finder(const F* f) : facts(f), full(f->by_all.full) {
+    for (int k = 0; k < F::arity && full; k++)
+      low[k] = f->by_all.low[k], extent[k] = f->by_all.extent[k], stride[k] = f->by_all.stride[k];
+  }
+  template <class... A>
+  int64_t operator()(A... a) const {
+    if (!full) return facts->find(a...);
+    const int32_t args[] = {a...};
+    int64_t c = 0;
+    for (int k = 0; k < F::arity; k++) {
+      const int64_t x = (int64_t)args[k] - low[k];
+      if ((uint64_t)x >= (uint64_t)extent[k]) return -1;
+      c += x * stride[k];
+    }
+    return c;
+  }
+};
+
 // What a chart sees of a fact table: its rows, and the numbers that go with them now.
 template <class F, class S>
 struct Relation {
@@ -208,6 +236,7 @@ struct Relation {
   const typename S::Value* value;
   bool has_zero;
   int64_t rows() const { return facts->rows; }
+  Finder<F> finder() const { return Finder<F>(facts); }
   const int32_t* column(int k) const { return facts->column[k].data; }
   template <class... A>
   int64_t find(A... a) const { return facts->find(a...); }

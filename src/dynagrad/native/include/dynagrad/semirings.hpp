@@ -73,6 +73,17 @@ struct Log {
     if (gap == 2) m *= small;
     return norm(a.m + m, a.e);
   }
+  // A product out of range by at most two more factors, to be settled before it is added to anything.
+  static Value raw(Value a, Value b) { return {a.m * b.m, a.e + b.e}; }
+  static Value settled(Value a) {
+    if (__builtin_expect(a.m >= small && a.m < big, 1)) return a;
+    return a.m == 0 ? zero() : settled_apart(a);
+  }
+  __attribute__((noinline)) static Value settled_apart(Value a) {
+    while (a.m >= big) a = {a.m * small, a.e + 1};
+    while (a.m < small) a = {a.m * big, a.e - 1};
+    return a;
+  }
   static Value times(Value a, Value b) {
     const double m = a.m * b.m;
     if (__builtin_expect(m >= small && m < big, 1)) return {m, a.e + b.e};
