@@ -33,10 +33,10 @@ from .reading import column, decode, item_text, matches, ranks
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
-from .rules.syntax import Arithmetic, Compound, Integer, Item, Symbol, Variable
+from .rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .table import Table
-from .terms import canonical, cut, shown
+from .terms import canonical, cut, shown, term_text
 
 STATUS = ("done", "max_pops", "timeout", "until", "items", "bytes", "bad_value", "interrupted", "integer_overflow")
 MAX_ITEMS = 200_000_000
@@ -420,10 +420,21 @@ class Chart:
             found = self._item(item)
             key, values = found.key, self._values(found)
         table = prepared.compiled.plan.tables.get(key)
+        self._needed(prepared, key, values)
         codes = self._codes(prepared, key, values)
         if table is None or codes is None:
             return key, None
         return key, prepared.chart.get(table.number, codes, self._binding.setting.scale.width)
+
+    def _needed(self, prepared: Prepared, key: str, values: Sequence[Any]) -> None:
+        """Refuses what the outputs do not need and was therefore not derived; None stands for a variable."""
+        for i, constant in prepared.compiled.plan.fixed.get(key, {}).items():
+            wanted = syntax_value(constant)
+            if type(values[i]) is not type(wanted) or values[i] != wanted:
+                raise NotComputed(
+                    f"of `{key}` only the items with {term_text(wanted)} as argument {i + 1} were derived, because the "
+                    f"outputs need no others; ask for those, or declare {key} as an output"
+                )
 
     def _zero(self, key: str) -> Any:
         setting = self._binding.setting
@@ -465,6 +476,8 @@ class Chart:
         item = self._item(pattern)
         table = prepared.compiled.plan.tables.get(item.key)
         assert table is not None
+        constant = (Symbol, Integer, Float)
+        self._needed(prepared, item.key, [syntax_value(t) if isinstance(t, constant) else None for t in item.arguments])
         codes, words = self._all(prepared, item.key)
         keep = np.ones(len(codes), np.bool_)
         domains = self._binding.setting.domains

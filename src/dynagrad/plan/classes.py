@@ -13,7 +13,7 @@ from ..rules.syntax import Item, PriorityDeclaration, Variable
 from .changing import write_changes, write_marks
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
-from .statements import JoinWriter, Names, Scope, Writer, comment
+from .statements import JoinWriter, Names, Scope, Writer, comment, local
 from .values import own_value, semiring_cxx, to_node
 
 BUILT_IN = {
@@ -184,7 +184,7 @@ class ClassWriter:
             scope.match(term, f"column[{i}][at]", table.domains[i])
         out.line("keep[at] = 1;")
         for k, variable in enumerate(index.by):
-            out.line(f"key_column{k}[at] = {variable};")
+            out.line(f"key_column{k}[at] = {local(variable)};")
         out.close_to(base)
         out.close()
         out.line(f"const int32_t* keys[] = {{{', '.join([*key_columns, 'nullptr'])}}};")
@@ -497,7 +497,7 @@ class ClassWriter:
         base = out.depth
         for i, term in enumerate(declared.item.arguments):
             scope.match(term, f"a{i}", table.domains[i])
-        names: dict[str, str] = {v: f"(double){v}" for v in scope.bound}
+        names: dict[str, str] = {v: f"(double){local(v)}" for v in scope.bound}
         count = 0
 
         def item_name(item: Item) -> str:
@@ -589,7 +589,7 @@ class ClassWriter:
             scope = self._pattern_scope(table, index)
             for i, term in enumerate(index.pattern):
                 scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t key[] = {{{', '.join([*index.by, '0'])}}};")
+            out.line(f"const int32_t key[] = {{{', '.join([*map(local, index.by), '0'])}}};")
             out.line(f"{name}_by{index.number}.insert(key, cell);")
             out.close_to(base)
             out.close()
@@ -629,6 +629,7 @@ class ClassWriter:
             out.line(f"value_t update = {name}.pending[cell];")
             out.line(f"const value_t old = first ? {zero} : {name}.value[cell];")
             out.line(f"const value_t now = first ? update : {self.plus(table, 'old', 'update')};")
+            self._check(table, "now")
             if self.plain and table.aggregator != "+=":
                 out.open("if (!first && now == old)")
                 out.line(f"{name}.pending[cell] = {zero};")
@@ -651,7 +652,8 @@ class ClassWriter:
             out.line(f"{name}.value[cell] = now;")
             out.line(f"{name}.pending[cell] = {zero};")
             out.line(f"if (first) {name}.popped.set(cell);")
-        self._check(table, "now")
+        if stage.final:
+            self._check(table, "now")
         if self.by_key.get(table.key):
             if self.plan.changes is not None:
                 out.line(f"if (first) enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
@@ -692,7 +694,7 @@ class ClassWriter:
             scope = self._declared_scope(table, beam.item.arguments)
             for i, term in enumerate(beam.item.arguments):
                 scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t group[] = {{{', '.join([*(v.name for v in beam.group), '0'])}}};")
+            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
             out.line(f"const int64_t in_group = beam{n}.number(group);")
             out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
             out.close_to(base)
@@ -704,7 +706,7 @@ class ClassWriter:
             scope = self._declared_scope(table, beam.item.arguments)
             for i, term in enumerate(beam.item.arguments):
                 scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t group[] = {{{', '.join([*(v.name for v in beam.group), '0'])}}};")
+            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
             out.line(f"beam{n}.insert(group, cell);")
             out.close_to(base)
 
@@ -848,7 +850,8 @@ class ClassWriter:
             out.line("if (!halt) stage++, begun = false;")
             out.close()
         out.line("report.status = halt, report.stage = stage;")
-        out.line("report.bytes = account.bytes, report.peak = account.peak;")
+        out.line("report.bytes = account.bytes + world->account.bytes;")
+        out.line("report.peak = account.peak + world->account.peak;")
         out.line("spent_before += clock_ns() - started;")
         out.line("report.nanoseconds = spent_before;")
         out.close()

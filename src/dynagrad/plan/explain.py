@@ -83,6 +83,9 @@ def explain(plan: Plan) -> str:
     if isinstance(plan.summary, Assumed):
         lines.append("facts: none given, so nothing is assumed of them: sizes and estimates are guesses")
     lines += ["", "storage", *_storage(plan)]
+    for key, places in plan.fixed.items():
+        where = ", ".join(f"argument {i + 1} is {show(constant)}" for i, constant in places.items())
+        lines.append(f"  of {key} only items whose {where} are derived: the outputs need no others")
     if plan.omitted:
         lines += ["", "left out"]
         lines += [f"  {key}: {why}" for key, why in plan.omitted.items()]

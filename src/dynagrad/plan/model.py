@@ -213,6 +213,7 @@ class Plan:
     indexes: tuple[IndexPlan, ...]
     stages: tuple[Stage, ...]
     omitted: Mapping[str, str]  # predicates that the outputs do not need, with the reason
+    fixed: Mapping[str, Mapping[int, Term]] = field(default_factory=dict)  # see `demand.py`
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     user: TracedSemiring | None = None
     selective: bool = False  # plus picks one of its arguments

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, Term, Variable
+from ..rules.syntax import AntecedentValue, Apply, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
+from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, term_variables
 from .layout import DENSE_CELLS, cells, extents
 from .model import (
@@ -132,7 +133,7 @@ def _strata(rules: Rules, keys: Sequence[frozenset[str]]) -> list[frozenset[str]
         before.setdefault(rule.head.key, set()).update(i.key for i in negated(rule))
     for declared in rules.priorities:
         own = declared.item.key
-        before.setdefault(own, set()).update(i.key for i in _items(declared.expression) if i.key != own)
+        before.setdefault(own, set()).update(i.key for i in items_of(declared.expression) if i.key != own)
     depth: dict[str, int] = {}
     for component in keys:
         level = 0
@@ -143,19 +144,6 @@ def _strata(rules: Rules, keys: Sequence[frozenset[str]]) -> list[frozenset[str]
             depth[key] = level
     levels = sorted(set(depth.values()))
     return [frozenset(k for k, d in depth.items() if d == level) for level in levels]
-
-
-def _items(expression: object) -> list[Item]:
-    found: list[Item] = []
-    stack: list[object] = [expression]
-    while stack:
-        at = stack.pop()
-        match at:
-            case ItemValue(item=item):
-                found.append(item)
-            case Apply(operands=operands):
-                stack.extend(operands)
-    return found
 
 
 def _monotone(rules: Sequence[NormalRule], keys: frozenset[str], aggregator: str) -> bool:
@@ -195,38 +183,17 @@ class _Planner:
         self.rules, self.domains, self.summary, self.options = rules, domains, summary, options
         self.semiring = effective_semiring(rules)
         self.selective = self.semiring in SELECTIVE or (options.user is not None and options.user.less is not None)
-        self.omitted = self._omitted()
+        self.omitted = omitted(rules)
         self.held = {p.item.key for p in rules.prunes} | {b.item.key for b in rules.beams}
-        self.live = [r for r in rules.rules if r.head.key not in self.omitted]
+        needed = [r for r in rules.rules if r.head.key not in self.omitted]
+        self.fixed = fixed_arguments(rules, needed)
+        self.live = [restrict(r, self.fixed) for r in needed]
         self.by_head: dict[str, list[NormalRule]] = {}
         for rule in self.live:
             self.by_head.setdefault(rule.head.key, []).append(rule)
         self.components = [c for c in rules.components if not c <= set(self.omitted)]
         self.gaps: dict[str, Gaps | None] = derive_gaps(rules, domains, summary)
         self.antecedent_keys = {a.item.key for r in self.live for a in r.antecedents}
-
-    def _omitted(self) -> dict[str, str]:
-        if not self.rules.outputs:
-            return {}
-        needs: dict[str, set[str]] = {}
-        for rule in self.rules.rules:
-            needs.setdefault(rule.head.key, set()).update(
-                [a.item.key for a in rule.antecedents] + [i.key for i in negated(rule)]
-            )
-        for declared in self.rules.priorities:
-            needs.setdefault(declared.item.key, set()).update(i.key for i in _items(declared.expression))
-        reached = set(self.rules.outputs)
-        stack = list(reached)
-        while stack:
-            for key in needs.get(stack.pop(), ()):
-                if key not in reached:
-                    reached.add(key)
-                    stack.append(key)
-        return {
-            key: f"no output needs it (outputs: {', '.join(self.rules.outputs)})"
-            for key, p in self.rules.predicates.items()
-            if p.defined and key not in reached
-        }
 
     # -- stages
 
@@ -452,6 +419,7 @@ class _Planner:
             tuple(registry.values()),
             tuple(stages),
             self.omitted,
+            self.fixed,
             self.options.functions,
             self.options.user,
             self.selective,

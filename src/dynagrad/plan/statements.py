@@ -29,7 +29,6 @@ from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
 from .values import factors, numbers, product_order, value_cxx
 
-
 OVERFLOWED = "if (__builtin_expect(arithmetic.overflow, 0)) return fail(integer_overflow, -1, -1);"
 
 
@@ -96,7 +95,15 @@ class Names:
 
 def comment(text: str) -> str:
     """A text as it may stand in a one-line comment."""
-    return " ".join(text.split()).replace("\\", "\\\\")[:300]
+    line = " ".join(text.split())[:300]
+    return line + "." if line.endswith("\\") else line  # a backslash at the end would go on into the next line
+
+
+def local(name: str) -> str:
+    """The C++ name of a rule variable: its own, unless that could be a macro's."""
+    short = len(name) <= 2 and name[0].isalpha()
+    mixed = name[0].isalpha() and any(c.islower() for c in name)
+    return name if short or mixed else name + "_"
 
 
 class Scope:
@@ -130,14 +137,14 @@ class Scope:
                     self.out.open(f"if ({node}.kind == Terms::integer)")
                     text = f"{node}.payload"
                 if name in self.bound:
-                    self.out.open(f"if ({name} == {text})")
+                    self.out.open(f"if ({local(name)} == {text})")
                 else:
                     self.bound.add(name)
-                    self.out.line(f"const int32_t {name} = {text};")
+                    self.out.line(f"const int32_t {local(name)} = {text};")
             case Compound(functor=functor, arguments=arguments) if term_variables(term):
                 number = self.names.functor(functor, len(arguments))
                 self.out.open(f"if (world->terms.is({text}, {number}, {len(arguments)}))")
-                self.out.lines[-1] += f"  // {functor}/{len(arguments)}"
+                self.out.lines[-1] += f"  // {comment(functor)}/{len(arguments)}"
                 parts = []
                 for i in range(len(arguments)):
                     part = self.fresh("part")
@@ -163,18 +170,20 @@ class Scope:
             case Variable(name=name):
                 if domain is None and self.kind(self.domain(name)) == "int":
                     boxed = self.fresh("boxed")
-                    self.out.line(f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {name}, nullptr, 0);")
+                    self.out.line(
+                        f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {local(name)}, nullptr, 0);"
+                    )
                     if not create:
                         self.out.open(f"if ({boxed} >= 0)")
                     return boxed
-                return name
+                return local(name)
             case Compound(functor=functor, arguments=arguments) if term_variables(term):
                 parts = [self.build(a, None, create) for a in arguments]
                 number = self.names.functor(functor, len(arguments))
                 array, made = self.fresh("parts"), self.fresh("term")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join(parts)}}};")
                 call = f"world->terms.{verb}(Terms::compound, {number}, {array}, {len(arguments)})"
-                self.out.line(f"const int32_t {made} = {call};  // {functor}/{len(arguments)}")
+                self.out.line(f"const int32_t {made} = {call};  // {comment(functor)}/{len(arguments)}")
                 if not create:
                     self.out.open(f"if ({made} >= 0)")
                 return made
@@ -189,15 +198,17 @@ class Scope:
         """Integer arithmetic in 64 bits."""
         match term:
             case Variable(name=name):
-                return f"(int64_t){name}"
+                return f"(int64_t){local(name)}"
             case Integer(value=value):
                 return str(value)
             case Arithmetic(operator="neg", operands=(inner,)):
                 return f"(-{self.whole(inner)})"
             case Arithmetic(operator="//", operands=(left, right)):
-                return f"floor_divide({self.whole(left)}, {self.whole(right)})"
+                return f"arithmetic.quotient({self.whole(left)}, {self.whole(right)})"
             case Arithmetic(operator="mod", operands=(left, right)):
-                return f"floor_modulo({self.whole(left)}, {self.whole(right)})"
+                return f"arithmetic.remainder({self.whole(left)}, {self.whole(right)})"
+            case Arithmetic(operator="*", operands=(left, right)):
+                return f"arithmetic.product({self.whole(left)}, {self.whole(right)})"
             case Arithmetic(operator=operator, operands=(left, right)):
                 return f"({self.whole(left)} {operator} {self.whole(right)})"
         raise self.error(f"{show(term)} is no whole number", term)
@@ -227,7 +238,14 @@ class Scope:
         """Opens a block that is entered where the comparison holds; all variables are bound."""
         sign = {"=<": "<=", "=": "=="}.get(operator, operator)
         if self.is_whole(left) and self.is_whole(right):
-            self.out.open(f"if ({self.whole(left)} {sign} {self.whole(right)})")
+            one, other = self.whole(left), self.whole(right)
+            if "arithmetic." in one + other:  # computed first, so that what does not fit is seen before it decides
+                name = self.fresh("holds")
+                self.out.line(f"const bool {name} = {one} {sign} {other};")
+                self.out.line(OVERFLOWED)
+                self.out.open(f"if ({name})")
+            else:
+                self.out.open(f"if ({one} {sign} {other})")
             return
         if sign in ("==", "!="):
             domain = self.side_domain(left, right)
@@ -243,7 +261,7 @@ class Scope:
         if step.variable in self.bound:
             return
         if self.is_whole(step.term) or isinstance(step.term, Arithmetic):
-            self.out.line(f"const int32_t {step.variable} = arithmetic.narrow({self.whole(step.term)});")
+            self.out.line(f"const int32_t {local(step.variable)} = arithmetic.narrow({self.whole(step.term)});")
             self.out.line(OVERFLOWED)
             self.bound.add(step.variable)
             if step.exact is not None:
@@ -254,7 +272,7 @@ class Scope:
             domain = self.domain(step.term.name)
             if self.kind(domain) == "int":
                 text = self.build(step.term, None, True)
-        self.out.line(f"const int32_t {step.variable} = {text};")
+        self.out.line(f"const int32_t {local(step.variable)} = {text};")
         self.bound.add(step.variable)
 
 
@@ -404,7 +422,7 @@ class JoinWriter(Scope):
             case Solve():
                 self.solve(step)
             case Unfold(variable=variable, pattern=pattern):
-                self.match(pattern, variable, self.domain(variable))
+                self.match(pattern, local(variable), self.domain(variable))
             case Absent():
                 self._absent(step)
 
@@ -617,7 +635,7 @@ class JoinWriter(Scope):
         shift = f"{name}.range[{table.arity - 1}].low - {low}"
         self.out.line(
             f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, this, &program::arrive_{head_name});"
-            f"  // side by side over {variable}"
+            f"  // side by side over {comment(variable)}"
         )
 
 

@@ -81,7 +81,10 @@ def _node(value: Any) -> Node:
 
 
 def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Sequence[Any]) -> Any:
-    result = graph.trace(functions[name], list(arguments))
+    try:
+        result = graph.trace(functions[name], list(arguments))
+    except TypeError as error:
+        raise Error(f"the function {name} cannot be called with {len(arguments)} values: {error}") from None
     if isinstance(result, tuple):
         raise Error(f"the function {name} returns {len(result)} values; a function of values returns one number")
     return result
@@ -173,7 +176,10 @@ def trace_semiring(
         return names[0] if scalar else names
 
     def traced(name: str, function: Callable[..., Any]) -> tuple[Node, ...]:
-        result = graph.trace(function, [argument("a"), argument("b")])
+        try:
+            result = graph.trace(function, [argument("a"), argument("b")])
+        except TypeError as error:
+            raise Error(f"the semiring's {name} cannot be called with two values: {error}") from None
         nodes = tuple(map(_node, result)) if isinstance(result, tuple) else (_node(result),)
         if len(nodes) != len(flat_zero) or isinstance(result, tuple) == scalar:
             raise Error(

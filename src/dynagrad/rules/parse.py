@@ -192,6 +192,9 @@ class _Builder(Transformer[Token, Any]):
 
     # Terms and expressions.
 
+    def query(self, children: list[Any]) -> Any:
+        return children[0]  # without the final dot
+
     def variable(self, children: list[Any]) -> Any:
         return _atom(str(children[0]), _at(children[0]))
 

@@ -102,7 +102,7 @@ struct ChartBase {
     if (unlocked && unlocked->interrupted(1 << 30)) return stop(interrupted);
     const int64_t now = unlocked ? unlocked->elapsed() : 0;
     if (settings.timeout_ns >= 0 && now + spent_before >= settings.timeout_ns) return stop(at_timeout);
-    if (settings.max_bytes >= 0 && account.bytes > settings.max_bytes) return stop(at_bytes);
+    if (settings.max_bytes >= 0 && account.bytes + world->account.bytes > settings.max_bytes) return stop(at_bytes);
     if (settings.max_items >= 0 && report.items > settings.max_items) return stop(at_items);
     return false;
   }
@@ -140,12 +140,21 @@ struct Arithmetic {
     if (__builtin_expect(x != (int32_t)x, 0)) overflow = true;
     return (int32_t)x;
   }
+  int64_t product(int64_t a, int64_t b) {
+    int64_t c = 0;
+    if (__builtin_mul_overflow(a, b, &c)) overflow = true;
+    return c;
+  }
+  // Rounded down, as Python rounds; division by zero is a failure too.
+  int64_t quotient(int64_t a, int64_t b) {
+    if (b == 0 || (b == -1 && a == INT64_MIN)) {
+      overflow = true;
+      return 0;
+    }
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+  }
+  int64_t remainder(int64_t a, int64_t b) { return a - b * quotient(a, b); }
 };
-inline int64_t floor_divide(int64_t a, int64_t b) {
-  if (b == 0) return INT64_MIN;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-inline int64_t floor_modulo(int64_t a, int64_t b) { return b == 0 ? INT64_MIN : a - b * floor_divide(a, b); }
 
 // Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
 // `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item of
