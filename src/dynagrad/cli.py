@@ -150,6 +150,8 @@ def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
             raise FactError(f"--facts {text}: the folder has no files with names such as rewrite.3.tsv")
         for at in paths:
             named = _NAMED.match(at.name)
+            if named is None and not at.suffix and not at.exists():
+                raise FactError(f"--facts {text}: there is no such folder")
             if named is None:
                 raise FactError(f"--facts {text}: say which predicate the file is for, as in --facts rewrite/3={text}")
             yield f"{named['name']}/{named['arity']}", at
@@ -392,7 +394,7 @@ _PRINTERS: dict[Format, Callable[[Sequence[_Answer], int], None]] = {
 # -- check -----------------------------------------------------------------------------------------------------------
 
 
-@app.command(epilog="Example: dynagrad check cky.dyna")
+@app.command(short_help="Check a program: its errors and warnings.", epilog="Example: dynagrad check cky.dyna")
 @_command
 def check(file: File, semiring: SemiringName = None) -> None:
     """Check a program: print OK and warnings, or the error with its place."""
@@ -412,7 +414,10 @@ def check(file: File, semiring: SemiringName = None) -> None:
 # -- explain and cpp -------------------------------------------------------------------------------------------------
 
 
-@app.command(epilog="Example: dynagrad explain cky.dyna --facts rewrite/3=grammar.tsv --facts word/3=sentence.tsv ...")
+@app.command(
+    short_help="Print how a program will run, and why.",
+    epilog="Example: dynagrad explain cky.dyna --facts rewrite/3=grammar.tsv --facts word/3=sentence.tsv ...",
+)
 @_command
 def explain(
     file: File,
@@ -462,6 +467,7 @@ def _header_plan(program: Program, relations: Mapping[str, Relation], values: Va
 
 
 @app.command(
+    short_help="Write a C++ header with the program as a class.",
     epilog="Example: dynagrad cpp cky.dyna -o cky.hpp && c++ -std=c++20 -O3 -I $(dynagrad cpp --include) main.cpp"
 )
 @_command
@@ -517,7 +523,10 @@ def _print_include(on: bool) -> None:
 # -- demo ------------------------------------------------------------------------------------------------------------
 
 
-@app.command(epilog="Example: dynagrad demo, or: dynagrad demo 'they saw her duck'")
+@app.command(
+    short_help="Parse some sentences, and show what comes out.",
+    epilog="Example: dynagrad demo, or: dynagrad demo 'they saw her duck'",
+)
 @_command
 def demo(
     sentence: Annotated[

@@ -270,7 +270,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     if isinstance(rows, Mapping):
         return _from_dict(place, rows)
     if isinstance(rows, str | bytes | Term) or rows is None:
-        hint = "; read a file with dynagrad.files.read_file" if isinstance(rows, str) else ""
+        hint = "; read a file with dg.read_file(path, key)" if isinstance(rows, str) else ""
         raise place.error(f"{shown(rows)} is no table of facts{hint}")
     if isinstance(rows, bool | int | float | np.generic) or (_is_array(rows) and getattr(rows, "ndim", None) == 0):
         if place.arity:

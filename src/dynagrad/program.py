@@ -293,6 +293,8 @@ def _text(source: str | Path) -> tuple[str, str]:
             raise Error(f"the program {str(source)!r} is not UTF-8 text: byte {error.start + 1}") from None
     if not isinstance(source, str):
         raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
+    if source.endswith(".dyna") and "\n" not in source:  # no program ends so
+        raise Error(f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it")
     return source, ""
 
 

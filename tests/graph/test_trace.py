@@ -52,7 +52,7 @@ def recurses(a):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (branches, r"branches \(.*test_trace.py, line \d+\): .*may not branch.*dg.where"),
+        (branches, r"branches \(.*test_trace.py, line \d+\): .*may not branch.*np.where"),
         (uses_math, r"uses_math .*np.exp\(x\), not math.exp"),
         (returns_nothing, "returns is None; is a `return` missing"),
         (lambda a: "a", "what it returns should be a value or a tuple of values, and is a str"),

@@ -39,11 +39,11 @@ if hasattr(os, "register_at_fork"):  # a thread that held the lock does not live
 
 _BRANCHES = (
     "a traced function may not branch on a value (if, while, and, or, not, min, max, a < b < c): it runs once, for all "
-    "values; use dg.where(condition, a, b), dg.minimum, dg.maximum, and & | ~ between conditions"
+    "values; use np.where(condition, a, b), np.minimum, np.maximum, and & | ~ between conditions"
 )
 _FLOATS = (
-    "a value is not known while its function is traced, so it cannot become a {}; use dynagrad's operations or numpy's "
-    "functions instead of those of math: dg.exp(x) or np.exp(x), not math.exp(x)"
+    "a value is not known while its function is traced, so it cannot become a {}; use numpy's functions instead of those "
+    "of math: np.exp(x), not math.exp(x)"
 )
 
 

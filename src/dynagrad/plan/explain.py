@@ -12,7 +12,7 @@ from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
 from .header import Assumed
-from .joins import item_variables, term_variables
+from .joins import item_variables, rough, term_variables
 from .layout import DENSE_CELLS
 from .model import (
     Absent,
@@ -117,7 +117,11 @@ def _facts(plan: Plan, table: Table) -> str:
     facts = plan.summary.facts.get(table.key)
     if isinstance(plan.summary, Assumed):
         return "facts"
-    return "facts, none given" if facts is None else f"facts, {_count(facts.rows, 'row')}"
+    if facts is None:
+        return "facts, none given"
+    # of facts that are not bound, the plan knows the number of rows in coarse steps
+    most = "up to " if facts.rows > 1 and facts.rows == rough(facts.rows) else ""
+    return f"facts, {most}{_count(facts.rows, 'row')}"
 
 
 def _dense(plan: Plan, table: Table) -> str:

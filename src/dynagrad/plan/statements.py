@@ -43,7 +43,7 @@ class Writer:
         self.lines.append("  " * self.depth + text if text else "")
 
     def open(self, text: str) -> None:
-        self.line(text + " {")
+        self.line(f"{text} {{" if text else "{")
         self.depth += 1
 
     def close(self, text: str = "}") -> None:

@@ -23,7 +23,6 @@ from .normalise import (
 )
 from .show import show
 from .syntax import (
-    NOWHERE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -106,7 +105,9 @@ def _check_semiring(source: Source, chosen: str | None, report: _Reporter) -> st
     """The program's semiring: as chosen outside, as declared, or None; the two must agree."""
     names = ", ".join(SEMIRINGS)
     if chosen is not None and chosen not in (*SEMIRINGS, "user"):
-        raise report.error(f"There is no semiring `{chosen}`; the built-in ones are {names}.", NOWHERE)
+        close = get_close_matches(chosen, SEMIRINGS, 1)
+        hint = f" Did you mean `{close[0]}`?" if close else ""
+        raise ProgramError(f"There is no semiring `{chosen}`; the built-in ones are {names}.{hint}")  # no place in the text
     declared = None
     for declaration in source.declarations:
         if not isinstance(declaration, SemiringDeclaration):
