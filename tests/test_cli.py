@@ -281,11 +281,11 @@ def test_every_command_has_help_with_an_example(call, command):
 def test_version_comes_at_once(call):
     assert call("--version").stdout == f"dynagrad {dg.__version__}\n"
     spent = []
-    for _ in range(3):
+    for _ in range(5):
         started = time.perf_counter()
         subprocess.run([sys.executable, "-m", "dynagrad.cli", "--version"], check=True, capture_output=True)
         spent.append(time.perf_counter() - started)
-    assert min(spent) < 1.0  # a third of that on an idle machine
+    assert min(spent) < 1.5  # a fifth of that on an idle machine
 
 
 def test_nothing_heavy_is_imported_for_the_version():

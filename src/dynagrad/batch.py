@@ -17,7 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """`values` are those of the query, zero where an example failed; `errors` says by example what failed and why."""
+    """What `run_batch` gives back.
+
+    `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
+    or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
+    a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
+    example what failed and why.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+    >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+    >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": [("a", 5.0)]}], query="path(b)")
+    >>> batch.values, batch.errors
+    (array([2., 7.]), {})
+    """
 
     values: npt.NDArray[Any]
     charts: tuple[Chart | None, ...]

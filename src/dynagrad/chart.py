@@ -66,7 +66,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a run did. `bytes` is the memory of the chart itself, without the facts that it shares."""
+    """What a run did.
+
+    `pops` are items taken off the agenda, `updates` contributions of rule instances, `items` derived items, `bytes` the
+    memory of the chart itself without the facts that it shares, `seconds` the time in native code.
+
+    >>> import dynagrad as dg
+    >>> dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]}).stats.items
+    2
+    """
 
     pops: int
     updates: int
@@ -138,6 +146,13 @@ class Chart:
         """Brings the chart up to date: from the start if facts changed, else on from where the last run stopped.
 
         Takes the limits of `Bound.run`; those not given stay as they were, except `max_pops`, which counts from here.
+        Returns the chart itself.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]}, max_pops=1)
+        >>> chart.converged, chart.run(max_pops=None).converged
+        (False, True)
         """
         wanted = replace(self._limits, **limits)
         wanted.check()
@@ -347,7 +362,7 @@ class Chart:
 
     @property
     def converged(self) -> bool:
-        """Whether the run came to its end, with nothing left to do."""
+        """Whether the run came to its end; what pruning, a beam or the tolerance held back may still be pending."""
         return self._status == "done" and not self._stale
 
     @property
@@ -405,7 +420,9 @@ class Chart:
     def __getitem__(self, item: Any) -> Any:
         """The value of an item; the semiring's zero where it was never derived.
 
-        The item is written as in rules, or given as its name and arguments: `chart["constit", "np", 0, 2]`.
+        The item is written as in rules, or given as its name and arguments: `chart["constit", "np", 0, 2]`. The value
+        is in the semiring's scale. Raises `QueryError` for a predicate that the program does not have, `NotComputed`
+        for one that the declared outputs do not need.
         """
         key, words = self._words(item)
         return self._zero(key) if words is None else self._binding.setting.scale.value(words)
@@ -470,7 +487,14 @@ class Chart:
     def query(self, pattern: Any) -> Table:
         """All items that match a pattern, as a table of their arguments and values, sorted by argument.
 
-        Variables stand for anything; one that occurs twice for the same thing twice.
+        Variables stand for anything; one that occurs twice for the same thing twice. The table has a column for every
+        argument, also for those that the pattern names. Raises as a lookup does.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> list(chart.query("edge(X,b)")), len(chart.query("edge(X,X)"))
+        ([('a', 'b', 2.0)], 0)
         """
         prepared = self._ready()
         item = self._item(pattern)
@@ -543,14 +567,35 @@ class Chart:
     # -- changing
 
     def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus."""
+        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus.
+
+        `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> chart.add("edge/2", [("a", "b", 1.0)])
+        >>> chart.run()["path(b)"]
+        1.0
+        """
         relation = self._read(key, rows, values)
         here = self._own(key)
         self._put(key, relation if here is None else concatenate(here, relation, self._binding.setting.scale.one), True)
         self._touch(relation)
 
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Removes every copy of the given facts; rows may have a value, and then only copies with that value go."""
+        """Removes every copy of the given facts; rows may have a value, and then only copies with that value go.
+
+        Raises `QueryError`, and leaves the chart as it was, where one of them is no fact of this chart. Axioms of the
+        program's text stay.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> chart.retract("edge/2", [("a", "b")])
+        >>> chart.run()["path(b)"]
+        inf
+        """
         gone = self._read(key, rows, values)
         here = self._own(key)
         if here is None or not here.count:
@@ -563,7 +608,15 @@ class Chart:
         self._touch(gone)
 
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Gives facts new values: every copy goes, and the given one takes its place."""
+        """Gives facts new values: every copy goes, and the given one takes its place.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> chart.set("edge/2", {("a", "b"): 7.0})
+        >>> chart.run()["path(b)"]
+        7.0
+        """
         relation = self._read(key, rows, values)
         here = self._own(key)
         if here is not None:

@@ -468,7 +468,7 @@ def _header_plan(program: Program, relations: Mapping[str, Relation], values: Va
 
 @app.command(
     short_help="Write a C++ header with the program as a class.",
-    epilog="Example: dynagrad cpp cky.dyna -o cky.hpp && c++ -std=c++20 -O3 -I $(dynagrad cpp --include) main.cpp"
+    epilog="Example: dynagrad cpp cky.dyna -o cky.hpp && c++ -std=c++20 -O3 -I $(dynagrad cpp --include) main.cpp",
 )
 @_command
 def cpp(

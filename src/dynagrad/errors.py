@@ -40,7 +40,15 @@ def excerpt(source: str, span: Span) -> str:
 
 
 class Error(Exception):
-    """The base of all errors that Dynagrad raises on purpose."""
+    """The base of all errors that Dynagrad raises on purpose.
+
+    >>> import dynagrad as dg
+    >>> try:
+    ...     dg.Program("goal += a(_).").run({"b/1": []})
+    ... except dg.Error as error:
+    ...     print(error)
+    The program has no predicate `b/1`. Did you mean `a/1`?
+    """
 
 
 class SourceError(Error):

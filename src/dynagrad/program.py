@@ -33,15 +33,20 @@ from .terms import INTEGER_MAX, INTEGER_MIN, shown
 
 
 class Program:
-    """A dynamic program, from its equations.
+    """A dynamic program, from its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
 
     `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
-    `dg.Semiring`; without it the program's own declaration counts. `functions` has, by name, the functions of values
-    that the program declares (`sigmoid2`), and by key those behind external predicates (`dist/2`). One behind an
-    external predicate gets the arguments of an item and returns its value (True for one), or None where the item is
-    not derived. Where all the arguments are integers it may be native: a ctypes function pointer to an
-    `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the item is not derived, or -1 to
-    end the run; several threads may call it at once.
+    `dg.Semiring`; without it the program's own declaration counts. With `values="probabilities"` all numbers, the
+    constants of the text included, are probabilities and are converted to the semiring's scale.
+
+    `functions` has, by name, the functions of values that the program declares (`sigmoid2`), and by key those behind
+    external predicates (`dist/2`). One behind an external predicate gets the arguments of an item and returns its
+    value (True for one), or None where the item is not derived. Where all the arguments are integers it may be native:
+    a ctypes function pointer to an `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the
+    item is not derived, or -1 to end the run; several threads may call it at once.
+
+    Raises `SyntaxError` or `ProgramError`, with line and column, and `Error` for a wrong option or a function that
+    cannot be compiled. Warns with `ProgramWarning`. Nothing is compiled before the first run.
 
     >>> program = Program("goal += a(X) * b(X).")
     >>> program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})["goal"]
@@ -127,13 +132,28 @@ class Program:
         return tuple(k for k, p in self._setting.rules.predicates.items() if p.input)
 
     def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
-        """The program with facts that later runs share; they are loaded once."""
+        """The program with facts that later runs share; they are loaded once.
+
+        `facts` goes from predicates (`"arc/2"`) to rows in any form: tuples with the value last, a dict from argument
+        tuples to values, a data frame, anything with `__arrow_c_stream__`, a pair of arrays (n rows by arity, n
+        values), or a dense array with a dimension per argument. Values are in the semiring's scale, or probabilities;
+        without values each fact is one. Raises `FactError` with the predicate, row and column.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.bind({"edge/2": {("a", "b"): 2.0, ("b", "c"): 1.5}})
+        <Bound: edge/2: 2>
+        """
         probabilities = probabilities_flag(values) or self._probabilities
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
         return Bound(_shaped(self, relations.values()), relations)
 
     def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
-        """The chart of the program and facts; see `Bound.run`."""
+        """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.run({"edge/2": [("a", "b", 2.0)]})["path(b)"]
+        2.0
+        """
         return self._empty.run(facts, **options)
 
     def run_batch(self, examples: Sequence[Mapping[str, Any]], **options: Any) -> Batch:
@@ -153,7 +173,13 @@ class Program:
 
 
 class Bound:
-    """A program with facts loaded. Shared by runs and by threads; never changed."""
+    """A program with facts loaded. Shared by runs and by threads; never changed.
+
+    >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+    >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
+    >>> bound.run({"start/1": [("a", 0.0)]})["path(c)"], bound.run({"start/1": [("b", 0.0)]})["path(c)"]
+    (3.5, 1.5)
+    """
 
     def __init__(self, program: Program, relations: Mapping[str, Relation]) -> None:
         self.program = program
@@ -167,7 +193,16 @@ class Bound:
         return Bound(_shaped(self.program, merged.values()), merged)
 
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
-        """The same rows with new numbers: per predicate one number a row, in the order of the rows."""
+        """The same rows with new numbers: per predicate one number a row, in the order of the rows.
+
+        Nothing is coded again, so this is quick. For facts that came as a dense array an array of that shape will do.
+        Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
+        >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
+        2.0
+        """
         probabilities = probabilities_flag(values) or self.program._probabilities
         scale_ = self.program._setting.scale
         plain = probabilities and scale_.shape != "expectation"
@@ -205,7 +240,17 @@ class Bound:
 
         `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
         and `.pending`. `tolerance` is the relative size under which a repeated update is left pending (1e-12). Limits
-        on items and bytes raise `NotConverged`. `progress` draws a bar while a long run goes on.
+        on items (200 million) and bytes (half of the machine's memory) raise `NotConverged`. `progress` draws a bar
+        while a long run goes on. `values` says whether the numbers of these facts are `"weights"`, the semiring's own,
+        or `"probabilities"`.
+
+        Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules, and
+        `ValueRangeError` where a value leaves its semiring.
+
+        >>> bound = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).").bind()
+        >>> chart = bound.run({"edge/2": [("a", "b", 2.0)], "start/1": [("a", 0.0)]}, max_pops=1)
+        >>> chart.converged, chart.status, list(chart.pending)
+        (False, 'max_pops', ['path/1'])
         """
         return self._run(
             {} if facts is None else facts,
@@ -238,7 +283,14 @@ class Bound:
         """Runs each example on the bound facts, on several threads at once.
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
-        is reported in `.errors` and does not stop the others.
+        is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
+        are those of `run`, for each example.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+        >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": 7}], query="path(b)", threads=2)
+        >>> batch.values, sorted(batch.errors)
+        (array([ 2., inf]), [1])
         """
         wanted = Limits(**limits)
         wanted.check()
@@ -271,7 +323,13 @@ class Bound:
         return Batch.of([first, *rest], self.program._setting.scale, query)
 
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
-        """The plan for these facts, in words."""
+        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+        >>> print(bound.explain({"start/1": [("a", 0.0)]}).splitlines()[0])
+        semiring: tropical
+        """
         from .plan.explain import explain
 
         relations = read_facts(self.program._setting, {} if facts is None else facts, self.program._probabilities)
@@ -294,7 +352,9 @@ def _text(source: str | Path) -> tuple[str, str]:
     if not isinstance(source, str):
         raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
     if source.endswith(".dyna") and "\n" not in source:  # no program ends so
-        raise Error(f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it")
+        raise Error(
+            f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it"
+        )
     return source, ""
 
 

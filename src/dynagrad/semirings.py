@@ -27,10 +27,16 @@ class Semiring:
     """A semiring of one's own: `plus` and `times` are Python functions of two values, traced and compiled.
 
     A value is a float or a tuple of floats, as `zero` and `one` are. Where plus selects one of its arguments, `less(a,
-    b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, Semiring Parsing, section 2.)
+    b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, "Semiring parsing", section 2.)
+    The functions are called once, with symbols: they may use arithmetic, comparisons and numpy's functions, `np.where`
+    in place of `if`. That plus and times make a semiring is for you to see to. Raises `Error` where they cannot be
+    compiled, in `dg.Program`.
 
-    >>> Semiring(zero=0.0, one=1.0, plus=lambda a, b: a + b, times=lambda a, b: a * b).one
-    1.0
+    >>> import dynagrad as dg
+    >>> reliable = dg.Semiring(zero=0.0, one=1.0, plus=np.maximum, times=lambda a, b: a * b, less=lambda a, b: a < b)
+    >>> chart = dg.Program("up(b) += up(a) * link(a,b).", reliable).run({"up/1": [("a",)], "link/2": [("a", "b", 0.5)]})
+    >>> chart["up(b)"]
+    0.5
     """
 
     zero: Any

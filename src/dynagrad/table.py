@@ -26,6 +26,9 @@ CANDIDATES = 500  # rows that are compared to find the nearest one
 class Table:
     """Rows `(arguments..., value)` of one predicate; symbols are `str`, lists tuples, other terms `dg.Term`.
 
+    Queries make them, and they may be given as facts. A lookup of a row that is not there raises `QueryError`, which
+    names the nearest one.
+
     >>> from dynagrad.facts import read
     >>> table = Table(read("rewrite/2", [("np", "det", 0.25), ("np", "n", 0.75)]))
     >>> table["np", "n"], len(table), list(table)[0]
@@ -72,7 +75,10 @@ class Table:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """The values in the order of the rows, as a read-only array; of a dense table in the shape it came in."""
+        """The values in the order of the rows, as a read-only array; of a dense table in the shape it came in.
+
+        In `expectation` and for tuples it has a row per fact and a column per number.
+        """
         assert self.relation.values is not None
         values = self.relation.values.view()
         if self.relation.dense_shape is not None:

@@ -107,7 +107,9 @@ def _check_semiring(source: Source, chosen: str | None, report: _Reporter) -> st
     if chosen is not None and chosen not in (*SEMIRINGS, "user"):
         close = get_close_matches(chosen, SEMIRINGS, 1)
         hint = f" Did you mean `{close[0]}`?" if close else ""
-        raise ProgramError(f"There is no semiring `{chosen}`; the built-in ones are {names}.{hint}")  # no place in the text
+        raise ProgramError(
+            f"There is no semiring `{chosen}`; the built-in ones are {names}.{hint}"
+        )  # no place in the text
     declared = None
     for declaration in source.declarations:
         if not isinstance(declaration, SemiringDeclaration):
