@@ -313,9 +313,14 @@ class Chart:
             scale = self._binding.setting.scale
             if scale.shape == "count":
                 raise ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
+            if scale.name == "plain":
+                raise ValueRangeError(
+                    f"{item} became NaN, and is the first item that did: by 0/0, inf - inf, or a function outside its "
+                    "domain, such as the log of a negative number; `if ... then ... else ...` can step around it"
+                )
             raise ValueRangeError(
-                f"{item} became NaN or left the range of the {scale.name} semiring; "
-                "it is the first item where that happened. If the numbers are only very large or very small, use log"
+                f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A sum "
+                "around a cycle may grow without end; where the numbers are only very large or very small, use log"
             )
         if self._status == "integer_overflow":
             raise ValueRangeError(

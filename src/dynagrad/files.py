@@ -50,8 +50,10 @@ def read_file(
 ) -> Relation:
     """The facts of predicate `key` in a file: `.tsv`, `.csv`, `.parquet`, `.arrow` or `.feather`, by its suffix.
 
-    What comes back is given to `bind`, `run` or `add`. Text files have no header; a column more than the arity holds
-    values. Raises `FactError` with the file and the line. `kinds` may name types of arguments that are known already: `"int"`, `"symbol"` or `"float"`; None leaves a text
+    What comes back is given to `bind`, `run` or `add`. Text files have no header; a column after the arguments holds
+    values. Raises `FactError` with the file and the line.
+
+    `kinds` may name types of arguments that are known already: `"int"`, `"symbol"` or `"float"`; None leaves a text
     column open.
 
     >>> import tempfile

@@ -42,8 +42,8 @@ _BRANCHES = (
     "values; use np.where(condition, a, b), np.minimum, np.maximum, and & | ~ between conditions"
 )
 _FLOATS = (
-    "a value is not known while its function is traced, so it cannot become a {}; use numpy's functions instead of those "
-    "of math: np.exp(x), not math.exp(x)"
+    "a value is not known while its function is traced, so it cannot become a {}; use numpy's functions instead of "
+    "those of math: np.exp(x), not math.exp(x)"
 )
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import ProgramError
-from ..graph import simplify
-from ..native.expression import cxx
 from ..rules.show import show
-from ..rules.syntax import Item, PriorityDeclaration, Variable
+from ..rules.syntax import Variable
+from .access import write_access
 from .changing import write_changes, write_marks
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
-from .statements import JoinWriter, Names, Scope, Writer, comment, local
-from .values import own_value, semiring_cxx, to_node
+from .policies import priority, prune
+from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local
+from .values import semiring_cxx
 
 BUILT_IN = {
     "real": "Real",
@@ -199,7 +197,7 @@ class ClassWriter:
         for term in index.pattern:
             for v in term_variables(term):
                 variables.setdefault(v, None)
-        return _PatternScope(self.plan, self.names, variables, self.out)
+        return PatternScope(self.plan, self.names, variables, self.out)
 
     # -- the class
 
@@ -262,7 +260,8 @@ class ClassWriter:
                 self._sweep(stage)
         self._run()
         write_changes(self)
-        self._access()
+        write_access(self)
+        self._rule_weights()
         out.close("};")
 
     def _constructor(self) -> None:
@@ -400,7 +399,7 @@ class ClassWriter:
             if stage.strategy == "levels":
                 out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)});")
             elif stage.strategy == "heap":
-                self._priority(stage, table)
+                priority(self, stage, table)
                 out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)}, priority);")
             else:
                 out.line(f"if ({name}.place[cell]) return;")
@@ -458,85 +457,6 @@ class ClassWriter:
                 out.line(f"push_{name}(cell{arguments});")
         out.close()
         out.line()
-
-    def _priority(self, stage: Stage, table: Table) -> None:
-        out, name = self.out, self.names.table[table.key]
-        both = self.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
-        current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
-        if stage.priority == "declared":
-            declared = next((p for p in self.plan.rules.priorities if p.item.key == table.key), None)
-            if declared is None:
-                out.line("const double priority = -HUGE_VAL;")
-                return
-            self._declared_priority(stage, table, declared, current)
-            return
-        if stage.priority == "":
-            out.line("const double priority = 0;")
-            return
-        if stage.priority == "value" and self.plan.semiring == "user":
-            out.line("const double priority = 0;")
-            return
-        if self.plain and stage.priority == "size":
-            out.line(f"const double priority = fabs({name}.pending[cell]);")
-            return
-        if self.plain and stage.priority == "value":
-            out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}{current};")
-            return
-        out.line(f"const value_t now = {current};")
-        out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
-
-    def _declared_priority(self, stage: Stage, table: Table, declared: PriorityDeclaration, current: str) -> None:
-        out = self.out
-        scope = _PatternScope(
-            self.plan,
-            self.names,
-            {v: table.domains[i] for i, t in enumerate(declared.item.arguments) for v in sorted(term_variables(t))},
-            out,
-        )
-        out.line("double priority = -HUGE_VAL;")
-        base = out.depth
-        for i, term in enumerate(declared.item.arguments):
-            scope.match(term, f"a{i}", table.domains[i])
-        names: dict[str, str] = {v: f"(double){local(v)}" for v in scope.bound}
-        count = 0
-
-        def item_name(item: Item) -> str:
-            nonlocal count
-            variable = f"item{count}"
-            count += 1
-            if item == declared.item:
-                out.line(f"const value_t own = {current};")
-                names[variable] = self._outside("own")
-                return variable
-            if item.key in stage.keys or item.key not in self.plan.tables:
-                raise own_value(self.plan.rules, item)
-            other = self.plan.tables[item.key]
-            texts = [scope.build(t, d, True) for t, d in zip(item.arguments, other.domains, strict=True)]
-            order = other.order if other.kind == "dense" else range(other.arity)
-            found = f"found{variable}"
-            other_name = self.names.table[item.key]
-            out.line(f"const int64_t {found} = {other_name}.find({', '.join(texts[i] for i in order)});")
-            value = f"({found} >= 0 ? {other_name}.value[{found}] : {self.zero(other)})"
-            names[variable] = self._outside(value)
-            return variable
-
-        node = to_node(declared.expression, self.plan.functions, item_name)
-        statements, results = cxx(simplify([node]), names)
-        for s in statements:
-            out.line(s)
-        out.line(f"priority = {results[0]};")
-        out.line("if (isnan(priority)) priority = -HUGE_VAL;")
-        out.close_to(base)
-
-    def _outside(self, value: str) -> str:
-        """A value in the semiring's scale, as a double."""
-        if self.plan.semiring == "log":
-            return f"Log::out({value})"
-        if self.plan.semiring in ("expectation", "user"):
-            raise ProgramError(
-                f"a priority or a pruning rule cannot read the values of the {self.plan.semiring} semiring"
-            )
-        return f"(double)({value})"
 
     def join_comment(self, join: Join) -> None:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
@@ -647,7 +567,7 @@ class ClassWriter:
                 out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
             else:
                 out.line("if (!first && semiring::negligible(update, now, settings.tolerance)) return;")
-            self._prune(table)
+            prune(self, table)
             out.line("report.pops++;")
             out.line(f"{name}.value[cell] = now;")
             out.line(f"{name}.pending[cell] = {zero};")
@@ -671,48 +591,6 @@ class ClassWriter:
             out.line("(void)update, (void)old, (void)first;")
         out.close()
         out.line()
-
-    def _prune(self, table: Table) -> None:
-        """Updates that declared pruning and beams hold back stay pending."""
-        out = self.out
-        for rule in self.plan.rules.prunes:
-            if rule.item.key != table.key:
-                continue
-            base = out.depth
-            out.open("")
-            scope = self._declared_scope(table, rule.item.arguments)
-            for i, term in enumerate(rule.item.arguments):
-                scope.match(term, f"a{i}", table.domains[i])
-            sign = {"=<": "<="}.get(rule.operator, rule.operator)
-            out.line(f"if ({self._outside('now')} {sign} {rule.threshold!r}) return;")
-            out.close_to(base)
-        for n, beam in enumerate(self.plan.rules.beams):
-            if beam.item.key != table.key:
-                continue
-            base = out.depth
-            out.open("if (first)")
-            scope = self._declared_scope(table, beam.item.arguments)
-            for i, term in enumerate(beam.item.arguments):
-                scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
-            out.line(f"const int64_t in_group = beam{n}.number(group);")
-            out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
-            out.close_to(base)
-        for n, beam in enumerate(self.plan.rules.beams):  # all are asked before any counts the item
-            if beam.item.key != table.key:
-                continue
-            base = out.depth
-            out.open("if (first)")
-            scope = self._declared_scope(table, beam.item.arguments)
-            for i, term in enumerate(beam.item.arguments):
-                scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
-            out.line(f"beam{n}.insert(group, cell);")
-            out.close_to(base)
-
-    def _declared_scope(self, table: Table, arguments: Sequence[object]) -> Scope:
-        variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
-        return _PatternScope(self.plan, self.names, variables, self.out)
 
     def _begin(self, stage: Stage) -> None:
         """What a stage starts with: axioms, and the rules whose antecedents are all final."""
@@ -857,198 +735,12 @@ class ClassWriter:
         out.close()
         out.line()
 
-    # -- looking at a chart from outside
-
-    def _switch(self, head: str, tables: Sequence[Table], body: str, otherwise: str) -> None:
-        out = self.out
-        out.open(head)
-        if tables:
-            out.open("switch (table)")
-            for table in tables:
-                name = self.names.table[table.key]
-                stored = table.order if table.kind == "dense" else range(table.arity)
-                arguments = ", ".join(f"a[{i}]" for i in stored)
-                order = ", ".join([*(str(i) for i in stored), "0"])
-                member = f"axioms_{name}" if table.kind != "facts" and "facts_new" in head else name
-                out.line(
-                    f"case {table.number}: "
-                    + body.format(name=name, arguments=arguments, order=order, n=table.arity, member=member)
-                )
-            out.close()
-        out.line(otherwise)
-        out.close()
-
-    def _access(self) -> None:
-        out = self.out
-        facts = [*self.facts, *(t for t in self.derived if self.has_axioms(t))]
-        out.open("static void* load(auto* facts, World* world, const int32_t* const* columns, int64_t rows)")
-        out.line("facts->load(columns, rows);")
-        out.line("facts->index(world);")
-        out.line("return facts;")
-        out.close()
-        self._switch(
-            "static void* facts_new(World* world, int64_t table, const int32_t* const* columns, int64_t rows)",
-            facts,
-            "return load(new (malloc(sizeof(facts_{name})), dynagrad::Here{{}}) facts_{name}(), world, columns, rows);",
-            "return nullptr;",
-        )
-        out.open("template <class F> static void destroy(F* facts)")
-        out.line("facts->~F();")
-        out.line("free((void*)facts);")
-        out.close()
-        self._switch(
-            "static void facts_free(int64_t table, void* facts)",
-            facts,
-            "return destroy((facts_{name}*)facts);",
-            "(void)facts;",
-        )
-        self._switch(
-            "static int64_t facts_rows(int64_t table, const void* facts)",
-            facts,
-            "return ((const facts_{name}*)facts)->rows;",
-            "return 0;",
-        )
-        self._switch(
-            "static int64_t facts_bytes(int64_t table, const void* facts)",
-            facts,
-            "return ((const facts_{name}*)facts)->account.bytes;",
-            "return 0;",
-        )
-        self._switch(
-            "static const uint32_t* facts_row_of(int64_t table, const void* facts)",
-            facts,
-            "return ((const facts_{name}*)facts)->row_of.data;",
-            "return nullptr;",
-        )
-        out.open("static void* weights_new(int64_t table, const void* facts, const uint64_t* words)")
-        out.line("auto* made = new (malloc(sizeof(Weights<semiring>)), dynagrad::Here{}) Weights<semiring>();")
-        if facts:
-            out.open("switch (table)")
-            for table in facts:
-                name = self.names.table[table.key]
-                out.line(f"case {table.number}: ((const facts_{name}*)facts)->weigh(*made, words, plus_{name}); break;")
-            out.close()
-        out.line("return made;")
-        out.close()
-        out.open("template <class T> int64_t get_from(const T& t, int64_t cell, uint64_t* words) const")
-        out.line("if (cell < 0) return 0;")
-        out.line("semiring::write(t.value[cell], words);")
-        out.line("return 1;")
-        out.close()
-        self._switch(
-            "int64_t get(int64_t table, const int32_t* a, uint64_t* words) const",
-            [*self.facts, *self.derived],
-            "return get_from({name}, {name}.find({arguments}), words);",
-            "return (void)a, (void)words, 0;",
-        )
-        out.open("int64_t fact(int64_t table, const int32_t* a, uint64_t* words) const")
-        if facts:
-            out.open("switch (table)")
-            for table in facts:
-                name = self.names.table[table.key]
-                member = name if table.kind == "facts" else f"axioms_{name}"
-                arguments = ", ".join(f"a[{i}]" for i in range(table.arity))
-                out.line(f"case {table.number}: return get_from({member}, {member}.find({arguments}), words);")
-            out.close()
-        out.line("return (void)a, (void)words, 0;")
-        out.close()
-        self._switch(
-            "int64_t locate(int64_t table, const int32_t* a)",
-            self.derived,
-            "return {name}.inside({arguments}) ? {name}.locate({arguments}) : -1;",
-            "return (void)a, -1;",
-        )
-        out.open(
-            "template <class T> void arguments_from(const T& t, int64_t cell, const int* order, int n, "
-            "int32_t* out) const"
-        )
-        out.line("int32_t stored[T::arity ? T::arity : 1];")
-        out.line("t.arguments(cell, stored);")
-        out.line("for (int i = 0; i < n; i++) out[order[i]] = stored[i];")
-        out.close()
-        self._switch(
-            "void arguments(int64_t table, int64_t cell, int32_t* out) const",
-            self.derived,
-            "{{ const int order[] = {{{order}}}; return arguments_from({name}, cell, order, {n}, out); }}",
-            "(void)cell, (void)out;",
-        )
-        out.open(
-            "template <class T> int64_t items_from(const T& t, const int* order, int n, int32_t* arguments, "
-            "uint64_t* words, int64_t room) const"
-        )
-        out.line("int64_t count = 0;")
-        out.open("for (int64_t c = t.next(0); c >= 0; c = t.next(c + 1), count++)")
-        out.line("if (count >= room) continue;")
-        out.line("arguments_from(t, c, order, n, arguments + count * n);")
-        out.line("semiring::write(t.value[c], words + count * semiring::words);")
-        out.close()
-        out.line("return count;")
-        out.close()
-        out.open(
-            "template <class T> int64_t rows_from(const T& t, int n, int32_t* arguments, uint64_t* words, "
-            "int64_t room) const"
-        )
-        out.open("for (int64_t r = 0; r < t.rows() && r < room; r++)")
-        out.line("for (int k = 0; k < n; k++) arguments[r * n + k] = t.column(k)[r];")
-        out.line("semiring::write(t.value[r], words + r * semiring::words);")
-        out.close()
-        out.line("return t.rows();")
-        out.close()
-        out.open("int64_t items(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const")
-        out.open("switch (table)")
-        for table in self.facts:
-            name = self.names.table[table.key]
-            out.line(f"case {table.number}: return rows_from({name}, {table.arity}, arguments, words, room);")
-        for table in self.derived:
-            name = self.names.table[table.key]
-            order = table.order if table.kind == "dense" else range(table.arity)
-            text = ", ".join([*(str(i) for i in order), "0"])
-            out.line(
-                f"case {table.number}: {{ const int order[] = {{{text}}}; "
-                f"return items_from({name}, order, {table.arity}, arguments, words, room); }}"
-            )
-        out.close()
-        out.line("return (void)arguments, (void)words, (void)room, 0;")
-        out.close()
-        out.open(
-            "template <class T> int64_t waiting_from(const T& t, const int* order, int n, bool apart, "
-            "const value_t& zero, int32_t* arguments, uint64_t* words, int64_t room) const"
-        )
-        out.line("int64_t count = 0;")
-        out.open("for (int64_t c = t.seen.next(0, t.bound()); c >= 0; c = t.seen.next(c + 1, t.bound()))")
-        out.line("const value_t x = apart ? t.pending[c] : t.value[c];")
-        out.line("if (t.popped.test(c) && (!apart || !memcmp(&x, &zero, sizeof x))) continue;")
-        out.open("if (count < room)")
-        out.line("arguments_from(t, c, order, n, arguments + count * n);")
-        out.line("semiring::write(x, words + count * semiring::words);")
-        out.close()
-        out.line("count++;")
-        out.close()
-        out.line("return count;")
-        out.close()
-        out.open("int64_t waiting(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const")
-        out.open("switch (table)")
-        for table in self.derived:
-            name = self.names.table[table.key]
-            order = table.order if table.kind == "dense" else range(table.arity)
-            text = ", ".join([*(str(i) for i in order), "0"])
-            out.line(
-                f"case {table.number}: {{ const int order[] = {{{text}}}; const value_t zero = {self.zero(table)}; "
-                f"return waiting_from({name}, order, {table.arity}, {_bool(table.updates)}, zero, "
-                "arguments, words, room); }"
-            )
-        out.close()
-        out.line("return (void)arguments, (void)words, (void)room, 0;")
-        out.close()
-        # the constants of rules are read last, when all of them are known
+    def _rule_weights(self) -> None:
+        """Reads the constants of rules in the constructor; written last, when all of them are known."""
         count = len(self.names.weight_values)
         self.out.lines[self.weights_line] = (
             f"    for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));"
         )
-
-
-class _PatternScope(Scope):
-    """Variables of a pattern that is matched against stored items; each was given its domain."""
 
 
 def _level_type(stage: Stage) -> str:

@@ -276,6 +276,10 @@ class Scope:
         self.bound.add(step.variable)
 
 
+class PatternScope(Scope):
+    """Variables of a pattern that is matched against stored items; each was given its domain."""
+
+
 def python_value(term: Term) -> object:
     """A ground term as the Python value that facts would have: str, int, float, or nested tuples ("functor", ...)."""
     match term:

@@ -88,7 +88,7 @@ def nearest(key: str, known: Iterable[str]) -> str:
     ' Did you mean `word/3`?'
     """
     keys = list(dict.fromkeys(known))
-    name = key.rpartition("/")[0]
+    name = key.rpartition("/")[0] or key
     same = [other for other in keys if other.rpartition("/")[0] == name and other != key]
     if same:
         listed = " and ".join([f"`{other}`" for other in sorted(same)[:4]])

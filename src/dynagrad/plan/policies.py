@@ -1,0 +1,146 @@
+"""Priorities, pruning and beams as C++: what a program declares of them, and the priorities of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import ProgramError
+from ..graph import simplify
+from ..native.expression import cxx
+from ..rules.syntax import Item, PriorityDeclaration, Variable
+from .joins import term_variables
+from .model import Stage, Table
+from .statements import PatternScope, Scope, local
+from .values import own_value, to_node
+
+if TYPE_CHECKING:
+    from .classes import ClassWriter
+
+
+def priority(writer: ClassWriter, stage: Stage, table: Table) -> None:
+    out, name = writer.out, writer.names.table[table.key]
+    both = writer.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
+    current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
+    if stage.priority == "declared":
+        declared = next((p for p in writer.plan.rules.priorities if p.item.key == table.key), None)
+        if declared is None:
+            out.line("const double priority = -HUGE_VAL;")
+            return
+        declared_priority(writer, stage, table, declared, current)
+        return
+    if stage.priority == "":
+        out.line("const double priority = 0;")
+        return
+    if stage.priority == "value" and writer.plan.semiring == "user":
+        out.line("const double priority = 0;")
+        return
+    if writer.plain and stage.priority == "size":
+        out.line(f"const double priority = fabs({name}.pending[cell]);")
+        return
+    if writer.plain and stage.priority == "value":
+        out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}{current};")
+        return
+    out.line(f"const value_t now = {current};")
+    out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
+
+
+def declared_priority(
+    writer: ClassWriter, stage: Stage, table: Table, declared: PriorityDeclaration, current: str
+) -> None:
+    out = writer.out
+    scope = PatternScope(
+        writer.plan,
+        writer.names,
+        {v: table.domains[i] for i, t in enumerate(declared.item.arguments) for v in sorted(term_variables(t))},
+        out,
+    )
+    out.line("double priority = -HUGE_VAL;")
+    base = out.depth
+    for i, term in enumerate(declared.item.arguments):
+        scope.match(term, f"a{i}", table.domains[i])
+    names: dict[str, str] = {v: f"(double){local(v)}" for v in scope.bound}
+    count = 0
+
+    def item_name(item: Item) -> str:
+        nonlocal count
+        variable = f"item{count}"
+        count += 1
+        if item == declared.item:
+            out.line(f"const value_t own = {current};")
+            names[variable] = outside(writer, "own")
+            return variable
+        if item.key in stage.keys or item.key not in writer.plan.tables:
+            raise own_value(writer.plan.rules, item)
+        other = writer.plan.tables[item.key]
+        texts = [scope.build(t, d, True) for t, d in zip(item.arguments, other.domains, strict=True)]
+        order = other.order if other.kind == "dense" else range(other.arity)
+        found = f"found{variable}"
+        other_name = writer.names.table[item.key]
+        out.line(f"const int64_t {found} = {other_name}.find({', '.join(texts[i] for i in order)});")
+        value = f"({found} >= 0 ? {other_name}.value[{found}] : {writer.zero(other)})"
+        names[variable] = outside(writer, value)
+        return variable
+
+    node = to_node(declared.expression, writer.plan.functions, item_name)
+    statements, results = cxx(simplify([node]), names)
+    for s in statements:
+        out.line(s)
+    out.line(f"priority = {results[0]};")
+    out.line("if (isnan(priority)) priority = -HUGE_VAL;")
+    out.close_to(base)
+
+
+def outside(writer: ClassWriter, value: str) -> str:
+    """A value in the semiring's scale, as a double."""
+    if writer.plan.semiring == "log":
+        return f"Log::out({value})"
+    if writer.plan.semiring in ("expectation", "user"):
+        raise ProgramError(
+            f"a priority or a pruning rule cannot read the values of the {writer.plan.semiring} semiring"
+        )
+    return f"(double)({value})"
+
+
+def prune(writer: ClassWriter, table: Table) -> None:
+    """Updates that declared pruning and beams hold back stay pending."""
+    out = writer.out
+    for rule in writer.plan.rules.prunes:
+        if rule.item.key != table.key:
+            continue
+        base = out.depth
+        out.open("")
+        scope = declared_scope(writer, table, rule.item.arguments)
+        for i, term in enumerate(rule.item.arguments):
+            scope.match(term, f"a{i}", table.domains[i])
+        sign = {"=<": "<="}.get(rule.operator, rule.operator)
+        out.line(f"if ({outside(writer, 'now')} {sign} {rule.threshold!r}) return;")
+        out.close_to(base)
+    for n, beam in enumerate(writer.plan.rules.beams):
+        if beam.item.key != table.key:
+            continue
+        base = out.depth
+        out.open("if (first)")
+        scope = declared_scope(writer, table, beam.item.arguments)
+        for i, term in enumerate(beam.item.arguments):
+            scope.match(term, f"a{i}", table.domains[i])
+        out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
+        out.line(f"const int64_t in_group = beam{n}.number(group);")
+        out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
+        out.close_to(base)
+    for n, beam in enumerate(writer.plan.rules.beams):  # all are asked before any counts the item
+        if beam.item.key != table.key:
+            continue
+        base = out.depth
+        out.open("if (first)")
+        scope = declared_scope(writer, table, beam.item.arguments)
+        for i, term in enumerate(beam.item.arguments):
+            scope.match(term, f"a{i}", table.domains[i])
+        out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
+        out.line(f"beam{n}.insert(group, cell);")
+        out.close_to(base)
+
+
+def declared_scope(writer: ClassWriter, table: Table, arguments: Sequence[object]) -> Scope:
+    variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
+    return PatternScope(writer.plan, writer.names, variables, writer.out)
