@@ -234,6 +234,7 @@ class Binding:
             merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
+        self._sources: dict[int, list[tuple[str, int, int]]] | None = None  # what could order atoms, once it was asked
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -317,6 +318,8 @@ class Binding:
             native = self._native(base, compiled, relations, frozenset(mixed))
         prepared = self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
+        if changing:  # what a change makes of terms stays with its chart
+            prepared = replace(prepared, terms=prepared.terms.copy())
         return replace(prepared, stops=stops)
 
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
@@ -348,7 +351,9 @@ class Binding:
         """What the plan may know, and the ranks of atoms that the facts order."""
         setting = self.setting
         ranks: dict[int, Codes] = {}
-        for number, sources in rank_sources(setting.rules, setting.domains).items():
+        if self._sources is None:
+            self._sources = rank_sources(setting.rules, setting.domains)
+        for number, sources in self._sources.items():
             if encoding.domains[number].kind == "atom":
                 found = self._ranks(base, encoding, number, sources, codes, fresh)
                 if found is not None:

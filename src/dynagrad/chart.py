@@ -319,8 +319,8 @@ class Chart:
                     "domain, such as the log of a negative number; `if ... then ... else ...` can step around it"
                 )
             raise ValueRangeError(
-                f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A sum "
-                "around a cycle may grow without end; where the numbers are only very large or very small, use log"
+                f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
+                "sum around a cycle may grow without end; where the numbers are only very large or very small, use log"
             )
         if self._status == "integer_overflow":
             raise ValueRangeError(
