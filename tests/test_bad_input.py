@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -451,3 +452,13 @@ def test_a_list_that_holds_itself_is_no_term(copy: dg.Program) -> None:
     loop.append(loop)
     with pytest.raises(dg.FactError, match="contains itself"):
         copy.run({"a/2": [(loop, 1)]})
+
+
+def test_integers_and_their_lookalikes_are_warned_of():
+    program = dg.Program("both(X) += a(X) * b(X).")
+    for one, other in (([("3", 1.0)], [(3, 1.0)]), ([(3.0, 1.0)], [(3, 1.0)]), ([("3", 1.0), (3, 1.0)], [("x", 1.0)])):
+        with pytest.warns(dg.ProgramWarning, match="three different arguments"):
+            program.run({"a/1": one, "b/1": other})
+    with warnings.catch_warnings():  # names and numbers side by side are fine
+        warnings.simplefilter("error")
+        program.run({"a/1": [("x", 1.0), (3, 1.0)], "b/1": [(3, 1.0)]})

@@ -179,3 +179,21 @@ def test_changes_of_programs_with_negation_run_afresh():
     chart.retract("hold/1", [("a",)])
     assert [row[0] for row in chart.run().table("free/1")] == ["a"]
     assert np.isfinite(chart.stats.seconds)
+
+
+def test_what_fails_in_a_change_fails_again_until_the_facts_are_mended():
+    chart = dg.Program("p(I*2) += q(I).", semiring="real").run({"q/1": [(1,), (2,)]})
+    chart.add("q/1", [(2**30,)])
+    for _ in range(2):
+        with pytest.raises(dg.ValueRangeError):
+            chart.run()
+    chart.retract("q/1", [(2**30,)])
+    assert list(chart.run().query("p(X)")) == [(2, 1.0), (4, 1.0)]
+
+
+def test_a_sum_that_a_change_makes_too_large_is_an_error():
+    chart = dg.Program("s += q(_) * q(_).", semiring="real").run({"q/1": [(1, 1.0), (2, 1.0)]})
+    chart.set("q/1", [(1, 1e200)])
+    for _ in range(2):
+        with pytest.raises(dg.ValueRangeError):
+            chart.run()

@@ -522,3 +522,46 @@ def test_vectors_of_another_length_are_refused() -> None:
     zero = chart["a(9)"]
     zero[1][:] = 7.0
     assert chart["a(9)"][1].tolist() == [0.0, 0.0], "what a lookup gives is the caller's own"
+
+
+# -- what cannot be computed ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agenda", ["auto", "fifo"])
+def test_a_run_after_an_error_does_not_leave_out_the_item_that_failed(agenda: str) -> None:
+    program = dg.Program(f":- agenda {agenda}. p(I) += q(I). p(J) += p(I) * e(I,J). s += p(_).", semiring="real")
+    chart = program.run({"q/1": [(0, 1e200)], "e/2": [(0, 1, 1.0), (0, 2, 1.0)]})
+    chart.set("e/2", [(0, 1, 1e200)])
+    for _ in range(2):
+        with pytest.raises(dg.ValueRangeError):
+            chart.run()
+    assert not chart.converged
+
+
+def test_what_grows_too_large_after_a_stop_is_an_error() -> None:
+    program = dg.Program(":- agenda fifo. p(I) += q(I). p(J) += p(I) * e(I,J). s += p(_).", semiring="real")
+    chart = program.run({"q/1": [(0, 1e308)], "e/2": [(0, 1, 1.0), (1, 2, 1.0)]}, max_pops=1)
+    assert chart["s"] == 1e308
+    with pytest.raises(dg.ValueRangeError):
+        chart.run(max_pops=None)
+
+
+def test_arithmetic_of_arguments_never_wraps() -> None:
+    for rule in ("a(J) += q(I) for J = I*I*2 + I*I*2 + I*8.", "a(I) += q(I) for 0 - I*I*2 - I*I*2 < 0."):
+        with pytest.raises(dg.ValueRangeError):
+            dg.Program(rule, semiring="real").run({"q/1": [(2**31 - 1,)]})
+
+
+@pytest.mark.parametrize("weight", [1e300, -1e300, 1e30, -1e30])
+def test_logs_too_large_to_be_added_are_an_error(weight: float) -> None:
+    program = dg.Program("p(I) += q(I). p(J) += p(I) * e(I,J). s += p(_).", semiring="log")
+    with pytest.raises(dg.ValueRangeError):
+        program.run({"q/1": [(0, 0.0)], "e/2": [(0, 1, weight)]})
+
+
+def test_logs_that_grow_too_large_are_an_error() -> None:
+    program = dg.Program("p(0) += q. p(I+1) += p(I) * p(I) * n(N) for I < N.", semiring="log")
+    chart = program.run({"q/0": [(0.5,)], "n/1": [(40, 0.0)]})
+    assert chart["p(40)"] == pytest.approx(2.0**39, rel=1e-12)
+    with pytest.raises(dg.ValueRangeError):
+        program.run({"q/0": [(0.5,)], "n/1": [(90, 0.0)]})

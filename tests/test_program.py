@@ -445,3 +445,17 @@ def test_external_functions_that_are_missing_or_too_many() -> None:
         program.run({"a/1": [], "near/2": []})
     with pytest.raises(dg.QueryError, match="`near/2` is external"):
         program.run({"a/1": []})["near(1,2)"]
+
+
+def test_probabilities_of_one_call_are_those_of_the_text_too():
+    source = ":- semiring log. goal += 0.5 * a(X). goal = 0.25."
+    facts = {"a/1": [("x", 0.5)]}
+    wanted = pytest.approx(math.log(0.5))
+    assert dg.Program(source, values="probabilities").run(facts)["goal"] == wanted
+    assert dg.Program(source).bind(facts, values="probabilities").run()["goal"] == wanted
+    assert dg.Program(source).run(facts, values="probabilities")["goal"] == wanted
+    bound = dg.Program(source).bind({"a/1": [("x", math.log(0.5))]})
+    assert bound.run({}, values="probabilities")["goal"] == wanted
+    assert bound.run()["goal"] == pytest.approx(np.logaddexp(0.5 + math.log(0.5), 0.25))
+    batch = dg.Program(source).run_batch([facts, facts], query="goal", values="probabilities")
+    assert batch.values == pytest.approx([math.log(0.5)] * 2)

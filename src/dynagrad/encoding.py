@@ -8,6 +8,7 @@ of arrival, and terms are numbered by the native store of terms. No knowledge of
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FactError, SourceError
+from .errors import FactError, ProgramWarning, SourceError
 from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn
 from .files import as_floats, as_integers, as_symbols, as_terms, integers_if_all
 from .rules import parse_term
@@ -93,11 +94,34 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
             found.append("term")
         elif {"symbol", "float"} & domain.kinds or any(isinstance(c, AtomColumn) for _, _, c in filled):
             found.append("atom")
+            if domain.declared is None:
+                _warn_of_lookalikes(filled)
         elif filled or "int" in domain.kinds:
             found.append("int")
         else:
             found.append("atom")
     return tuple(found)
+
+
+def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:
+    """Integers on one side of a join and the same numbers as symbols or floats on the other never meet."""
+    whole = next((place for place in columns if isinstance(place[2], IntColumn)), None)
+    for key, i, column in columns:
+        if not isinstance(column, AtomColumn):
+            continue
+        mixed = any(type(a) is int for a in column.atoms)
+        for value in column.atoms:
+            if type(value) is int or not (whole or mixed):
+                continue
+            if isinstance(value, float) or _INTEGER.fullmatch(str(value)):
+                other = f"{whole[0]}, column {whole[1] + 1}" if whole else f"{key}, column {i + 1}"
+                warnings.warn(
+                    f"{key}, column {i + 1}: {shown(value)} is no integer, and {other} has integers, which it is "
+                    "joined with; 3, 3.0 and '3' are three different arguments. Declare `:- type` where that is meant",
+                    ProgramWarning,
+                    stacklevel=2,
+                )
+                return
 
 
 def _check_declared(declared: frozenset[str] | None, columns: Iterable[tuple[str, int, Column]]) -> None:

@@ -27,7 +27,7 @@ from .plan.remembered import checked
 from .plan.values import trace_semiring
 from .rules import infer
 from .rules.normal import Rules
-from .rules.syntax import Compound, Integer, Negation, Term
+from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, Term
 from .semirings import Semiring, scale
 from .terms import INTEGER_MAX, INTEGER_MIN, shown
 
@@ -99,12 +99,24 @@ class Program:
             zero=user.zero if user is not None else 0.0,
             one=user.one if user is not None else 1.0,
         )
-        if self._probabilities:
-            rules = _constants_from_probabilities(rules, number_scale)
         self._setting = Setting(
             rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
         )
+        self._converted = False  # whether the constants of the text were probabilities, and are so no longer
+        if self._probabilities:
+            self._setting, self._converted = _constants_from_probabilities(self._setting), True
         self._empty = Bound(self, {})
+
+    def _in_probabilities(self) -> Program:
+        """This program with the constants of its text read as probabilities."""
+        return self if self._converted else self._copy(_constants_from_probabilities(self._setting), True)
+
+    def _copy(self, setting: Setting, converted: bool) -> Program:
+        made = Program.__new__(Program)
+        made.__dict__.update(self.__dict__)
+        made._setting, made._converted = setting, converted
+        made._empty = Bound(made, {})
+        return made
 
     @property
     def source(self) -> str:
@@ -144,8 +156,9 @@ class Program:
         <Bound: edge/2: 2>
         """
         probabilities = probabilities_flag(values) or self._probabilities
+        program = self._in_probabilities() if probabilities else self
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
-        return Bound(_shaped(self, relations.values()), relations)
+        return Bound(_shaped(program, relations.values()), relations)
 
     def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
         """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
@@ -161,10 +174,11 @@ class Program:
         return self._empty.run_batch(examples, **options)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"setting": self._setting, "probabilities": self._probabilities}
+        return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._setting, self._probabilities = state["setting"], state["probabilities"]
+        self._converted = state["converted"]
         self._empty = Bound(self, {})
 
     def __repr__(self) -> str:
@@ -184,6 +198,7 @@ class Bound:
     def __init__(self, program: Program, relations: Mapping[str, Relation]) -> None:
         self.program = program
         self._binding = Binding(program._setting, relations)
+        self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
 
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """These facts and more; a predicate given again gets the new facts instead."""
@@ -219,7 +234,7 @@ class Bound:
                 raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
             given[key] = from_probabilities(scale_, relation) if probabilities else relation
         made = Bound.__new__(Bound)
-        made.program = self.program
+        made.program, made._as_probabilities = self.program, None
         made._binding = self._binding.with_values(given, frozenset(numbers))
         return made
 
@@ -266,8 +281,12 @@ class Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         bound = self
-        shaped = _shaped(self.program, [*self._binding.given.values(), *relations.values()])
-        if shaped is not self.program:
+        if probabilities and not self.program._converted:
+            if self._as_probabilities is None:
+                self._as_probabilities = Bound(self.program._in_probabilities(), self._binding.given)
+            bound = self._as_probabilities
+        shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
+        if shaped is not bound.program:
             bound = Bound(shaped, self._binding.given)
         return Chart(bound._binding, relations, limits, probabilities).run(progress=progress, _stop=stop)
 
@@ -390,21 +409,20 @@ def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     if len(widths) > 1:
         raise FactError(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
     length = widths.pop() - 1
-    made = Program.__new__(Program)
-    made.__dict__.update(program.__dict__)
-    made._setting = replace(
-        setting, scale=scale("expectation", vector=length), options=replace(setting.options, vector=length)
-    )
-    made._empty = Bound(made, {})
-    return made
+    wide = replace(setting, scale=scale("expectation", vector=length), options=replace(setting.options, vector=length))
+    return program._copy(wide, program._converted)
 
 
-def _constants_from_probabilities(rules: Rules, number_scale: Any) -> Rules:
-    """The rules with their constants, given as probabilities, in the semiring's scale."""
-    from .rules.syntax import Apply, Expression, Number
+def _constants_from_probabilities(setting: Setting) -> Setting:
+    """A program's parts with the constants of its text, given as probabilities, in the semiring's scale."""
+    rules, number_scale = setting.rules, setting.scale
+    if number_scale.shape == "expectation":
+        return setting
 
     def convert(number: float | int) -> float:
-        return float(number_scale.from_probabilities(np.array([number], np.float64))[0])
+        converted = number_scale.from_probabilities(np.array([number], np.float64))
+        assert converted is not None
+        return float(converted[0])
 
     def rewrite(value: Expression) -> Expression:
         match value:
@@ -414,8 +432,9 @@ def _constants_from_probabilities(rules: Rules, number_scale: Any) -> Rules:
                 return Apply(operator, tuple(map(rewrite, operands)), span)
         return value
 
-    return replace(
+    new = replace(
         rules,
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
         axioms=tuple(replace(a, value=convert(a.value)) for a in rules.axioms),
     )
+    return replace(setting, rules=new)

@@ -6,8 +6,9 @@ import pytest
 
 import dynagrad as dg
 
-pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 from .planned import planned
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 REACH = """
 :- output answer/1.

@@ -631,13 +631,15 @@ class ClassWriter:
         out.open(
             f"for (int64_t cell = {name}.seen.next(0, {bound}); cell >= 0; cell = {name}.seen.next(cell + 1, {bound}))"
         )
-        out.line(f"if (!{name}.popped.set(cell)) continue;")
+        value = f"{name}.value[cell]"
+        again = f"if (!semiring::valid({value})) return fail(bad_value, {table.number}, cell);"
+        out.line(f"if (!{name}.popped.set(cell)) {{ {again} continue; }}  // sealed before, and may have grown")
         if count:
             out.line("report.pops++;")
         if self.by_key.get(table.key):
             self.unpack(table)
             self.insert(table)
-        self._check(table, f"{name}.value[cell]")
+        self._check(table, value)
         out.close()
         out.close()
 
@@ -685,7 +687,7 @@ class ClassWriter:
         out = self.out
         out.open("void run()")
         out.line("const int64_t started = clock_ns();")
-        out.line("halt = 0, budget = 0, report.status = done, report.partial = 0;")
+        out.line("halt = failed, budget = 0, report.status = done, report.partial = failed != 0;")
         out.line("Handle next = 0;")
         out.line("(void)next;")
         for stage in self.plan.stages:

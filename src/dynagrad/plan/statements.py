@@ -201,6 +201,8 @@ class Scope:
                 return f"(int64_t){local(name)}"
             case Integer(value=value):
                 return str(value)
+            case Arithmetic(operator="neg", operands=(inner,)) if size(inner) >= 1 << 63:
+                return f"arithmetic.difference(0, {self.whole(inner)})"
             case Arithmetic(operator="neg", operands=(inner,)):
                 return f"(-{self.whole(inner)})"
             case Arithmetic(operator="//", operands=(left, right)):
@@ -210,6 +212,9 @@ class Scope:
             case Arithmetic(operator="*", operands=(left, right)):
                 return f"arithmetic.product({self.whole(left)}, {self.whole(right)})"
             case Arithmetic(operator=operator, operands=(left, right)):
+                if size(term) >= 1 << 63:
+                    name = "sum" if operator == "+" else "difference"
+                    return f"arithmetic.{name}({self.whole(left)}, {self.whole(right)})"
                 return f"({self.whole(left)} {operator} {self.whole(right)})"
         raise self.error(f"{show(term)} is no whole number", term)
 
@@ -278,6 +283,22 @@ class Scope:
 
 class PatternScope(Scope):
     """Variables of a pattern that is matched against stored items; each was given its domain."""
+
+
+def size(term: Term) -> int:
+    """A bound on the size of a whole number; where that is 2**63 or more, it may not fit 64 bits."""
+    match term:
+        case Variable():
+            return 1 << 31
+        case Integer(value=value):
+            return abs(value)
+        case Arithmetic(operator="+" | "-", operands=(left, right)):
+            return min(size(left), 1 << 63) + min(size(right), 1 << 63)
+        case Arithmetic(operator="mod", operands=(_, right)):
+            return min(size(right), 1 << 63)
+        case Arithmetic(operator="neg" | "//", operands=(inner, *_)):
+            return min(size(inner), 1 << 63)
+    return 1 << 63  # a product is checked for itself
 
 
 def python_value(term: Term) -> object:

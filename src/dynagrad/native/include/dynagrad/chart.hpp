@@ -87,6 +87,7 @@ struct ChartBase {
   int64_t stage = 0;
   bool begun = false;
   int64_t halt = 0;             // a Status once the run has to stop
+  int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
   int64_t budget = 0;           // work until the next look at the clock
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
 
@@ -114,6 +115,8 @@ struct ChartBase {
   void fail(int64_t status, int64_t table, int64_t cell) {
     if (!halt) report.error_table = table, report.error_cell = cell;
     stop(status);
+    if (!failed) failed = status;
+    report.partial = 1;
   }
   // Between two pops: whether a limit is met. Sets `halt` only to stop for good until run is called again.
   bool pause_here(int64_t started) {
@@ -145,6 +148,16 @@ struct Arithmetic {
     if (__builtin_mul_overflow(a, b, &c)) overflow = true;
     return c;
   }
+  int64_t sum(int64_t a, int64_t b) {
+    int64_t c = 0;
+    if (__builtin_add_overflow(a, b, &c)) overflow = true;
+    return c;
+  }
+  int64_t difference(int64_t a, int64_t b) {
+    int64_t c = 0;
+    if (__builtin_sub_overflow(a, b, &c)) overflow = true;
+    return c;
+  }
   // Rounded down, as Python rounds; division by zero is a failure too.
   int64_t quotient(int64_t a, int64_t b) {
     if (b == 0 || (b == -1 && a == INT64_MIN)) {
@@ -153,7 +166,12 @@ struct Arithmetic {
     }
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
   }
-  int64_t remainder(int64_t a, int64_t b) { return a - b * quotient(a, b); }
+  int64_t remainder(int64_t a, int64_t b) {
+    if (b == 0) overflow = true;
+    if (b == 0 || b == -1) return 0;
+    const int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
 };
 
 // Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in

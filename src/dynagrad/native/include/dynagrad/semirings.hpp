@@ -48,6 +48,7 @@ struct Log {
   static constexpr int words = 1;
   static constexpr bool selective = false, flat = false, zero_bytes = true;
   static constexpr double big = 0x1p256, small = 0x1p-256;
+  static constexpr int64_t most = (int64_t)1 << 56;  // of an exponent's size, so that those of a rule's factors add up
   static constexpr double unit = 177.445678223346, unit_rest = 5.936759843446527e-15;  // 256 ln 2, in two parts
   static Value zero() { return {0, 0}; }
   static Value one() { return {1, 0}; }
@@ -80,7 +81,7 @@ struct Log {
     return a.m == 0 ? zero() : settled_apart(a);
   }
   __attribute__((noinline)) static Value settled_apart(Value a) {
-    while (a.m >= big) a = {a.m * small, a.e + 1};
+    while (a.m >= big && a.m < INFINITY) a = {a.m * small, a.e + 1};
     while (a.m < small) a = {a.m * big, a.e - 1};
     return a;
   }
@@ -93,6 +94,7 @@ struct Log {
     const double x = as_double(*w);
     if (x == -INFINITY) return zero();
     const double e = nearbyint(x / unit);
+    if (!(fabs(e) < (double)most)) return {INFINITY, most};  // not valid, and so is whatever it reaches
     const double r = fma(-e, unit, x) - e * unit_rest;
     return norm(exp(r), (int64_t)e);
   }
@@ -107,7 +109,7 @@ struct Log {
     if (gap > 3) return tolerance > 0;
     return ldexp(update.m, (int)(-256 * gap)) <= tolerance * now.m;
   }
-  static bool valid(Value v) { return isfinite(v.m); }
+  static bool valid(Value v) { return isfinite(v.m) && v.e <= most && v.e >= -most; }
   static bool tiny(Value) { return false; }
 };
 
