@@ -290,7 +290,7 @@ class Encoding:
                 elif codes.kind == "atom":
                     values = column.atoms if isinstance(column, AtomColumn) else np.unique(_numbers(column)).tolist()
                     known = codes.number
-                    if all(type(v) is str for v in values):  # the usual case, and a quick one
+                    if set(map(type, values)) <= {str}:  # the usual case, and a quick one
                         new = [v for v in values if v not in known]
                     else:
                         new = [v for v in values if atom_key(v) not in known]
@@ -298,9 +298,9 @@ class Encoding:
                         if number not in fresh:
                             codes = DomainCodes("atom", 0, 0, list(codes.atoms), dict(codes.number))
                             fresh[number] = codes
-                        for value in new:
-                            codes.number[atom_key(value)] = len(codes.atoms)
-                            codes.atoms.append(value)
+                        numbers = range(len(codes.atoms), len(codes.atoms) + len(new))
+                        codes.number.update(zip(map(atom_key, new), numbers, strict=True))
+                        codes.atoms.extend(new)
         made = []
         for number, codes in enumerate(self.domains):
             if codes.kind == "int":
@@ -326,7 +326,7 @@ class Encoding:
             return _numbers(column).astype(np.int32)
         if isinstance(column, AtomColumn):
             number_of = codes.number.__getitem__
-            keys = column.atoms if all(type(a) is str for a in column.atoms) else map(atom_key, column.atoms)
+            keys = column.atoms if set(map(type, column.atoms)) <= {str} else map(atom_key, column.atoms)
             table = np.fromiter(map(number_of, keys), np.int32, len(column.atoms))
             return table[column.codes] if len(table) else np.zeros(0, np.int32)
         values, inverse = np.unique(_numbers(column), return_inverse=True)

@@ -486,6 +486,7 @@ def from_arrow(place: Place, rows: Any) -> Raw:
 def _arrow_column(place: Place, index: int, chunks: Any) -> Any:
     pa = importlib.import_module("pyarrow")
     types = pa.types
+    settled = False
     if chunks.null_count:
         missing = chunks.is_null().to_numpy(zero_copy_only=False) if hasattr(chunks, "is_null") else np.ones(1)
         raise place.error(_MISSING, int(missing.argmax()), index)
@@ -494,6 +495,7 @@ def _arrow_column(place: Place, index: int, chunks: Any) -> Any:
             return _arrow_column(place, index, chunks.cast(chunks.type.value_type))
     elif _is_arrow_text(types, chunks.type):
         chunks = chunks.dictionary_encode()
+        settled = True  # each text once, in the order of its first row
     elif types.is_integer(chunks.type) or types.is_floating(chunks.type):
         return chunks.to_numpy()
     else:
@@ -507,7 +509,7 @@ def _arrow_column(place: Place, index: int, chunks: Any) -> Any:
         bad = np.isin(codes, [i for i, name in enumerate(names) if name is None])
         if bad.any():
             raise place.error(_MISSING, int(bad.argmax()), index)
-    return _Coded(codes, names)
+    return _Coded(codes, names, settled)
 
 
 def _is_arrow_text(types: Any, kind: Any) -> bool:
@@ -520,10 +522,11 @@ def _is_arrow_text(types: Any, kind: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
-    """Texts as numbers into names, which may repeat or never occur."""
+    """Texts as numbers into names, which may repeat or never occur, unless `settled` says that they do not."""
 
     codes: Array
     names: list[Any]
+    settled: bool = False
 
 
 def _column(place: Place, index: int, raw: Any, refuse_whole_floats: bool) -> Column:
@@ -605,6 +608,8 @@ def _atom_column(place: Place, index: int, column: Sequence[Any]) -> AtomColumn:
 
 
 def _check_atoms(place: Place, index: int, codes: Array, atoms: Sequence[Any]) -> None:
+    if set(map(type, atoms)) <= {str} and all(map(str.isascii, atoms)):  # the usual case, and a quick one
+        return
     for code, value in enumerate(atoms):
         if type(value) is not str or not value.isascii():
             try:
@@ -614,6 +619,9 @@ def _check_atoms(place: Place, index: int, codes: Array, atoms: Sequence[Any]) -
 
 
 def _coded_column(place: Place, index: int, coded: _Coded) -> AtomColumn:
+    if coded.settled:
+        _check_atoms(place, index, coded.codes, coded.names)
+        return AtomColumn(coded.codes.astype(np.int32, copy=False), coded.names)
     codes, names = _dense_codes(coded.codes, coded.names)
     again, distinct = encode(names)
     if len(distinct) < len(names):
