@@ -419,7 +419,7 @@ def test_changes_and_another_run_equal_a_fresh_run(changing: tuple[dg.Program, A
             assert_same(chart, program.run({**facts, "arc/2": now}), exact)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 2)), min_size=1, max_size=12),
     cuts=st.lists(st.integers(0, 12), max_size=4),
