@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import dynagrad as dg
 import examples
-from dynagrad import cli
+from dynagrad import cli, demo
 
 CKY = examples.FOLDER / "cky"
 PATHS = """
@@ -249,11 +249,11 @@ def test_demo_parses_and_draws(call):
 
 
 def test_demo_values_agree_with_the_real_semiring():
-    parsers = cli.demo_parsers()
-    for sentence in cli.demo_sentences()[:3]:
-        facts = cli.facts_of(sentence)
-        rules = cli.demo_grammar()
-        total = dg.Program(cli.DEMO / "parser.dyna", "real").run({**rules, **facts})["goal"]
+    parsers = demo.demo_parsers()
+    for sentence in demo.demo_sentences()[:3]:
+        facts = demo.facts_of(sentence)
+        rules = demo.demo_grammar()
+        total = dg.Program(demo.DEMO / "parser.dyna", "real").run({**rules, **facts})["goal"]
         assert total > 0
         assert parsers["log"].run(facts)["goal"] == pytest.approx(math.log(total), rel=1e-12)
 

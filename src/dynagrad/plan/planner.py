@@ -509,7 +509,7 @@ class _Planner:
         draft: _Draft,
         drafts: Sequence[_Draft],
         stage_of: Mapping[str, int],
-        bounds: object,
+        bounds: Callable[[NormalRule], Bounds],
     ) -> Join:
         """Chooses, for every scan, the row or the index it goes through."""
         bound = starting_variables(join)
@@ -544,7 +544,9 @@ class _Planner:
         settled = replace(join, steps=tuple(steps))
         return replace(settled, vector=self._vector(settled, tables, draft, bounds))
 
-    def _vector(self, join: Join, tables: Mapping[str, Table], draft: _Draft, bounds: object) -> str | None:
+    def _vector(
+        self, join: Join, tables: Mapping[str, Table], draft: _Draft, bounds: Callable[[NormalRule], Bounds]
+    ) -> str | None:
         """The variable over which the last scan and the head run side by side, if they may."""
         if self.semiring != "real" or draft.strategy != "levels" or join.driver is None or not join.steps:
             return None
@@ -563,7 +565,7 @@ class _Planner:
         if head.domains[place] != table.domains[table.order[-1]]:
             return None
         if antecedent.item.key in draft.keys:
-            bound = bounds(join.rule)  # type: ignore[operator]  # a cached constructor of Bounds
+            bound = bounds(join.rule)
             if not precedes(join.rule, last.antecedent, join.driver, draft.forms, bound):
                 return None
         return name.name

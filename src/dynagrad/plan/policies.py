@@ -116,31 +116,24 @@ def prune(writer: ClassWriter, table: Table) -> None:
         sign = {"=<": "<="}.get(rule.operator, rule.operator)
         out.line(f"if ({outside(writer, 'now')} {sign} {rule.threshold!r}) return;")
         out.close_to(base)
-    for n, beam in enumerate(writer.plan.rules.beams):
-        if beam.item.key != table.key:
-            continue
-        base = out.depth
-        out.open("if (first)")
-        scope = declared_scope(writer, table, beam.item.arguments)
-        for i, term in enumerate(beam.item.arguments):
-            scope.match(term, f"a{i}", table.domains[i])
-        out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
-        out.line(f"const int64_t in_group = beam{n}.number(group);")
-        out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
-        out.close_to(base)
-    for n, beam in enumerate(writer.plan.rules.beams):  # all are asked before any counts the item
-        if beam.item.key != table.key:
-            continue
-        base = out.depth
-        out.open("if (first)")
-        scope = declared_scope(writer, table, beam.item.arguments)
-        for i, term in enumerate(beam.item.arguments):
-            scope.match(term, f"a{i}", table.domains[i])
-        out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
-        out.line(f"beam{n}.insert(group, cell);")
-        out.close_to(base)
+    beams = [(n, b) for n, b in enumerate(writer.plan.rules.beams) if b.item.key == table.key]
+    for enters in (False, True):  # all beams are asked before any counts the item
+        for n, beam in beams:
+            base = out.depth
+            out.open("if (first)")
+            scope = declared_scope(writer, table, beam.item.arguments)
+            for i, term in enumerate(beam.item.arguments):
+                scope.match(term, f"a{i}", table.domains[i])
+            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
+            if enters:
+                out.line(f"beam{n}.insert(group, cell);")
+            else:
+                out.line(f"const int64_t in_group = beam{n}.number(group);")
+                out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
+            out.close_to(base)
 
 
 def declared_scope(writer: ClassWriter, table: Table, arguments: Sequence[object]) -> Scope:
+    """The variables of an item in a declaration, each with the domain of its argument."""
     variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
     return PatternScope(writer.plan, writer.names, variables, writer.out)
