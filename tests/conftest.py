@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Whoever starts this run in the background may have switched Ctrl-C off, for us and for all that we start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
         config.dynagrad_cache = os.environ["DYNAGRAD_CACHE"] = tempfile.mkdtemp(prefix="dynagrad-tests-")
 

@@ -14,7 +14,7 @@ import pytest
 
 import dynagrad as dg
 import examples
-from dynagrad import cli
+from dynagrad import cli, demo
 from dynagrad.encoding import kinds, program_constants
 from dynagrad.native import cache, toolchain
 from dynagrad.plan.header import assumed_plan, cxx_name, header
@@ -293,9 +293,9 @@ def test_a_header_for_facts_keeps_their_plan_and_refuses_others(said):
 
 
 def test_counts_are_whole_numbers(said):
-    bound = cli.demo_parsers()["count"]
-    sentence = cli.demo_sentences()[0]
-    assert number(said, "counts:goal") == (bound.run(cli.facts_of(sentence))["goal"], True)
+    bound = demo.demo_parsers()["count"]
+    sentence = demo.demo_sentences()[0]
+    assert number(said, "counts:goal") == (bound.run(demo.facts_of(sentence))["goal"], True)
 
 
 def test_terms_of_any_shape(said):
