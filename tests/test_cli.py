@@ -302,7 +302,10 @@ def test_interrupts_exit_with_130(tmp_path):
     assert running.stderr is not None and running.stderr.readline().startswith(b"warning: ")
     time.sleep(0.2)  # it compiles or runs now
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=20)
+    try:
+        _, said = running.communicate(timeout=20)
+    finally:
+        running.kill()  # it would run for ever
     assert running.returncode == 130 and said.endswith(b"interrupted\n") and b"Traceback" not in said
 
 
