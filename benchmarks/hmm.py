@@ -18,7 +18,7 @@ STATES, SYMBOLS, LENGTH = 45, 500, 100_000
 
 def forward() -> list[Row]:
     try:
-        from hmmlearn.hmm import CategoricalHMM  # type: ignore[import-untyped]
+        from hmmlearn.hmm import CategoricalHMM  # type: ignore[import-untyped]  # it has no types
     except ImportError:
         raise Skip("hmmlearn is not installed") from None
     random = np.random.default_rng(0)

@@ -241,7 +241,7 @@ class Binding:
         return {"setting": self.setting, "given": self.given}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["setting"], state["given"])  # type: ignore[misc]
+        self.__init__(state["setting"], state["given"])  # type: ignore[misc]  # the lock and what is kept are made anew
 
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""

@@ -68,7 +68,7 @@ def as_number(value: object) -> float | bool | None:
         except OverflowError as error:
             raise Error(f"the whole number {str(value)[:20]}... is too large for a double") from error
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():  # np.bool, arrays of no dimension
-        item = value.item()  # type: ignore[attr-defined]
+        item = value.item()  # type: ignore[attr-defined]  # numpy scalars have it
         return as_number(item) if isinstance(item, Real) else None
     return None
 

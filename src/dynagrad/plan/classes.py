@@ -331,10 +331,10 @@ class ClassWriter:
                         low, high = "(int64_t)-(1 << 30)", "(int64_t)(1 << 30)"
                     lows.append(f"{c} * {low if c > 0 else high}")
                     highs.append(f"{c} * {high if c > 0 else low}")
-                out.line(f"const int64_t low_{key_id(key, self.names)} = {' + '.join(lows)};")
-                out.line(f"const int64_t high_{key_id(key, self.names)} = {' + '.join(highs)};")
-                out.line(f"if (low_{key_id(key, self.names)} < low) low = low_{key_id(key, self.names)};")
-                out.line(f"if (high_{key_id(key, self.names)} > high) high = high_{key_id(key, self.names)};")
+                out.line(f"const int64_t low_{self.names.table[key]} = {' + '.join(lows)};")
+                out.line(f"const int64_t high_{self.names.table[key]} = {' + '.join(highs)};")
+                out.line(f"if (low_{self.names.table[key]} < low) low = low_{self.names.table[key]};")
+                out.line(f"if (high_{self.names.table[key]} > high) high = high_{self.names.table[key]};")
             out.line(f"low{stage.number}_{f} = low, span{stage.number}_{f} = high >= low ? high - low + 1 : 1;")
             out.close()
         if stage.strategy == "levels":
@@ -752,10 +752,6 @@ def _level_type(stage: Stage) -> str:
 
 def _bool(x: bool) -> str:
     return "true" if x else "false"
-
-
-def key_id(key: str, names: Names) -> str:
-    return names.table[key]
 
 
 def generate(plan: Plan, *, embed: bool = True) -> Generated:

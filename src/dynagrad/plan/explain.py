@@ -12,7 +12,7 @@ from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
 from .header import Assumed
-from .joins import item_variables, rough, term_variables
+from .joins import item_variables, rough, step_variables
 from .layout import DENSE_CELLS
 from .model import (
     Absent,
@@ -250,19 +250,8 @@ def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
         if join.vector is not None and place == len(join.steps) - 1:
             text += f", side by side over {join.vector} as one vector operation"
         yield f"         - {text}"
-        bound |= _binds(rule, step)
+        bound |= step_variables(step, rule)
     yield f"         - contribute to {_item(rule.head)}"
-
-
-def _binds(rule: NormalRule, step: Step) -> set[str]:
-    match step:
-        case Scan(antecedent=i) | Lookup(antecedent=i):
-            return item_variables(rule.antecedents[i].item)
-        case Solve(variable=name):
-            return {name}
-        case Unfold(pattern=pattern):
-            return term_variables(pattern)
-    return set()
 
 
 def _step(plan: Plan, rule: NormalRule, step: Step, bound: set[str]) -> str:

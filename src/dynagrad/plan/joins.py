@@ -108,6 +108,18 @@ class _Search:
     cost: float = 0.0
 
 
+def step_variables(step: Step, rule: NormalRule) -> set[str]:
+    """The variables that are known once a step is done, beside those that were known before."""
+    match step:
+        case Scan(antecedent=i) | Lookup(antecedent=i):
+            return item_variables(rule.antecedents[i].item)
+        case Solve(variable=name):
+            return {name}
+        case Unfold(pattern=pattern):
+            return term_variables(pattern)
+    return set()
+
+
 def rough(count: float, least: float = 1.0) -> float:
     """A count in coarse steps, so that sentences of different lengths are joined by one plan.
 

@@ -10,7 +10,7 @@ from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import AntecedentValue, Apply, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
 from .demand import fixed_arguments, items_of, omitted, restrict
-from .joins import JoinPlanner, item_variables, scan_pattern, term_variables
+from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
 from .model import (
     Absent,
@@ -19,15 +19,12 @@ from .model import (
     Form,
     IndexPlan,
     Join,
-    Lookup,
     Plan,
     Scan,
-    Solve,
     Stage,
     Step,
     Summary,
     Table,
-    Unfold,
 )
 from .order import Bounds, Edge, Gaps, derive_gaps, find_levels, negated, precedes
 from .values import TracedSemiring
@@ -48,11 +45,6 @@ class Options:
 
 
 # -- semiring shape ----------------------------------------------------------------------------------------------------
-
-
-def is_product(value: Expression) -> bool:
-    """Whether a value is a product of antecedents and constants, each antecedent at most once."""
-    return _made_of(value, "*")
 
 
 def _made_of(value: Expression, operator: str) -> bool:
@@ -386,7 +378,7 @@ class _Planner:
         stages = []
         for number, draft in enumerate(drafts):
             settled = [
-                [self._settle(j, tables, registry, draft, drafts, stage_of, bound) for j in group]
+                [self._settle(j, tables, registry, draft, bound) for j in group]
                 for group in (fires[number], drives[number])
             ]
             stages.append(
@@ -405,8 +397,7 @@ class _Planner:
         changes = None
         if self.options.changing:
             settled = [
-                [self._settle(j, tables, registry, drafts[0], drafts, stage_of, bound) for j in group]
-                for group in (changed, heads)
+                [self._settle(j, tables, registry, drafts[0], bound) for j in group] for group in (changed, heads)
             ]
             changes = Changes(tuple(settled[0]), tuple(settled[1]))
         return Plan(
@@ -498,7 +489,7 @@ class _Planner:
                     for i, term in enumerate(join.rule.head.arguments):
                         if term == name:
                             votes.append((join.rule.head.key, i, join.cost / 2))
-            bound |= _binds(step, join.rule)
+            bound |= step_variables(step, join.rule)
         return votes
 
     def _settle(
@@ -507,8 +498,6 @@ class _Planner:
         tables: Mapping[str, Table],
         registry: dict[tuple[str, tuple[Term, ...], tuple[str, ...]], IndexPlan],
         draft: _Draft,
-        drafts: Sequence[_Draft],
-        stage_of: Mapping[str, int],
         bounds: Callable[[NormalRule], Bounds],
     ) -> Join:
         """Chooses, for every scan, the row or the index it goes through."""
@@ -540,7 +529,7 @@ class _Planner:
                     steps.append(Absent(item, number, keys))
                 case _:
                     steps.append(step)
-            bound |= _binds(step, join.rule)
+            bound |= step_variables(step, join.rule)
         settled = replace(join, steps=tuple(steps))
         return replace(settled, vector=self._vector(settled, tables, draft, bounds))
 
@@ -595,17 +584,6 @@ def _plain_and_free(item: Item, bound: set[str]) -> bool:
     """Whether every item of the predicate matches: distinct free variables and nothing else."""
     names = [t.name for t in item.arguments if isinstance(t, Variable)]
     return len(names) == len(item.arguments) == len(set(names)) and not set(names) & bound
-
-
-def _binds(step: Step, rule: NormalRule) -> set[str]:
-    match step:
-        case Scan(antecedent=i) | Lookup(antecedent=i):
-            return item_variables(rule.antecedents[i].item)
-        case Solve(variable=name):
-            return {name}
-        case Unfold(pattern=pattern):
-            return term_variables(pattern)
-    return set()
 
 
 def make_plan(rules: Rules, domains: Domains, summary: Summary, options: Options | None = None) -> Plan:
