@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiling, dijkstra, hmm, loading, wsj
+from . import compiling, dijkstra, gradient, hmm, loading, wsj
 from .common import HERE, Row, Skip
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -21,6 +21,10 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "import": compiling.importing,
     "rules": compiling.many_rules,
     "loading": loading.loading,
+    "gradient": gradient.wsj_gradient,
+    "hessian": gradient.hessian,
+    "crf": gradient.crf,
+    "cost": gradient.cost,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 

@@ -32,7 +32,7 @@ from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColu
 from .plan.compiled import Compiled, FactTable, NativeChart, WeightTable, World, compile_plan
 from .plan.joins import rough
 from .plan.layout import cells
-from .plan.model import DomainSummary, FactSummary, Summary
+from .plan.model import Derivatives, DomainSummary, FactSummary, Summary
 from .plan.order import ordered_pairs, rank_sources
 from .plan.planner import Options, make_plan
 from .plan.values import numbers
@@ -47,6 +47,7 @@ MOST_ARCS = 2_000_000
 """More arcs than this are not searched for an order of their atoms."""
 
 Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
 Signature = frozenset[tuple[str, int, int, int]]
 Array = npt.NDArray[Any]
 
@@ -204,10 +205,27 @@ class _Base:
 class _Native:
     """The shared facts inside native code, for one compiled program."""
 
+    order: int
     world: World
     terms: TermCodes
     constants: list[int]
     weights: dict[str, WeightTable]
+
+
+@dataclass(frozen=True)
+class Along:
+    """The directions of a run over dual numbers: of each, per predicate, the tangents of its facts.
+
+    A predicate's tangents stand in the order of its gathered rows, a row of words each; a predicate that is missing has
+    none. `constants` are the tangents of the numbers in the program's text, as functions of these.
+    """
+
+    directions: tuple[Mapping[str, Array], ...] = ()
+    constants: tuple[Callable[[float], float] | None, ...] = ()
+
+    @property
+    def order(self) -> int:
+        return len(self.directions)
 
 
 @dataclass(frozen=True)
@@ -220,6 +238,7 @@ class Prepared:
     terms: TermCodes
     relations: Mapping[str, Relation]
     stops: bool = False  # the item that the run is to stop at is final once it is popped
+    along: Along = Along()
 
 
 class Binding:
@@ -228,7 +247,7 @@ class Binding:
     def __init__(self, setting: Setting, relations: Mapping[str, Relation]) -> None:
         self.setting = setting
         self.given = dict(relations)  # as given, without the axioms of the text
-        self._axioms = axioms = axiom_relations(setting.rules, setting.scale)
+        self.axioms = axioms = axiom_relations(setting.rules, setting.scale)
         merged = dict(relations)
         for key, axiom in axioms.items():
             merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
@@ -236,6 +255,7 @@ class Binding:
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._sources: dict[int, list[tuple[str, int, int]]] | None = None  # what could order atoms, once it was asked
         self._lock = threading.RLock()
+        self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self.setting, "given": self.given}
@@ -246,15 +266,16 @@ class Binding:
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
         made = Binding(self.setting, relations)
+        made.derivatives = self.derivatives
         with self._lock:
+            made._sources = self._sources
             for chosen, base in self._bases.items():
                 fresh = replace(base, natives={})
                 for place, native in base.natives.items():
                     weights = {}
                     for key, held in native.weights.items():
                         if key in changed:
-                            relation = made.relations[key]
-                            words = self.setting.scale.to_words(relation.values, relation.count)
+                            words = jet_words(self.setting.scale, made.relations[key], [None] * native.order)
                             weights[key] = WeightTable(held.facts, words)
                         else:
                             weights[key] = held
@@ -268,7 +289,7 @@ class Binding:
         """All facts of a chart: the shared ones or what stands instead of them, the axioms, and those of the run."""
         relations = dict(self.relations)
         for key, relation in instead.items():
-            axiom = self._axioms.get(key)
+            axiom = self.axioms.get(key)
             relations[key] = relation if axiom is None else concatenate(relation, axiom, self.setting.scale.one)
         for key, relation in run.items():
             known = relations.get(key)
@@ -284,12 +305,16 @@ class Binding:
         instead: Mapping[str, Relation] | None = None,
         changing: bool = False,
         like: Encoding | None = None,
+        derivatives: Derivatives | None = None,
+        along: Along | None = None,
     ) -> Prepared:
         """A chart for the shared facts and those of one run.
 
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
-        can change later; `like` is an encoding whose codes have to stay.
+        can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
+        and `along` has the directions of dual numbers.
         """
+        along = along or Along()
         setting = self.setting
         relations = self.gathered(run, instead or {})
         mixed = {key: relations[key] for key in {**(instead or {}), **run}}
@@ -311,12 +336,16 @@ class Binding:
                 base,
                 summary,
                 frozenset(k for k, r in relations.items() if r.count),
-                until if superior else None,
-                changing,
+                replace(
+                    setting.options,
+                    until=until if superior else None,
+                    changing=changing,
+                    derivatives=derivatives,
+                ),
                 progress,
             )
             native = self._native(base, compiled, relations, frozenset(mixed))
-        prepared = self._chart(compiled, native, encoding, ranks, mixed, codes, relations)
+        prepared = self._chart(compiled, native, encoding, ranks, mixed, codes, relations, along)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())
@@ -424,11 +453,9 @@ class Binding:
         base: _Base,
         summary: Summary,
         present: frozenset[str],
-        until: str | None,
-        changing: bool,
+        options: Options,
         progress: Callable[[str], None] | None,
     ) -> Compiled:
-        options = replace(self.setting.options, until=until, changing=changing)
         signature = _signature(summary, present)
         for compiled, made_for in base.plans:
             if made_for == signature and _fits(compiled, summary, options):
@@ -470,7 +497,7 @@ class Binding:
                     code = base.encoding.domains[domain].code(plain)
                     constants.append(-1 if code is None else code)
             world.set_constants(constants)
-            native = _Native(world, terms, constants, {})
+            native = _Native(compiled.plan.order, world, terms, constants, {})
             base.natives[id(compiled)] = native
         for key in missing:
             native.weights[key] = self._load(compiled, native.world, native.terms, relations[key], base.codes[key])
@@ -491,14 +518,21 @@ class Binding:
         return table, codes
 
     def _load(
-        self, compiled: Compiled, world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]
+        self,
+        compiled: Compiled,
+        world: World,
+        terms: TermCodes,
+        relation: Relation,
+        columns: Sequence[Codes | None],
+        tangents: Sequence[Array | None] = (),
     ) -> WeightTable:
         coded = [
             _intern(world, terms, relation.columns[i].to_list()) if c is None else c for i, c in enumerate(columns)
         ]
         table = compiled.plan.tables[relation.key].number
         facts = FactTable(compiled.engine, world, table, coded, relation.count)
-        return WeightTable(facts, self.setting.scale.to_words(relation.values, relation.count))
+        directions = tangents or [None] * compiled.plan.order
+        return WeightTable(facts, jet_words(self.setting.scale, relation, directions))
 
     def _chart(
         self,
@@ -509,6 +543,7 @@ class Binding:
         fresh: Mapping[str, Relation],
         codes: Mapping[str, list[Codes | None]],
         relations: Mapping[str, Relation],
+        along: Along,
     ) -> Prepared:
         world = World(compiled.engine, native.world)
         world.set_domains([d.low for d in encoding.domains], [d.high - d.low + 1 for d in encoding.domains])
@@ -521,24 +556,43 @@ class Binding:
         weights: list[WeightTable | None] = [None] * len(compiled.plan.tables)
         for key, held in native.weights.items():
             if key not in fresh:
+                tangents = [d.get(key) for d in along.directions]
+                if any(t is not None for t in tangents):
+                    words = jet_words(self.setting.scale, relations[key], tangents)
+                    held = WeightTable(held.facts, words)
                 weights[compiled.plan.tables[key].number] = held
         for key, relation in fresh.items():
             if key in compiled.plan.tables:
                 table = compiled.plan.tables[key].number
-                weights[table] = self._load(compiled, world, terms, relation, codes[key])
+                tangents = [d.get(key) for d in along.directions]
+                weights[table] = self._load(compiled, world, terms, relation, codes[key], tangents)
         for key, table_plan in compiled.plan.tables.items():
             n = table_plan.number
             if weights[n] is None and table_plan.kind != "external" and self._takes_facts(compiled, key):
                 empty = [np.zeros(0, np.int32)] * table_plan.arity
                 weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
-        constants = [self.setting.scale.word_of(w) for w in self._rule_weights(compiled)]
-        words = np.concatenate(constants) if constants else np.zeros(1, np.uint64)
-        chart = NativeChart(compiled.engine, world, weights, words)
-        return Prepared(compiled, chart, encoding, terms, relations)
+        numbers = self._constants(compiled, along)
+        chart = NativeChart(compiled.engine, world, weights, numbers)
+        return Prepared(compiled, chart, encoding, terms, relations, along=along)
 
     def _takes_facts(self, compiled: Compiled, key: str) -> bool:
         predicate = self.setting.rules.predicates[key]
         return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
+
+    def _constants(self, compiled: Compiled, along: Along) -> Words:
+        """The words of the numbers in the program's text."""
+        scale = self.setting.scale
+        constants = [scale.word_of(w) for w in self._rule_weights(compiled)]
+        if not constants:
+            return np.zeros(1, np.uint64)
+        if not along.order:
+            return np.concatenate(constants)
+        rows = np.zeros((len(constants), scale.width << along.order))
+        rows[:, : scale.width] = np.stack(constants).view(np.float64)
+        for d, tangent in enumerate(along.constants):
+            if tangent is not None:
+                rows[:, scale.width << d] = [tangent(w) for w in compiled.generated.weights]
+        return rows.view(np.uint64).reshape(-1)
 
     def _rule_weights(self, compiled: Compiled) -> Iterable[Any]:
         scale = self.setting.scale
@@ -549,6 +603,19 @@ class Binding:
                 yield int(weight)
             else:
                 yield [float(weight)] * scale.width
+
+
+def jet_words(scale: Scale, relation: Relation, tangents: Sequence[Array | None]) -> Words | None:
+    """The words of a relation's values over dual numbers: the value, then its derivatives by set of directions."""
+    if not tangents:
+        return scale.to_words(relation.values, relation.count)
+    rows = np.zeros((relation.count, scale.width << len(tangents)))
+    values = scale.to_words(relation.values, relation.count)
+    rows[:, : scale.width] = scale.word_of(scale.one).view(np.float64) if values is None else values.view(np.float64)
+    for d, tangent in enumerate(tangents):
+        if tangent is not None:
+            rows[:, scale.width << d : scale.width * ((1 << d) + 1)] = tangent.reshape(relation.count, scale.width)
+    return rows.view(np.uint64)
 
 
 def _intern(world: World, terms: TermCodes, values: Sequence[Any]) -> Codes:
@@ -604,6 +671,8 @@ def _fits(compiled: Compiled, summary: Summary, options: Options) -> bool:
     """Whether a plan made for other facts is right for these too."""
     plan = compiled.plan
     if plan.until != options.until or (plan.changes is not None) != options.changing:
+        return False
+    if plan.derivatives != options.derivatives:
         return False
     for number, domain in summary.domains.items():
         if plan.summary.domains[number].ranked != domain.ranked:

@@ -14,22 +14,33 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Binding, Prepared, concatenate, read_facts, row_numbers
+from .binding import Along, Binding, Prepared, concatenate, read_facts, row_numbers
 from .changing import MOST_ROWS, can_change, change
 from .encoding import kinds, settle_texts, syntax_value
-from .errors import Error, FactError, NotComputed, NotConverged, ProgramWarning, QueryError, ValueRangeError
-from .facts import Relation, parse_key
+from .errors import (
+    Error,
+    FactError,
+    NotComputed,
+    NotConverged,
+    NotDifferentiable,
+    ProgramWarning,
+    QueryError,
+    ValueRangeError,
+)
+from .facts import IntColumn, Relation, parse_key
+from .gradient import Asked, Gradient, Seed, Source, Tangents, adjoint_width, differentiable
 from .plan.compiled import Settings, Stop
+from .plan.model import Derivatives
 from .progress import Progress
 from .reading import code as code_of
-from .reading import column, decode, item_text, matches, ranks
+from .reading import column, decode, item_text, matches, ranks, reported
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
@@ -38,6 +49,8 @@ from .rules.syntax import Term as SyntaxTerm
 from .table import Table
 from .terms import canonical, cut, shown, term_text
 
+Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
 STATUS = ("done", "max_pops", "timeout", "until", "items", "bytes", "bad_value", "interrupted", "integer_overflow")
 MAX_ITEMS = 200_000_000
 NATIVE_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
@@ -69,7 +82,9 @@ class Statistics:
     """What a run did.
 
     `pops` are items taken off the agenda, `updates` contributions of rule instances, `items` derived items, `bytes` the
-    memory of the chart itself without the facts that it shares, `seconds` the time in native code.
+    memory of the chart itself without the facts that it shares, `seconds` the time in native code. `tape_bytes` is what
+    the run keeps for its derivatives: none before the first gradient is asked for, then eight bytes a pop, and the old
+    value and the update of each item that was popped again.
 
     >>> import dynagrad as dg
     >>> dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]}).stats.items
@@ -81,6 +96,7 @@ class Statistics:
     items: int
     bytes: int
     seconds: float
+    tape_bytes: int = 0
 
 
 @functools.cache
@@ -138,7 +154,9 @@ class Chart:
         self._touched: dict[str, list[Relation]] = {}  # facts that changed since the last run, which then was complete
         self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
-        self._columns: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]] = {}
+        self._columns: dict[str, tuple[Codes, Words]] = {}
+        self._course: list[tuple[int | None, float]] = []  # how the run went, see `gradient.Source`
+        self._taped: Prepared | None = None  # the same run with a tape
 
     # -- running
 
@@ -196,6 +214,7 @@ class Chart:
         if after is None:
             return False
         self._prepared, self._stale, self._limits = after, False, limits
+        self._course, self._taped = [(None, settings.tolerance)], None
         self._after(after.chart.report)
         return True
 
@@ -208,11 +227,16 @@ class Chart:
         if limits.until is not None:
             until = self._item(limits.until).key
         prepared = self._binding.prepare(
-            self._relations, until, Progress.compiling if progress else None, instead=self._shared
+            self._relations,
+            until,
+            Progress.compiling if progress else None,
+            instead=self._shared,
+            derivatives=self._binding.derivatives,
         )
         self._connect_all(prepared)
         self._prepared = prepared
         self._stale = False
+        self._course = []
 
     def _connect(self, prepared: Prepared, key: str, function: Any) -> None:
         """Lets native code ask a Python function for the values of an external predicate."""
@@ -276,6 +300,7 @@ class Chart:
         self._columns.clear()
         self._raised.clear()
         self._complete = False
+        self._taped = None
         try:
             if progress:
                 settings.pause_ns = PAUSE
@@ -287,6 +312,7 @@ class Chart:
         except BaseException:
             self._stale = True
             raise
+        self._course.append((None if report.status == 0 else report.pops, settings.tolerance))
         self._after(report)
 
     def _after(self, report: Any) -> None:
@@ -309,7 +335,7 @@ class Chart:
                 chart=self,
             )
         if self._status == "bad_value":
-            item = self._error_item(report)
+            item = reported(self._require(), report)
             scale = self._binding.setting.scale
             if scale.shape == "count":
                 raise ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
@@ -329,7 +355,7 @@ class Chart:
             )
         if self._status == "two_values":
             raise ValueRangeError(
-                f"{self._error_item(report)} is given two different values by `=`; "
+                f"{reported(self._require(), report)} is given two different values by `=`; "
                 "use +=, max= or min= where several contributions may meet"
             )
         if self._status == "interrupted":
@@ -342,15 +368,6 @@ class Chart:
                 ProgramWarning,
                 stacklevel=4,
             )
-
-    def _error_item(self, report: Any) -> str:
-        prepared = self._require()
-        table = next((t for t in prepared.compiled.plan.tables.values() if t.number == report.error_table), None)
-        if table is None or report.error_cell < 0:
-            return "an item"
-        codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
-        values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
-        return item_text(table.key, values)
 
     # -- looking
 
@@ -379,7 +396,8 @@ class Chart:
     def stats(self) -> Statistics:
         """Pops, updates, items, bytes and seconds of the run so far."""
         r = self._require().chart.report
-        return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9)
+        tape = r.tape if self._taped is None else self._taped.chart.report.tape
+        return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9, tape)
 
     @property
     def pending(self) -> dict[str, Table]:
@@ -435,18 +453,22 @@ class Chart:
     def _words(self, item: Any) -> tuple[str, npt.NDArray[np.uint64] | None]:
         """An item's predicate, and the words of its value; None where it was not derived."""
         prepared = self._ready()
+        key, codes = self._place(prepared, item)
+        table = prepared.compiled.plan.tables.get(key)
+        if table is None or codes is None:
+            return key, None
+        return key, prepared.chart.get(table.number, codes, self._binding.setting.scale.width)
+
+    def _place(self, prepared: Prepared, item: Any) -> tuple[str, list[int] | None]:
+        """An item's predicate, and the codes of its arguments; None where one of them is unknown to the chart."""
         if isinstance(item, tuple) and item and isinstance(item[0], str):
             key, values = f"{item[0]}/{len(item) - 1}", [_argument(item[0], n, v) for n, v in enumerate(item[1:])]
             self._known(key)
         else:
             found = self._item(item)
             key, values = found.key, self._values(found)
-        table = prepared.compiled.plan.tables.get(key)
         self._needed(prepared, key, values)
-        codes = self._codes(prepared, key, values)
-        if table is None or codes is None:
-            return key, None
-        return key, prepared.chart.get(table.number, codes, self._binding.setting.scale.width)
+        return key, self._codes(prepared, key, values)
 
     def _needed(self, prepared: Prepared, key: str, values: Sequence[Any]) -> None:
         """Refuses what the outputs do not need and was therefore not derived; None stands for a variable."""
@@ -502,12 +524,16 @@ class Chart:
         ([('a', 'b', 2.0)], 0)
         """
         prepared = self._ready()
+        return self._query(prepared, pattern, lambda key: self._all(prepared, key))
+
+    def _query(self, prepared: Prepared, pattern: Any, items: Callable[[str], tuple[Codes, Words]]) -> Table:
+        """The table of the items that match, of all that `items` has of a predicate."""
         item = self._item(pattern)
         table = prepared.compiled.plan.tables.get(item.key)
         assert table is not None
         constant = (Symbol, Integer, Float)
         self._needed(prepared, item.key, [syntax_value(t) if isinstance(t, constant) else None for t in item.arguments])
-        codes, words = self._all(prepared, item.key)
+        codes, words = items(item.key)
         keep = np.ones(len(codes), np.bool_)
         domains = self._binding.setting.domains
         later: list[tuple[int, SyntaxTerm]] = []
@@ -568,6 +594,272 @@ class Chart:
             codes, words = codes[order], words[order]
         columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
         return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape))
+
+    # -- derivatives
+
+    def gradient(self, item: Any) -> Gradient:
+        """The derivatives of an item's value with respect to all facts and items, by one backward pass.
+
+        `item` is an item, or a mapping from items to cotangents: their sum so weighted. The result has, per input
+        predicate, a table like the facts that came in; see `Gradient`. The gradient is that of the computation that
+        ran: exact after early stopping, pruning and at a tolerance. In `log` it is with respect to log weights, so that
+        derivatives of a goal are expected counts; in `viterbi`, `tropical` and under `max=` and `min=` it follows the
+        winning derivation, and of several that tie the first to reach the value. An item that was not derived has
+        gradient zero.
+
+        The first gradient of a program compiles the backward pass, and makes the run of this chart again with a tape;
+        later runs of the same bound facts keep one. After 000, the derivation of Dyna's back-propagation (online
+        appendix to Eisner, Goldlust and Smith 2005, "Compiling Comp Ling").
+
+        Raises `NotDifferentiable` in `boolean`, `count` and semirings of your own, `QueryError` for an unknown
+        predicate or facts that changed since the run, `ValueRangeError` where a derivative is not finite.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
+        >>> list(chart.gradient("path(c)")["edge/2"])
+        [('a', 'b', 1.0), ('b', 'c', 1.0), ('a', 'c', 0.0)]
+        """
+        return self._gradient(self._weighted(item))
+
+    def jvp(self, direction: Mapping[str, Any]) -> Tangents:
+        """The derivatives of all items along one direction of the facts: the program over dual numbers.
+
+        `direction` has, per predicate, one number for each row that was given, in the order of the rows (or an array of
+        the shape that a dense table came in), or rows in any form that facts may have. The run is made again, in the
+        same course, so that the tangents are those of the computation that ran. Raises as `gradient` does, and
+        `FactError` where a direction does not fit.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> chart.jvp({"a/1": {("x",): 1.0}, "b/1": [10.0]})["goal"]
+        23.0
+        """
+        source = self._source()
+        given = {}
+        for key, rows in direction.items():
+            self._known(key)
+            given[key] = source.gathered(key, self._direction(source, key, rows))
+        prepared = source.again(False, Along((given,), (None,)))
+        return Tangents(
+            source.scale,
+            prepared,
+            lambda item: self._place(prepared, item),
+            lambda pattern, items: self._query(prepared, pattern, items),
+        )
+
+    def outside(self, item: Any, goal: Any = "goal") -> Any:
+        """The outside value of an item, in the semiring's scale: what a derivation of the goal has beside the item.
+
+        For `real` and `expectation` that is the derivative of the goal with respect to the item, for `log` its log. In
+        other value types it raises `NotDifferentiable`.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> chart.outside("a(x)")
+        3.0
+        """
+        self._sums("an outside value", ("real", "log", "expectation"))
+        asked = self._asked([(goal, 1.0)], whole=True)
+        words = asked.item(*self._place(asked.prepared, item))
+        return self._zero(self._place(asked.prepared, item)[0]) if words is None else asked.source.scale.value(words)
+
+    def marginal(self, item: Any, goal: Any = "goal") -> float:
+        """The probability that the item is used in a derivation of the goal; where it can be used several times in
+        one, the expected number of times.
+
+        Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> chart = program.run({"a/1": [("x", 1.0), ("y", 3.0)], "b/1": [("x", 1.0), ("y", 1.0)]})
+        >>> chart.marginal("a(y)")
+        0.75
+        """
+        self._sums("a marginal", ("real", "log", "viterbi", "tropical"))
+        gradient = self._gradient([(goal, 1.0)])
+        share = float(gradient.item(item))
+        if gradient.value is None or self._binding.setting.scale.name != "real":
+            return share
+        total = self._total(goal)
+        return 0.0 if share == 0 else share * float(self[item]) / total
+
+    def expected_counts(self, goal: Any = "goal") -> Gradient:
+        """How often each fact is used in a derivation of the goal, on average; derived items likewise.
+
+        Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts. The
+        tables are like those of `gradient`.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> chart = program.run({"a/1": [("x", 1.0), ("y", 3.0)], "b/1": [("x", 1.0), ("y", 1.0)]})
+        >>> list(chart.expected_counts()["a/1"])
+        [('x', 0.25), ('y', 0.75)]
+        """
+        self._sums("an expected count", ("real", "log", "viterbi", "tropical"))
+        real = self._binding.setting.scale.name == "real"
+        total = self._total(goal) if real and goal in self else 1.0 if real else None
+        return self._gradient([(goal, 1.0)], total)
+
+    def entropy(self, goal: Any = "goal") -> float:
+        """The entropy, in nats, of the distribution of the goal's derivations, in proportion to their weights.
+
+        From the derivative of log Z with respect to an inverse temperature, which is the expected log weight (Li and
+        Eisner 2009, "First- and second-order expectation semirings", section 6.1): H = log Z - E[log weight]. For
+        `real` and `log`; weights may not be negative.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X).")
+        >>> round(program.run({"a/1": [("x", 0.5), ("y", 0.5)]}).entropy(), 6)
+        0.693147
+        """
+        self._sums("an entropy", ("real", "log"))
+        source = self._source()
+        log = source.scale.name == "log"
+        directions = {}
+        for key, predicate in self._binding.setting.rules.predicates.items():
+            if predicate.external:
+                raise Error(f"the entropy needs the weights of all facts, and those of {key} are a function's")
+        for key, relation in self._binding.gathered(self._relations, self._shared).items():
+            if relation.values is not None:
+                directions[key] = _along_temperature(key, relation.values, log)[:, None]
+        constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
+        prepared = source.again(False, Along((directions,), (constants,)))
+        key, codes = self._place(prepared, goal)
+        table = prepared.compiled.plan.tables.get(key)
+        words = None if table is None or codes is None else prepared.chart.get(table.number, codes, 2)
+        if words is None:
+            raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")
+        total, tangent = (float(x) for x in words.view(np.float64))
+        if not (math.isfinite(total) if log else total > 0):
+            raise QueryError(f"{shown(goal)} has weight {total}, so there is no distribution of its derivations")
+        return total - tangent if log else math.log(total) - tangent / total
+
+    def _sums(self, what: str, allowed: tuple[str, ...]) -> None:
+        name = self._binding.setting.scale.name
+        differentiable(self._binding.setting.scale)
+        if name not in allowed:
+            raise NotDifferentiable(
+                f"{what} is defined over derivations with weights, for a program in {', '.join(allowed)}; "
+                f"this one is {name}"
+            )
+
+    def _total(self, goal: Any) -> float:
+        total = float(self[goal])
+        if not (total > 0 or total < 0):
+            raise QueryError(f"{shown(goal)} has weight {total}, so shares of it have no meaning")
+        return total
+
+    def _weighted(self, item: Any) -> list[tuple[Any, Any]]:
+        return list(item.items()) if isinstance(item, Mapping) else [(item, 1.0)]
+
+    def _gradient(self, items: Sequence[tuple[Any, Any]], counts: float | None = None) -> Gradient:
+        asked = self._asked(items)
+        values = [np.asarray(self[item], np.float64) if len(items) > 1 else self[item] for item, _ in items]
+        value = values[0]
+        if len(items) > 1:
+            value = float(sum(c * v for (_, c), v in zip(items, values, strict=True) if c))
+        return Gradient(asked, value, lambda item: self._place(asked.prepared, item), self._items_of, counts)
+
+    def _items_of(self, key: str) -> Table:
+        """The items of a predicate; none where it was left out."""
+        prepared = self._ready()
+        if key in prepared.compiled.plan.tables:
+            return self._table(prepared, key, *self._all(prepared, key))
+        arity = self._binding.setting.rules.predicates[key].arity
+        return Table(Relation(key, 0, tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity)), np.zeros(0)))
+
+    def _asked(self, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> Asked:
+        """The run with a tape, and what is asked of it."""
+        source = self._source()
+        scale = source.scale
+        prepared = self._tape(source)
+        seeds = []
+        for item, cotangent in items:
+            key, codes = self._place(prepared, item)
+            table = prepared.compiled.plan.tables.get(key)
+            words = None if table is None or codes is None else prepared.chart.get(table.number, codes, scale.width)
+            if words is None or codes is None:
+                continue
+            if scale.name == "log" and not math.isfinite(scale.value(words)) and not whole:
+                raise NotDifferentiable(
+                    f"{shown(item)} has weight zero, and the log of zero has no derivative; ask for it in real"
+                )
+            width = adjoint_width(prepared, scale)
+            start = np.zeros(width)
+            start[0] = _cotangent(item, cotangent)
+            seeds.append(Seed(key, tuple(codes), start.view(np.uint64)))
+        return Asked(source, prepared, tuple(seeds), whole)
+
+    def _tape(self, source: Source) -> Prepared:
+        """This run in a class that can go back: the chart's own, or the run made again."""
+        prepared = self._ready()
+        if prepared.compiled.plan.adjoint:
+            return prepared
+        if self._taped is None:
+            self._taped = source.again(True)
+            self._binding.derivatives = Derivatives()  # later runs keep a tape from the start
+        return self._taped
+
+    def _source(self) -> Source:
+        """What this run was made of. Raises where it cannot be differentiated."""
+        prepared = self._ready()
+        differentiable(self._binding.setting.scale)
+        if prepared.chart.report.partial:
+            raise QueryError(
+                "the run was stopped in the middle of a step, so it has no gradient; stop it with max_pops instead"
+            )
+        until = None if self._limits.until is None else self._item(self._limits.until).key
+        limit = default_bytes() if self._limits.max_bytes is None else _whole(self._limits.max_bytes)
+        return Source(
+            self._binding,
+            dict(self._relations),
+            dict(self._shared),
+            tuple(self._course),
+            until,
+            limit,
+            self._connect_all,
+        )
+
+    def _direction(self, source: Source, key: str, rows: Any) -> npt.NDArray[np.float64]:
+        """A direction of a predicate's facts: a row of numbers for each row of these."""
+        own, scale = source.own(key), source.scale
+        if own is None:
+            raise QueryError(f"there are no facts of {key}, so there is no direction for them")
+        width = scale.width
+        try:
+            numbers = np.asarray(rows, np.float64)
+        except (TypeError, ValueError):
+            numbers = None
+        if numbers is not None and numbers.size == own.count * width:
+            return numbers.reshape(own.count, width)
+        relation = read_facts(self._binding.setting, {key: rows}, False)[key]
+        if relation.values is None:
+            raise FactError(f"the direction of {key} has no numbers")
+        both = row_numbers(concatenate(replace(own, values=None), replace(relation, values=None), scale.one))
+        place = {n: i for i, n in enumerate(both[own.count :].tolist())}
+        given = relation.values.reshape(relation.count, -1)
+        out = np.zeros((own.count, width))
+        for i, n in enumerate(both[: own.count].tolist()):
+            if n in place:
+                out[i] = given[place.pop(n)]
+        if place:
+            n = next(iter(place.values()))
+            row = [c.take(np.array([n])).to_list()[0] for c in relation.columns]
+            raise FactError(f"the direction has {cut(item_text(key, row))}, which is no fact of this chart")
+        return out
+
+    def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The items that were popped, in order, as the tape has them."""
+        prepared = self._tape(self._source())
+        tables = {t.number: t for t in prepared.compiled.plan.tables.values()}
+        found = []
+        for number, cell in zip(*(a.tolist() for a in prepared.chart.pops()), strict=True):
+            table = tables[number]
+            codes = prepared.chart.arguments(number, cell, table.arity)
+            values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
+            found.append((table.key, tuple(values)))
+        return found
 
     # -- changing
 
@@ -717,6 +1009,23 @@ def _argument(name: str, place: int, value: Any) -> Any:
         return canonical(value)
     except FactError as error:
         raise QueryError(f"{cut(name)}, argument {place + 1}: {error}") from None
+
+
+def _cotangent(item: Any, value: Any) -> float:
+    number = float(value) if isinstance(value, int | float | np.floating) else math.nan
+    if not math.isfinite(number):
+        raise QueryError(f"the cotangent of {shown(item)} is a finite number, and {shown(value)} is not")
+    return number
+
+
+def _along_temperature(key: str, weights: npt.NDArray[Any], log: bool) -> npt.NDArray[np.float64]:
+    """The derivative of w**b with respect to b at one, or of its log."""
+    if log:
+        return np.where(np.isfinite(weights), weights, 0.0)
+    if (weights < 0).any():
+        row = int((weights < 0).argmax())
+        raise QueryError(f"{key}, row {row + 1}, has a negative weight, so derivations have no distribution")
+    return weights * np.log(np.where(weights > 0, weights, 1.0))
 
 
 def _whole(number: float) -> int:

@@ -23,6 +23,15 @@ def item_text(key: str, values: Sequence[Any]) -> str:
     return f"{name}({','.join(term_text(v) for v in values)})" if values else name
 
 
+def reported(prepared: Prepared, report: Any) -> str:
+    """The item that the end of a run or of a pass is about."""
+    table = next((t for t in prepared.compiled.plan.tables.values() if t.number == report.error_table), None)
+    if table is None or report.error_cell < 0:
+        return "an item"
+    codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
+    return item_text(table.key, [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)])
+
+
 def code(prepared: Prepared, domain: int, value: Any) -> int | None:
     codes = prepared.encoding.domains[domain]
     if codes.kind != "term":

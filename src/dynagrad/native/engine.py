@@ -56,6 +56,7 @@ class Report(ctypes.Structure):
             "error_table",
             "error_cell",
             "stage",
+            "tape",
         )
     )
 
@@ -73,6 +74,8 @@ STATUS = (
     "paused",
     "two_values",
     "host_error",
+    "bad_adjoint",
+    "no_derivative",
 )
 
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
@@ -109,6 +112,17 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_external": (None, _P, _L, _P),
 }
 
+_ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "adjoints_open": (None, _P),
+    "adjoints_close": (None, _P),
+    "adjoints_seed": (_L, _P, _L, _P, _P, _L),
+    "adjoints_backward": (_L, _P, _P, _P, _P),
+    "adjoints_item": (_L, _P, _L, _P, _P, _L),
+    "adjoints_items": (_L, _P, _L, _P, _L),
+    "adjoints_rows": (None, _P, _L, _P, _P),
+    "tape_pops": (_L, _P, _P, _P, _L),
+}
+
 EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_uint64))
 
 
@@ -119,10 +133,10 @@ def _address(array: npt.NDArray[Any]) -> int:
 class Engine:
     """A compiled program."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, adjoint: bool = False) -> None:
         self.path = path
         library = load(path)
-        for name, (result, *arguments) in _FUNCTIONS.items():
+        for name, (result, *arguments) in (_FUNCTIONS | (_ADJOINT_FUNCTIONS if adjoint else {})).items():
             setattr(self, name, library.function(f"dg_{name}", result, *arguments))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above
@@ -130,9 +144,9 @@ class Engine:
 
     @staticmethod
     @functools.cache
-    def at(path: Path) -> Engine:
-        """The engine of a library, made once."""
-        return Engine(path)
+    def at(path: Path, adjoint: bool = False) -> Engine:
+        """The engine of a library, made once; `adjoint` where it has a backward pass."""
+        return Engine(path, adjoint)
 
 
 class World:
@@ -253,10 +267,12 @@ class NativeChart:
         self.report = Report()
         self._externals: list[Any] = []
         self._held: list[Any] = []  # facts that a change may still look at
+        self.adjoints_of: object = None  # what the adjoints in this chart are those of
         weakref.finalize(self, engine.chart_free, self.pointer)
 
     def run(self, settings: Settings, stop: Stop | None = None) -> Report:
         """Runs until a limit or the end; the interpreter lock is free meanwhile, and Ctrl-C raises."""
+        self.adjoints_of = None
         self.engine.chart_run(
             self.pointer,
             ctypes.addressof(settings),
@@ -310,6 +326,50 @@ class NativeChart:
         codes, words = np.zeros((count, arity), np.int32), np.zeros((count, width), np.uint64)
         call(self.pointer, table, _address(codes), _address(words), count)
         return codes, words
+
+    # -- differentiation, in engines made for it
+
+    def seed(self, table: int, arguments: Sequence[int], cotangent: Words, *, whole: bool = False) -> bool:
+        """Gives an item a cotangent; false where it is not in the chart."""
+        codes, words = np.array([*arguments, 0], np.int32), np.ascontiguousarray(cotangent, np.uint64)
+        return bool(self.engine.adjoints_seed(self.pointer, table, _address(codes), _address(words), int(whole)))
+
+    def backward(self, stop: Stop | None = None) -> str:
+        """Runs the backward pass from the seeds; says how it ended, a name of STATUS."""
+        status = self.engine.adjoints_backward(
+            self.pointer, ctypes.addressof(self.report), host(), stop.address if stop is not None else None
+        )
+        return STATUS[status]
+
+    def adjoint(self, table: int, arguments: Sequence[int], width: int, *, whole: bool = False) -> Words | None:
+        """The derivative with respect to one item; None where it is not in the chart. `whole`: its adjoint alone."""
+        codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
+        found = self.engine.adjoints_item(self.pointer, table, _address(codes), _address(words), int(whole))
+        return words if found else None
+
+    def adjoints_of_items(self, table: int, width: int) -> Words:
+        """Those of the items of a predicate, in the order of `items`: (n, width)."""
+        none = np.zeros(1, np.uint64)
+        words = np.zeros((self.engine.adjoints_items(self.pointer, table, _address(none), 0), width), np.uint64)
+        self.engine.adjoints_items(self.pointer, table, _address(words), len(words))
+        return words
+
+    def adjoints_of_rows(self, table: int, given: Words | None, count: int, width: int) -> Words:
+        """Those of facts, row by row as they were given: (count, width). `given` has their numbers."""
+        held = None if given is None else np.ascontiguousarray(given, np.uint64)
+        words = np.zeros((count, width), np.uint64)
+        if count:
+            address = None if held is None else _address(held)
+            self.engine.adjoints_rows(self.pointer, table, address, _address(words))
+        return words
+
+    def pops(self) -> tuple[Codes, npt.NDArray[np.int64]]:
+        """The items that were popped, in order: their tables and cells."""
+        none = np.zeros(1, np.int64)
+        count = self.engine.tape_pops(self.pointer, _address(none), _address(none), 0)
+        tables, cells = np.zeros(count, np.int32), np.zeros(count, np.int64)
+        self.engine.tape_pops(self.pointer, _address(tables), _address(cells), count)
+        return tables, cells
 
     def arguments(self, table: int, cell: int, arity: int) -> list[int]:
         out = np.zeros(max(1, arity), np.int32)

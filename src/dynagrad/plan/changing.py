@@ -40,7 +40,7 @@ def write_marks(writer: ClassWriter) -> None:
         if writer.by_key.get(table.key):
             out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
             out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
-            writer.insert(table)
+            writer.enter(table)
             out.close()
         out.line()
 

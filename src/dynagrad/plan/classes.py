@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..rules.show import show
 from ..rules.syntax import Variable
 from .access import write_access
+from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
@@ -24,6 +25,16 @@ BUILT_IN = {
     "count": "Count",
 }
 
+# The same over numbers with derivatives along `order` directions.
+JETS = {
+    "real": "Jets<Real, {order}>",
+    "plain": "PlainJets<{order}>",
+    "log": "LogJets<{order}>",
+    "viterbi": "SelectJets<Viterbi, {order}>",
+    "tropical": "SelectJets<Tropical, {order}>",
+    "expectation": "Jets<Expectation<{vector}>, {order}>",
+}
+
 # How each aggregator of plain arithmetic joins two contributions, and its value for nothing.
 COMBINE = {
     "+=": ("a + b", "0.0"),
@@ -33,6 +44,15 @@ COMBINE = {
     "|=": ("(double)(a != 0 || b != 0)", "0.0"),
     "&=": ("(double)(a != 0 && b != 0)", "1.0"),
     "=": ("b", "0.0"),
+}
+JET_COMBINE = {
+    "+=": "semiring::plus(a, b)",
+    "*=": "semiring::times(a, b)",
+    "max=": "(semiring::primal(b) > semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
+    "min=": "(semiring::primal(b) < semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
+    "|=": "semiring::constant(semiring::primal(a) != 0 || semiring::primal(b) != 0)",
+    "&=": "semiring::constant(semiring::primal(a) != 0 && semiring::primal(b) != 0)",
+    "=": "b",
 }
 
 
@@ -78,6 +98,8 @@ class ClassWriter:
 
     def semiring(self) -> list[str]:
         name = self.plan.semiring
+        if self.plan.order:
+            return [f"using semiring = {JETS[name].format(order=self.plan.order, vector=self.plan.vector)};"]
         if name == "user":
             assert self.plan.user is not None
             return [*semiring_cxx(self.plan.user), "using semiring = user;"]
@@ -86,7 +108,10 @@ class ClassWriter:
         return [f"using semiring = {BUILT_IN[name]};"]
 
     def zero(self, table: Table) -> str:
-        return COMBINE[table.aggregator][1] if self.plain else "semiring::zero()"
+        if not self.plain:
+            return "semiring::zero()"
+        zero = COMBINE[table.aggregator][1]
+        return f"semiring::constant({zero})" if self.plan.order else zero
 
     def plus(self, table: Table, a: str, b: str) -> str:
         return f"plus_{self.names.table[table.key]}({a}, {b})"
@@ -101,6 +126,10 @@ class ClassWriter:
         if len(plan.rules.rules) >= LARGE_PROGRAM:
             out.line("#define DYNAGRAD_LARGE")
         out.line("#include <dynagrad/chart.hpp>")
+        if plan.order:
+            out.line("#include <dynagrad/jets.hpp>")
+        if plan.adjoint:
+            out.line("#include <dynagrad/tape.hpp>")
         out.line()
         out.line("namespace {")
         out.line("using namespace dynagrad;")
@@ -127,9 +156,9 @@ class ClassWriter:
     def _plus(self) -> None:
         for table in self.plan.tables.values():
             name = self.names.table[table.key]
-            body = COMBINE[table.aggregator][0] if self.plain and table.kind != "facts" else "semiring::plus(a, b)"
-            if self.plain and table.kind == "facts":
-                body = "a + b"
+            body = "semiring::plus(a, b)"
+            if self.plain and table.kind != "facts":
+                body = JET_COMBINE[table.aggregator] if self.plan.order else COMBINE[table.aggregator][0]
             self.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
         self.out.line()
 
@@ -239,6 +268,8 @@ class ClassWriter:
         out.line("Array<value_t> weight{&account};")
         out.line(f"int32_t (*externals[{max(1, len(plan.tables))}])(const int32_t*, uint64_t*) = {{}};")
         out.line("bool has_zero = false;")
+        if plan.adjoint:
+            write_members(self)
         out.line()
         self._constructor()
         self._helpers()
@@ -260,6 +291,8 @@ class ClassWriter:
                 self._sweep(stage)
         self._run()
         write_changes(self)
+        if plan.adjoint:
+            write_backward(self)
         write_access(self)
         self._rule_weights()
         out.close("};")
@@ -354,7 +387,7 @@ class ClassWriter:
         if not self.externals:
             return
         out.open("bool external(int table, const int32_t* arguments, value_t& value)")
-        out.line("uint64_t words[semiring::words];")
+        out.line("uint64_t words[semiring::words] = {};")
         out.line("const int32_t answer = externals[table] ? externals[table](arguments, words) : -1;")
         out.line("if (answer < 0) fail(host_error, table, -1);")
         out.line("if (answer > 0) value = semiring::read(words);")
@@ -415,7 +448,7 @@ class ClassWriter:
         leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
         out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
         if self.plain and table.aggregator in ("|=", "&="):
-            out.line("x = x != 0;")
+            out.line("x = semiring::constant(semiring::primal(x) != 0);")
         out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
         improving = self.plan.selective and agenda and table.updates
         if improving:  # most updates of a best-first search come too late
@@ -428,9 +461,13 @@ class ClassWriter:
         elif not table.updates and not (self.plain and table.aggregator == "="):
             # the usual case first: one more contribution to an item that is there
             out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
+            if self.plan.adjoint:
+                record_contribution(self, table, where, "false")
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()
+            if self.plan.adjoint:
+                record_contribution(self, table, where, "true")
             out.line(f"{name}.seen.set(cell);")
             out.line(f"{name}.items++, report.items++;")
             out.line(f"{where} = x;")
@@ -445,10 +482,13 @@ class ClassWriter:
         if improving:
             out.line(f"if (!fresh && !semiring::better(x, {where})) return;")
         if self.plain and table.aggregator == "=":
+            out.line(f"const double here = semiring::primal({where}), given = semiring::primal(x);")
             out.line(
-                f"if (!fresh && {where} != x && !(isnan({where}) && isnan(x))) "
+                f"if (!fresh && here != given && !(isnan(here) && isnan(given))) "
                 f"return fail(two_values, {table.number}, cell);"
             )
+        if self.plan.adjoint and stage.strategy != "sweep":
+            record_contribution(self, table, where, "fresh")
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")
         if agenda:
             if stage.strategy == "levels":
@@ -498,7 +538,7 @@ class ClassWriter:
         key = join.rule.antecedents[join.driver].item.key
         return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
 
-    def insert(self, table: Table) -> None:
+    def enter(self, table: Table, call: str = "insert(key, cell)") -> None:
         """Enters the item at `cell`, with arguments a0, a1, ..., into the indexes of its table."""
         out, name = self.out, self.names.table[table.key]
         if self.plan.changes is not None and self.by_key.get(table.key):
@@ -510,7 +550,7 @@ class ClassWriter:
             for i, term in enumerate(index.pattern):
                 scope.match(term, f"a{i}", table.domains[i])
             out.line(f"const int32_t key[] = {{{', '.join([*map(local, index.by), '0'])}}};")
-            out.line(f"{name}_by{index.number}.insert(key, cell);")
+            out.line(f"{name}_by{index.number}.{call};")
             out.close_to(base)
             out.close()
 
@@ -527,7 +567,7 @@ class ClassWriter:
     def _check(self, table: Table, value: str) -> None:
         out = self.out
         out.line(f"if (__builtin_expect(!semiring::valid({value}), 0)) return fail(bad_value, {table.number}, cell);")
-        if self.plan.semiring == "real":
+        if self.plan.semiring == "real" and not self.plan.order:
             out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
 
     def _pop(self, stage: Stage, table: Table) -> None:
@@ -541,6 +581,8 @@ class ClassWriter:
             out.line("const value_t& old = now;")
             out.line("report.pops++;")
             out.line(f"{name}.popped.set(cell);")
+            if self.plan.adjoint:
+                record_pop(self, stage, table)
         else:
             if stage.strategy in ("queue", "stack"):
                 out.line(f"{name}.place[cell] = 0;")
@@ -551,7 +593,7 @@ class ClassWriter:
             out.line(f"const value_t now = first ? update : {self.plus(table, 'old', 'update')};")
             self._check(table, "now")
             if self.plain and table.aggregator != "+=":
-                out.open("if (!first && now == old)")
+                out.open("if (!first && semiring::primal(now) == semiring::primal(old))")
                 out.line(f"{name}.pending[cell] = {zero};")
                 out.line("return;")
                 out.close()
@@ -569,6 +611,8 @@ class ClassWriter:
                 out.line("if (!first && semiring::negligible(update, now, settings.tolerance)) return;")
             prune(self, table)
             out.line("report.pops++;")
+            if self.plan.adjoint:
+                record_pop(self, stage, table)
             out.line(f"{name}.value[cell] = now;")
             out.line(f"{name}.pending[cell] = {zero};")
             out.line(f"if (first) {name}.popped.set(cell);")
@@ -579,7 +623,7 @@ class ClassWriter:
                 out.line(f"if (first) enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
             else:
                 out.open("if (first)")
-                self.insert(table)
+                self.enter(table)
                 out.close()
         arguments = "".join(f", a{i}" for i in range(table.arity))
         drives = self.drives_of[stage.number].get(table.key, [])
@@ -597,6 +641,9 @@ class ClassWriter:
         out, n = self.out, stage.number
         out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
         out.open(f"void begin{n}()")
+        if self.plan.adjoint:
+            out.line("tape.begins.push(tape.pops.size);")
+            out.line("position = 0;")
         if stage.strategy != "sweep":
             self._axioms(stage)
             for join in stage.fires:
@@ -638,7 +685,7 @@ class ClassWriter:
             out.line("report.pops++;")
         if self.by_key.get(table.key):
             self.unpack(table)
-            self.insert(table)
+            self.enter(table)
         self._check(table, value)
         out.close()
         out.close()
@@ -648,6 +695,8 @@ class ClassWriter:
         out, n = self.out, stage.number
         out.open(f"bool round{n}()")
         out.line("bool changed = false;")
+        if self.plan.adjoint:
+            out.line(f"rounds{n}.push(tape.pops.size);")
         self._axioms(stage)
         for join in stage.fires:
             out.line(f"rule{join.rule.number}();")
@@ -667,12 +716,16 @@ class ClassWriter:
             out.line(f"{name}.place[cell] = 0;")
             out.line(f"const value_t now = {name}.pending[cell], old = {name}.value[cell];")
             out.line(f"const bool first = {name}.popped.set(cell);")
+            if self.plan.adjoint:
+                out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+                out.line("if (!first) tape.saved.push({old, now});")
             out.open("if (first)")
             self.unpack(table)
-            self.insert(table)
+            self.enter(table)
             out.close()
+            out.line("const bool same = semiring::primal(now) == semiring::primal(old);")
             out.line(
-                "if (first || !(now == old || semiring::negligible(now - old, now, settings.tolerance))) "
+                "if (first || !(same || semiring::negligible(semiring::minus(now, old), now, settings.tolerance))) "
                 "changed = true;"
             )
             out.line(f"{name}.value[cell] = now;")
@@ -730,6 +783,8 @@ class ClassWriter:
             out.line("if (!halt) stage++, begun = false;")
             out.close()
         out.line("report.status = halt, report.stage = stage;")
+        if self.plan.adjoint:
+            out.line(f"report.tape = {tape_bytes(self.plan)};")
         out.line("report.bytes = account.bytes + world->account.bytes;")
         out.line("report.peak = account.peak + world->account.peak;")
         out.line("spent_before += clock_ns() - started;")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..native.cache import build
-from ..native.engine import Engine, FactTable, NativeChart, Report, Settings, WeightTable, World
+from ..native.engine import STATUS, Engine, FactTable, NativeChart, Report, Settings, WeightTable, World
 from ..native.library import Stop
 from .classes import Generated, generate
 from .model import Plan
@@ -29,10 +29,11 @@ def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> C
     generated = generate(plan)
     large = len(generated.source) >= LARGE_SOURCE
     library = build(generated.source, optimise=1 if large else 3, progress=progress)
-    return Compiled(plan, generated, Engine.at(library))
+    return Compiled(plan, generated, Engine.at(library, plan.adjoint))
 
 
 __all__ = [
+    "STATUS",
     "Compiled",
     "FactTable",
     "NativeChart",

@@ -201,6 +201,14 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class Derivatives:
+    """What a class can differentiate: forward along `order` directions at once, and backward where `adjoint`."""
+
+    order: int = 0
+    adjoint: bool = True
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that the generated class depends on."""
 
@@ -221,3 +229,14 @@ class Plan:
     changes: Changes | None = None
     gaps: Mapping[str, Mapping[tuple[int, int], int]] = field(default_factory=dict)
     """What the order relies on, per fact predicate: argument j minus argument i is at least this."""
+    derivatives: Derivatives | None = None
+
+    @property
+    def order(self) -> int:
+        """How many directions the numbers carry derivatives along."""
+        return self.derivatives.order if self.derivatives is not None else 0
+
+    @property
+    def adjoint(self) -> bool:
+        """Whether the class has a backward pass."""
+        return self.derivatives is not None and self.derivatives.adjoint

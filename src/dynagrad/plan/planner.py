@@ -15,6 +15,7 @@ from .layout import DENSE_CELLS, cells, extents
 from .model import (
     Absent,
     Changes,
+    Derivatives,
     Extent,
     Form,
     IndexPlan,
@@ -42,6 +43,7 @@ class Options:
     dense_cells: int = DENSE_CELLS
     vector: int = 1
     changing: bool = False  # the chart's facts may change after its run
+    derivatives: Derivatives | None = None
 
 
 # -- semiring shape ----------------------------------------------------------------------------------------------------
@@ -417,6 +419,7 @@ class _Planner:
             self.options.until,
             changes,
             {k: f.gaps for k, f in self.summary.facts.items()} if any(s.forms for s in stages) else {},
+            self.options.derivatives,
         )
 
     def _tables(
@@ -537,6 +540,8 @@ class _Planner:
         self, join: Join, tables: Mapping[str, Table], draft: _Draft, bounds: Callable[[NormalRule], Bounds]
     ) -> str | None:
         """The variable over which the last scan and the head run side by side, if they may."""
+        if self.options.derivatives is not None and self.options.derivatives.order:
+            return None  # rows of doubles only; the order of what arrives is the same without them
         if self.semiring != "real" or draft.strategy != "levels" or join.driver is None or not join.steps:
             return None
         last = join.steps[-1]

@@ -36,10 +36,10 @@ def priority(writer: ClassWriter, stage: Stage, table: Table) -> None:
         out.line("const double priority = 0;")
         return
     if writer.plain and stage.priority == "size":
-        out.line(f"const double priority = fabs({name}.pending[cell]);")
+        out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")
         return
     if writer.plain and stage.priority == "value":
-        out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}{current};")
+        out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}semiring::primal{current};")
         return
     out.line(f"const value_t now = {current};")
     out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
@@ -93,6 +93,8 @@ def declared_priority(
 
 def outside(writer: ClassWriter, value: str) -> str:
     """A value in the semiring's scale, as a double."""
+    if writer.plan.order:
+        return f"semiring::primal({value})"
     if writer.plan.semiring == "log":
         return f"Log::out({value})"
     if writer.plan.semiring in ("expectation", "user"):

@@ -396,8 +396,7 @@ class JoinWriter(Scope):
         base = self.out.depth
         steps = list(self.join.steps)
         vector = self.join.vector
-        if not self.mark:
-            self.out.line("Counter updates(report.updates);")
+        self._prologue()
         for n, step in enumerate(steps):  # what inner loops look up is kept in locals, which no write can touch
             if isinstance(step, Lookup) and any(isinstance(s, Scan) for s in steps[:n]):
                 table = self.table_of[step.antecedent]
@@ -416,11 +415,18 @@ class JoinWriter(Scope):
             if vector is not None and n == len(steps) - 1:
                 assert isinstance(step, Scan)
                 self._side_by_side(step, vector)
-                self.out.close_to(base)
+                self._close_to(base)
                 return
             self._step(step)
         self._head()
-        self.out.close_to(base)
+        self._close_to(base)
+
+    def _prologue(self) -> None:
+        if not self.mark:
+            self.out.line("Counter updates(report.updates);")
+
+    def _close_to(self, depth: int) -> None:
+        self.out.close_to(depth)
 
     def _driver(self, driver: int) -> None:
         item = self.rule.antecedents[driver].item
@@ -629,21 +635,38 @@ class JoinWriter(Scope):
                     self.multiply(weight if antecedent is None else self.values[antecedent])
             weight = self.weight if self.weight is not None else "semiring::one()"
             return f"semiring::settled({weight})" if self.unsettled else weight
-        names = {f"x{i}": text for i, text in self.values.items()}
-        statements, now = value_cxx(self.rule, self.plan.functions, names)
-        for s in statements:
-            self.out.line(s)
-        driver = self.join.driver
-        if driver is None or self.stage.final or table.aggregator != "+=" or self.rule.antecedents[driver].side:
+        now = self.plain_value(self.values)
+        if not self.subtracts(table):
             return now
-        names = {f"x{i}": self.old.get(i, text) if i == driver else text for i, text in self.values.items()}
-        statements, before = value_cxx(self.rule, self.plan.functions, names, prefix="s")
+        before = self.plain_value({**self.values, **self.old}, prefix="s")
+        return f"first ? {now} : semiring::minus({now}, {before})"
+
+    def subtracts(self, table: Table) -> bool:
+        """Whether an update of a plain head is new minus old."""
+        driver = self.join.driver
+        if driver is None or self.stage.final or table.aggregator != "+=":
+            return False
+        return not self.rule.antecedents[driver].side
+
+    def plain_value(self, values: Mapping[int, str], prefix: str = "t") -> str:
+        """The right side of a plain rule, after its statements."""
+        names = {f"x{i}": text for i, text in values.items()}
+        statements, text = value_cxx(self.rule, self.plan.functions, names, prefix, self.plan.order)
         for s in statements:
             self.out.line(s)
-        return f"first ? {now} : ({now}) - ({before})"
+        return text
 
     def _side_by_side(self, step: Scan, variable: str) -> None:
         """The last scan and the head run over one variable: a row is added to a row."""
+        name, row, head_name, to, shift = self._rows(step)
+        weight = self.weight if self.weight is not None else "semiring::one()"
+        self.out.line(
+            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, this, &program::arrive_{head_name});"
+            f"  // side by side over {comment(variable)}"
+        )
+
+    def _rows(self, step: Scan) -> tuple[str, str, str, str, str]:
+        """The row of the last scan and that of the head: table and first cell of each, and how far they are shifted."""
         item, table = self.rule.antecedents[step.antecedent].item, self.table_of[step.antecedent]
         head = self.plan.tables[self.rule.head.key]
         name, head_name = self.names.table[item.key], self.names.table[self.rule.head.key]
@@ -656,12 +679,7 @@ class JoinWriter(Scope):
         stored = ", ".join([*(texts[i] for i in head.order[:-1]), low])
         to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
-        weight = self.weight if self.weight is not None else "semiring::one()"
-        shift = f"{name}.range[{table.arity - 1}].low - {low}"
-        self.out.line(
-            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, this, &program::arrive_{head_name});"
-            f"  // side by side over {comment(variable)}"
-        )
+        return name, row, head_name, to, f"{name}.range[{table.arity - 1}].low - {low}"
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:

@@ -91,12 +91,75 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
 
 
 def value_cxx(
-    rule: NormalRule, functions: Mapping[str, Callable[..., Any]], names: Mapping[str, str], prefix: str = "t"
+    rule: NormalRule,
+    functions: Mapping[str, Callable[..., Any]],
+    names: Mapping[str, str],
+    prefix: str = "t",
+    order: int = 0,
 ) -> tuple[list[str], str]:
-    """The statements and the expression of a rule's value."""
-    node = to_node(rule.value, functions)
-    statements, outputs = cxx(graph.simplify([node]), names, prefix=prefix)
+    """The statements and the expression of a rule's value, over numbers with derivatives along `order` directions."""
+    statements, outputs = lifted_cxx([to_node(rule.value, functions)], names, prefix, order)
     return statements, outputs[0]
+
+
+def adjoints_cxx(
+    rule: NormalRule,
+    functions: Mapping[str, Callable[..., Any]],
+    names: Mapping[str, str],
+    prefix: str,
+    order: int = 0,
+) -> tuple[list[str], dict[int, str]]:
+    """What a rule's value, whose adjoint is the variable `g` of `names`, adds to the adjoint of each antecedent."""
+    places = sorted(int(name[1:]) for name in names if name != "g")
+    variables = [graph.variable(f"x{i}") for i in places]
+    value = to_node(rule.value, functions)
+    found = graph.generate_adjoints([value], [graph.variable("g")], variables)
+    connected = [(i, node) for i, v in zip(places, variables, strict=True) if (node := found[v]) is not None]
+    statements, outputs = lifted_cxx([node for _, node in connected], names, prefix, order)
+    return statements, {i: text for (i, _), text in zip(connected, outputs, strict=True)}
+
+
+def lifted_cxx(
+    outputs: Sequence[Node], names: Mapping[str, str], prefix: str, order: int
+) -> tuple[list[str], list[str]]:
+    """C++ of reals, or of jets with 2**order components: those of variable `x` are written `x.v[0]`, `x.v[1]`, ..."""
+    if not order:
+        return cxx(graph.simplify(outputs), names, prefix=prefix)
+    components = lift(outputs, list(names), order)
+    texts = {_component(name, s): f"{text}.v[{s}]" for name, text in names.items() for s in range(1 << order)}
+    statements, results = cxx(graph.simplify([c for parts in components for c in parts]), texts, prefix=prefix)
+    size = 1 << order
+    return statements, [
+        "value_t{{" + ", ".join(f"(double)({r})" for r in results[n * size : (n + 1) * size]) + "}}"
+        for n in range(len(outputs))
+    ]
+
+
+def lift(outputs: Sequence[Node], variables: Sequence[str], order: int) -> list[list[Node]]:
+    """Graphs over nested dual numbers: of each output one graph per set of directions, the primal first.
+
+    A set is a bit mask; component s of variable `x` is the variable `x@s`, and `x` itself for no direction. By tangents
+    of tangents, one direction at a time.
+
+    >>> x = graph.variable("x")
+    >>> lift([x * x], ["x"], 1)
+    [[x * x, (x@1 * x) + (x@1 * x)]]
+    """
+    parts = [list(outputs)]
+    for direction in range(order):
+        seeds: dict[Node, Node | float | None] = {
+            graph.variable(_component(name, s)): graph.variable(_component(name, s | 1 << direction))
+            for name in variables
+            for s in range(1 << direction)
+        }
+        flat = [node for part in parts for node in part]
+        moved = [graph.constant(0.0) if t is None else t for t in graph.tangents(flat, seeds)]
+        parts += [moved[n : n + len(outputs)] for n in range(0, len(moved), len(outputs))]
+    return [[part[n] for part in parts] for n in range(len(outputs))]
+
+
+def _component(name: str, directions: int) -> str:
+    return f"{name}@{directions}" if directions else name
 
 
 def numbers(value: Expression) -> list[float | int]:

@@ -128,3 +128,45 @@ DYNAGRAD_EXPORT int64_t dg_chart_locate(program* c, int64_t table, const int32_t
 DYNAGRAD_EXPORT void dg_chart_external(program* c, int64_t table, int32_t (*f)(const int32_t*, uint64_t*)) {
   c->externals[table] = f;
 }
+
+#ifdef DYNAGRAD_TAPE
+// Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
+// chart; `whole`: one, whatever the scale); `backward` runs the pass and returns a Status; then adjoints are read.
+DYNAGRAD_EXPORT void dg_adjoints_open(program* c) { c->adjoints(true); }
+DYNAGRAD_EXPORT void dg_adjoints_close(program* c) { c->adjoints(false); }
+DYNAGRAD_EXPORT int64_t dg_adjoints_seed(program* c, int64_t table, const int32_t* arguments, const uint64_t* cotangent,
+                                         int64_t whole) {
+  return c->seed(table, arguments, cotangent, whole);
+}
+DYNAGRAD_EXPORT int64_t dg_adjoints_backward(program* c, Report* report, const Host* host, int32_t* stop) {
+  int64_t status;
+  {
+    dynagrad::Unlocked unlocked(host, stop);
+    c->unlocked = &unlocked;
+    status = c->backward();
+    c->unlocked = nullptr;
+  }
+  *report = c->report;
+  return status;
+}
+DYNAGRAD_EXPORT int64_t dg_adjoints_item(const program* c, int64_t table, const int32_t* arguments, uint64_t* words,
+                                         int64_t whole) {
+  return c->adjoint(table, arguments, words, whole);
+}
+// Those of the items of a predicate, in the order of `dg_chart_items`.
+DYNAGRAD_EXPORT int64_t dg_adjoints_items(const program* c, int64_t table, uint64_t* words, int64_t room) {
+  return c->adjoints_of_items(table, words, room);
+}
+// Those of facts, row by row as they were given, with the numbers that were given (null: all one).
+DYNAGRAD_EXPORT void dg_adjoints_rows(const program* c, int64_t table, const uint64_t* given, uint64_t* words) {
+  c->adjoints_of_rows(table, given, words);
+}
+// The pops of a run, `room` at most: table and cell of each. Returns how many there are.
+DYNAGRAD_EXPORT int64_t dg_tape_pops(const program* c, int32_t* tables, int64_t* cells, int64_t room) {
+  for (int64_t t = 0; t < c->tape.pops.size && t < room; t++) {
+    const dynagrad::Handle h = c->tape.pops[t] & ~c->tape.again;
+    tables[t] = (int32_t)dynagrad::table_of(h), cells[t] = dynagrad::cell_of(h);
+  }
+  return c->tape.pops.size;
+}
+#endif

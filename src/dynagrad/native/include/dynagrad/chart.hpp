@@ -53,6 +53,7 @@ struct World {
 enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
+  bad_adjoint = 12, no_derivative = 13,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.
@@ -69,7 +70,7 @@ struct Settings {
 
 struct Report {
   int64_t status = done, partial = 0, pops = 0, updates = 0, items = 0, bytes = 0, peak = 0, nanoseconds = 0;
-  int64_t pending = 0, underflow = 0, error_table = -1, error_cell = -1, stage = 0;
+  int64_t pending = 0, underflow = 0, error_table = -1, error_cell = -1, stage = 0, tape = 0;
 };
 
 inline int64_t clock_ns() {

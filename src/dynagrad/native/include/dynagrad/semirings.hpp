@@ -5,6 +5,12 @@
 // one of its arguments, and then `better`; `size`, how much an update matters (largest first); `negligible`, whether
 // an update is under a tolerance; `valid`, false for what the semiring cannot hold. `flat` says that arrays of Value
 // may be combined without looking at which entries are derived: zero is all-zero bytes and annihilates exactly.
+//
+// A semiring that can be differentiated also has: `primal`, the number that decisions are made by; `Adjoint`, the
+// number that the backward pass computes with, whose zero is all-zero bytes; `gather`, the sum of two adjoints, whose
+// signs may differ; `scale`, an adjoint times a value; `nothing` and `sound`, whether an adjoint is zero and whether it
+// is finite; `start`, the adjoint of the item that is asked for, from its cotangent; `finish`, from the adjoint of a
+// value the derivative with respect to the number outside; `adjoint_words`, how many words these two are.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -30,6 +36,17 @@ struct Real {
   static bool negligible(Value update, Value now, double tolerance) { return fabs(update) <= tolerance * fabs(now); }
   static bool valid(Value v) { return isfinite(v); }
   static bool tiny(Value v) { return fabs(v) < 2.2250738585072014e-308; }
+
+  using Adjoint = double;
+  static constexpr int adjoint_words = 1;
+  static double primal(Value v) { return v; }
+  static Value constant(double x) { return x; }
+  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  static Adjoint scale(Adjoint g, Value x) { return g * x; }
+  static bool nothing(Adjoint g) { return g == 0; }
+  static bool sound(Adjoint g) { return isfinite(g); }
+  static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
+  static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
 // Plain arithmetic: a predicate's own aggregator takes the place of plus.
@@ -39,6 +56,8 @@ struct Plain : Real {
     return fabs(update) <= tolerance * (scale > 1 ? scale : 1);
   }
   static bool valid(Value v) { return !isnan(v); }
+  static Value minus(Value a, Value b) { return a - b; }
+  static Value over(Value a, Value b) { return a / b; }
 };
 
 // The log of a weight, kept as mantissa times a power of 2^256: adds and multiplies without exp or log, and never
@@ -111,6 +130,53 @@ struct Log {
   }
   static bool valid(Value v) { return isfinite(v.m) && v.e <= most && v.e >= -most; }
   static bool tiny(Value) { return false; }
+
+  // Adjoints are with respect to the weight itself, and may be negative.
+  using Adjoint = Value;
+  static constexpr int adjoint_words = 1;
+  static double primal(Value v) { return out(v); }
+  __attribute__((noinline)) static Adjoint signed_norm(double m, int64_t e) {
+    if (m == 0) return zero();
+    if (!(fabs(m) < INFINITY)) return {m, most};  // not sound
+    for (; fabs(m) >= big; e++) m *= small;
+    for (; fabs(m) < small; e--) m *= big;
+    return {m, e};
+  }
+  static Adjoint gather(Adjoint a, Adjoint b) {
+    if (__builtin_expect(a.e == b.e, 1)) {
+      const double m = a.m + b.m, size = fabs(m);
+      return __builtin_expect(size >= small && size < big, 1) ? Adjoint{m, a.e} : signed_norm(m, a.e);
+    }
+    return gather_apart(a, b);
+  }
+  __attribute__((noinline)) static Adjoint gather_apart(Adjoint a, Adjoint b) {
+    if (a.m == 0) return b;
+    if (b.m == 0) return a;
+    if (a.e < b.e) { Adjoint t = a; a = b; b = t; }
+    const int64_t gap = a.e - b.e;
+    if (gap > 2) return a;
+    double m = b.m * small;
+    if (gap == 2) m *= small;
+    return signed_norm(a.m + m, a.e);
+  }
+  static Adjoint scale(Adjoint g, Value x) {
+    const double m = g.m * x.m, size = fabs(m);
+    if (__builtin_expect(size >= small && size < big, 1)) return {m, g.e + x.e};
+    return signed_norm(m, g.e + x.e);
+  }
+  static bool nothing(Adjoint g) { return g.m == 0; }
+  static bool sound(Adjoint g) { return valid(g); }
+  // d log w = dw / w: the cotangent of the log of the root's weight, as one of the weight.
+  static Adjoint start(const uint64_t* cotangent, Value root) {
+    if (root.m == 0) return zero();
+    const Adjoint c = signed_norm(as_double(*cotangent), 0), inverse = signed_norm(1 / root.m, -root.e);
+    return scale(c, inverse);
+  }
+  static void finish(Adjoint g, Value x, uint64_t* w) {
+    const Adjoint product = scale(g, x);
+    const int64_t e = product.e > 8 ? 8 : product.e < -8 ? -8 : product.e;
+    *w = as_word(e == 0 ? product.m : ldexp(product.m, (int)(256 * e)));
+  }
 };
 
 struct Viterbi {
@@ -128,6 +194,17 @@ struct Viterbi {
   static bool negligible(Value, Value, double) { return false; }
   static bool valid(Value v) { return v < INFINITY; }
   static bool tiny(Value) { return false; }
+
+  // Along the derivation that won, a value is a sum: every partial derivative is one.
+  using Adjoint = double;
+  static constexpr int adjoint_words = 1;
+  static double primal(Value v) { return v; }
+  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  static Adjoint scale(Adjoint g, Value) { return g; }
+  static bool nothing(Adjoint g) { return g == 0; }
+  static bool sound(Adjoint g) { return isfinite(g); }
+  static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
+  static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
 struct Tropical {
@@ -145,6 +222,17 @@ struct Tropical {
   static bool negligible(Value, Value, double) { return false; }
   static bool valid(Value v) { return v > -INFINITY; }
   static bool tiny(Value) { return false; }
+
+  // Along the derivation that won, a value is a sum: every partial derivative is one.
+  using Adjoint = double;
+  static constexpr int adjoint_words = 1;
+  static double primal(Value v) { return v; }
+  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  static Adjoint scale(Adjoint g, Value) { return g; }
+  static bool nothing(Adjoint g) { return g == 0; }
+  static bool sound(Adjoint g) { return isfinite(g); }
+  static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
+  static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
 struct Boolean {
@@ -232,6 +320,20 @@ struct Expectation {
     return fine;
   }
   static bool tiny(const Value&) { return false; }
+
+  using Adjoint = Value;
+  static constexpr int adjoint_words = 1 + D;
+  static double primal(const Value& v) { return v.p; }
+  static Adjoint gather(const Adjoint& a, const Adjoint& b) { return plus(a, b); }
+  static Adjoint scale(const Adjoint& g, const Value& x) { return times(g, x); }
+  static bool nothing(const Adjoint& g) {
+    bool none = g.p == 0;
+    for (int i = 0; i < D; i++) none = none && g.r[i] == 0;
+    return none;
+  }
+  static bool sound(const Adjoint& g) { return valid(g); }
+  static Adjoint start(const uint64_t* cotangent, const Value&) { return read(cotangent); }
+  static void finish(const Adjoint& g, const Value&, uint64_t* w) { write(g, w); }
 };
 
 }  // namespace dynagrad

@@ -207,6 +207,12 @@ struct Index {
     first[k] = entries.size;
     count[k]++;
   }
+  // Takes back the last insert, which was of this key.
+  void remove(const int32_t* args) {
+    const int64_t k = number(args);
+    first[k] = entries[--entries.size].next;
+    count[k]--;
+  }
   void place(int64_t k) {
     uint64_t h = hash_arguments<K>(keys[k].a) & mask;
     while (slots[h]) h = (h + 1) & mask;

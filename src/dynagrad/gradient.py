@@ -1,0 +1,378 @@
+"""Derivatives of a run, as Python sees them: gradients as tables, tangents, expected counts.
+
+The life of a gradient: a chart hands over its `Source`, all that its run was made of; `taped` makes the run again in a
+class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the tape;
+and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over dual
+numbers. How either is computed is the business of `plan/backward.py` and `native`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .binding import Along, Binding, Prepared, concatenate, jet_words
+from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError
+from .facts import Relation
+from .plan.compiled import STATUS, Settings, Stop
+from .plan.model import Derivatives
+from .reading import column, reported
+from .rules.check import nearest
+from .semirings import Scale
+from .table import Table
+from .terms import shown
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint64]
+
+WHY_NOT = {
+    "boolean": "an item of the boolean semiring is derived or not, which does not change by degrees",
+    "count": "derivations of the count semiring are whole numbers, which do not change by degrees",
+    "user": "the derivatives of a semiring of your own are not known; a program without one, whose rules say the "
+    "arithmetic, has them",
+}
+
+
+def differentiable(scale: Scale) -> None:
+    """Raises NotDifferentiable for value types that have no derivatives."""
+    if scale.name in WHY_NOT:
+        raise NotDifferentiable(
+            f"a program in the {scale.name} semiring has no gradient: {WHY_NOT[scale.name]}. "
+            "Use real or log for sums, viterbi or tropical for the best derivation"
+        )
+
+
+# -- making a run again ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a run was made of: the facts, and how it went.
+
+    `course` has a pair for each time that it was started: how many pops there were when it stopped (None: it came to
+    its end), and the tolerance. Which item is popped next depends on values alone, never on derivatives, so the run can
+    be made again, to the bit.
+    """
+
+    binding: Binding
+    run: Mapping[str, Relation]
+    shared: Mapping[str, Relation]
+    course: tuple[tuple[int | None, float], ...]
+    until: str | None
+    max_bytes: int
+    connect: Callable[[Prepared], None]
+
+    @property
+    def scale(self) -> Scale:
+        return self.binding.setting.scale
+
+    def again(self, adjoint: bool, along: Along | None = None, stop: Stop | None = None) -> Prepared:
+        """The same run in a class with derivatives."""
+        along = along or Along()
+        prepared = self.binding.prepare(
+            self.run, self.until, instead=self.shared, derivatives=Derivatives(along.order, adjoint), along=along
+        )
+        self.connect(prepared)
+        for pops, tolerance in self.course:
+            settings = Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance)
+            report = prepared.chart.run(settings, stop)
+            ended(prepared, report)
+        return prepared
+
+    def own(self, key: str) -> Relation | None:
+        """The facts of a predicate that were given, without the axioms of the text."""
+        shared, run = self.shared.get(key, self.binding.given.get(key)), self.run.get(key)
+        if shared is None or run is None:
+            return run if shared is None else shared
+        return concatenate(shared, run, self.scale.one)
+
+    def places(self, key: str) -> tuple[int, int, int]:
+        """How many rows a predicate's gathered facts have: shared ones, axioms, those of the run."""
+        shared, axioms, run = self.shared.get(key, self.binding.given.get(key)), self.binding.axioms.get(key), self.run
+        return (
+            0 if shared is None else shared.count,
+            0 if axioms is None else axioms.count,
+            run[key].count if key in run else 0,
+        )
+
+    def gathered(self, key: str, rows: Array) -> Array:
+        """Numbers for the rows that were given, as numbers for all rows; those of axioms are zero."""
+        shared, axioms, run = self.places(key)
+        out = np.zeros((shared + axioms + run, rows.shape[1]))
+        out[:shared] = rows[:shared]
+        out[shared + axioms :] = rows[shared:]
+        return out
+
+
+def ended(prepared: Prepared, report: Any) -> None:
+    """Raises for a repeated run that came to grief, which over dual numbers it can."""
+    status = STATUS[report.status]
+    if status in ("done", "max_pops"):
+        return
+    if status == "interrupted":
+        raise KeyboardInterrupt
+    if status == "bytes":
+        raise NotConverged(
+            f"the run with its derivatives needs more than {report.bytes:,} bytes; raise max_bytes, or stop it earlier "
+            "with max_pops"
+        )
+    if status == "host_error":
+        raise Error("a function behind an external predicate failed when the run was made again for its derivatives")
+    raise ValueRangeError(
+        f"a derivative of {reported(prepared, report)} became NaN or infinite, and is the first that did"
+    )
+
+
+# -- backward ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seed:
+    """An item that is asked for: its predicate, the codes of its arguments, and its cotangent in words."""
+
+    key: str
+    codes: Sequence[int]
+    cotangent: Words
+
+
+def adjoint_width(prepared: Prepared, scale: Scale) -> int:
+    """How many doubles a derivative has."""
+    return (scale.width if scale.shape == "expectation" else 1) << prepared.compiled.plan.order
+
+
+def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, stop: Stop | None = None) -> None:
+    """Fills the adjoints of a taped run. An item that is not in the chart adds nothing."""
+    chart, tables = prepared.chart, prepared.compiled.plan.tables
+    chart.engine.adjoints_open(chart.pointer)
+    for seed in seeds:
+        chart.seed(tables[seed.key].number, seed.codes, seed.cotangent, whole=whole)
+    status = chart.backward(stop)
+    if status == "interrupted":
+        raise KeyboardInterrupt
+    if status == "no_derivative":
+        item = reported(prepared, chart.report)
+        if prepared.compiled.plan.order:
+            raise NotDifferentiable(
+                f"{item} is a product (`*=`) with a factor zero, or is computed in sweeps from products: its "
+                "derivatives of second order are not implemented"
+            )
+        raise NotDifferentiable(
+            f"{item} is computed together with products (`*=`) that depend on each other; their derivative is not "
+            "implemented. Write the product as exp of a sum of logs"
+        )
+    if status == "bad_adjoint":
+        raise ValueRangeError(
+            f"the gradient with respect to {reported(prepared, chart.report)} became NaN or infinite, and is the first "
+            "that did, going backward; where numbers are only very large, use log"
+        )
+    if status != "done":
+        raise Error(f"the backward pass ended with {status}")
+
+
+def row_adjoints(source: Source, prepared: Prepared, key: str) -> Array:
+    """The derivatives with respect to the facts of a predicate that were given: a row of doubles for each."""
+    width = adjoint_width(prepared, source.scale)
+    shared, axioms, run = source.places(key)
+    table = prepared.compiled.plan.tables.get(key)
+    if table is None or not shared + run:  # what the outputs do not need has no part in them
+        return np.zeros((shared + run, width))
+    relation = prepared.relations[key]
+    tangents = [d.get(key) for d in prepared.along.directions]
+    given = jet_words(source.scale, relation, tangents)
+    words = prepared.chart.adjoints_of_rows(table.number, given, relation.count, width)
+    numbers = words.view(np.float64)
+    if axioms:
+        numbers = np.concatenate([numbers[:shared], numbers[shared + axioms :]])
+    if not np.isfinite(numbers).all():
+        row = int((~np.isfinite(numbers)).any(axis=1).argmax())
+        raise ValueRangeError(
+            f"the gradient with respect to {key}, row {row + 1}, is NaN or infinite; where numbers are only very "
+            "large, use log"
+        )
+    return numbers
+
+
+def shaped(source: Source, key: str, numbers: Array) -> Table:
+    """Derivatives as a table like the facts that came in."""
+    own = source.own(key)
+    assert own is not None
+    return Table(replace(own, values=_values(source.scale, numbers), value_shape=_shape(source.scale)))
+
+
+def _values(scale: Scale, numbers: Array) -> Array:
+    return numbers if scale.shape == "expectation" else np.ascontiguousarray(numbers[:, 0])
+
+
+def _shape(scale: Scale) -> Any:
+    return "expectation" if scale.shape == "expectation" else "float"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a gradient is of: items with cotangents, in a run that kept its tape."""
+
+    source: Source
+    prepared: Prepared
+    seeds: tuple[Seed, ...]
+    whole: bool = False  # adjoints alone: outside values
+
+    def fill(self) -> None:
+        """Sees to it that the adjoints in the native chart are those of these items."""
+        chart = self.prepared.chart
+        if chart.adjoints_of is not self:
+            chart.adjoints_of = None
+            backward(self.prepared, self.seeds, whole=self.whole)
+            chart.adjoints_of = self
+
+    def item(self, key: str, codes: Sequence[int] | None) -> Words | None:
+        """The derivative with respect to one item, as words; None where it is not in the chart."""
+        table = self.prepared.compiled.plan.tables.get(key)
+        if table is None or codes is None:
+            return None
+        self.fill()
+        width = adjoint_width(self.prepared, self.source.scale)
+        return self.prepared.chart.adjoint(table.number, codes, width, whole=self.whole)
+
+
+class Gradient(Mapping[str, Table]):
+    """The derivatives of an item, or of a weighted sum of items, per predicate.
+
+    A predicate that facts were given for has a table of them, in the order and shape in which they came, with the
+    derivative in place of the value. A predicate that is only derived has a table of its items, with the derivative
+    with respect to a constant added to the item from the start. Numbers are in the semiring's scale; in `expectation`
+    they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked for.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("goal += a(X) * b(X).")
+    >>> gradient = program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]}).gradient("goal")
+    >>> gradient["a/1"]["x"], gradient["b/1"]["x"], gradient.value
+    (3.0, 2.0, 6.0)
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        value: Any,
+        locate: Callable[[Any], tuple[str, list[int] | None]],
+        items: Callable[[str], Table],
+        counts: float | None = None,
+    ) -> None:
+        self._asked, self._locate, self._items = asked, locate, items
+        self._counts = counts  # of `real`: the value of the goal, where expected counts are asked for
+        self._pops = asked.prepared.chart.report.pops
+        self._tables: dict[str, Table] = {}
+        self.value = value
+        asked.fill()
+        source = asked.source
+        for key in self:  # facts are read at once, derived items when they are asked for
+            own = source.own(key)
+            if own is not None:
+                numbers = row_adjoints(source, asked.prepared, key)
+                if counts is not None:
+                    values = 1.0 if own.values is None else own.values[:, None]
+                    numbers = numbers * values / counts
+                self._tables[key] = shaped(source, key, numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        predicates = self._asked.source.binding.setting.rules.predicates
+        return (key for key, predicate in predicates.items() if not predicate.external)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, key: str) -> Table:
+        if key not in self._tables:
+            if not isinstance(key, str) or key not in list(self):
+                raise QueryError(f"there is no gradient for {shown(key)}.{nearest(str(key), list(self))}")
+            self._tables[key] = self._derived(key)
+        return self._tables[key]
+
+    def _still(self) -> None:
+        if self._asked.prepared.chart.report.pops != self._pops:
+            raise QueryError("the chart ran on since this gradient was made; ask for the gradient again")
+        self._asked.fill()
+
+    def _derived(self, key: str) -> Table:
+        """The items of a predicate."""
+        prepared, scale = self._asked.prepared, self._asked.source.scale
+        values = self._items(key)
+        table = prepared.compiled.plan.tables.get(key)
+        if table is None or table.kind == "facts":
+            return Table(replace(values.relation, values=np.zeros(len(values)), value_shape="float"))
+        self._still()
+        codes, _ = prepared.chart.items(table.number, table.arity, scale.width << prepared.compiled.plan.order)
+        words = prepared.chart.adjoints_of_items(table.number, adjoint_width(prepared, scale))
+        columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
+        numbers = words.view(np.float64)
+        relation = Relation(key, len(codes), columns, _values(scale, numbers), _shape(scale))
+        if self._counts is not None:
+            own = values.relation.values
+            assert own is not None and relation.values is not None
+            order = {tuple(row[:-1]): row[-1] for row in values}
+            weights = np.array([order[tuple(row)] for row in zip(*(c.to_list() for c in columns), strict=True)])
+            relation = replace(relation, values=relation.values * weights / self._counts)
+        return Table(relation)
+
+    def item(self, item: Any) -> Any:
+        """The derivative with respect to one item; zero where it was not derived.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.run({"edge/2": [("a", "b", 2.0)]}).gradient("path(b)").item("edge(a,b)")
+        1.0
+        """
+        self._still()
+        scale = self._asked.source.scale
+        words = self._asked.item(*self._locate(item))
+        if words is None:
+            return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
+        return scale.value(words) if scale.shape == "expectation" else float(words.view(np.float64)[0])
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{key}: {len(table):,}" for key, table in self._tables.items())
+        return f"<Gradient of {self.value}: {sizes or 'no facts'}>"
+
+
+class Tangents:
+    """The derivatives of all items along one direction of the facts.
+
+    >>> import dynagrad as dg
+    >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+    >>> tangents = chart.jvp({"a/1": [1.0]})
+    >>> tangents["goal"], list(tangents.query("b(X)"))
+    (3.0, [('x', 0.0)])
+    """
+
+    def __init__(
+        self,
+        scale: Scale,
+        prepared: Prepared,
+        locate: Callable[[Any], tuple[str, list[int] | None]],
+        query: Callable[[Any, Callable[[str], tuple[npt.NDArray[np.int32], Words]]], Table],
+    ) -> None:
+        self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
+
+    def __getitem__(self, item: Any) -> Any:
+        """The tangent of an item; zero where it was not derived."""
+        scale = self._scale
+        key, codes = self._locate(item)
+        table = self._prepared.compiled.plan.tables.get(key)
+        words = None
+        if table is not None and codes is not None:
+            words = self._prepared.chart.get(table.number, codes, 2 * scale.width)
+        if words is None:
+            return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
+        return scale.value(words[scale.width :])
+
+    def query(self, pattern: Any) -> Table:
+        """The tangents of all items that match a pattern, as `chart.query` finds them."""
+        return self._query(pattern, self._read)
+
+    def _read(self, key: str) -> tuple[npt.NDArray[np.int32], Words]:
+        table = self._prepared.compiled.plan.tables[key]
+        codes, words = self._prepared.chart.items(table.number, table.arity, 2 * self._scale.width)
+        return codes, np.ascontiguousarray(words[:, self._scale.width :])

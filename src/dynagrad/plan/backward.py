@@ -1,0 +1,778 @@
+"""The backward pass of a program: the part of a generated class that differentiates the run that it made.
+
+The algorithm is that of the derivation of Dyna's back-propagation (the online appendix to Eisner, Goldlust and Smith
+2005). The tape is walked from its end. Each pop is undone: the joins that it drove run once more, and where the forward
+pass sent an update to the head, the backward pass reads the adjoint of the head's update and adds to the adjoints of
+what the update was made of. Then the chart is rolled back to what it was before the pop. At the end it is brought
+forward again, so that the chart is as it was.
+
+Two adjoints are kept for an item that can be popped several times: `g`, of its value in the chart, and `ga`, of its
+pending update. An item that is popped once has only `g`. Where the aggregator selects, the update that was popped came
+from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
+instance that fits takes the adjoint. What is a join forward is a join here, written by the same code: see `BackWriter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..rules.show import show
+from .model import Join, Plan, Scan, Stage, Table
+from .statements import JoinWriter, Names, Writer, comment
+from .values import adjoints_cxx
+
+if TYPE_CHECKING:
+    from .classes import ClassWriter
+
+# How a contribution enters the value of a head in plain arithmetic.
+KINDS = {
+    "+=": "sum",
+    "*=": "product",
+    "max=": "select",
+    "min=": "select",
+    "=": "select",
+    "|=": "step",
+    "&=": "step",
+}
+DIFFERENTIABLE = frozenset({"real", "log", "viterbi", "tropical", "plain", "expectation"})
+
+
+def head_kind(plan: Plan, table: Table) -> str:
+    """sum, product, select or step: how contributions to an item of the table make its value."""
+    if plan.semiring == "plain":
+        return KINDS[table.aggregator]
+    return "select" if plan.selective else "sum"
+
+
+def stage_of(plan: Plan, table: Table) -> Stage:
+    return next(s for s in plan.stages if table.key in s.keys)
+
+
+def two_adjoints(plan: Plan, table: Table) -> bool:
+    """Whether pending updates have adjoints of their own."""
+    return table.updates or stage_of(plan, table).strategy == "sweep"
+
+
+def update_adjoint(plan: Plan, names: Names, table: Table) -> str:
+    """The array with the adjoints of updates to a head."""
+    return f"{'ga' if two_adjoints(plan, table) else 'g'}_{names.table[table.key]}"
+
+
+def rolls_back(stage: Stage) -> bool:
+    """Whether what is joined depends on which items were in the chart at that time."""
+    if stage.strategy in ("once", "sweep"):
+        return stage.strategy == "sweep"
+    rules = [join.rule.number for join in stage.drives]
+    return not stage.final or len(rules) != len(set(rules))
+
+
+# -- what the forward pass leaves behind -------------------------------------------------------------------------------
+
+
+def write_members(writer: ClassWriter) -> None:
+    plan, out = writer.plan, writer.out
+    out.line("using adjoint_t = semiring::Adjoint;")
+    out.line("Tape<semiring> tape{&account};")
+    out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
+    out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
+    for stage in plan.stages:
+        if stage.strategy == "sweep":
+            out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
+    for table in writer.facts:
+        out.line(f"Array<adjoint_t> g_{writer.names.table[table.key]}{{&account}};")
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        arrays = [f"g_{name}{{&account}}"]
+        if two_adjoints(plan, table):
+            arrays.append(f"ga_{name}{{&account}}")
+        if stage_of(plan, table).strategy == "sweep":
+            arrays.append(f"gt_{name}{{&account}}")  # summed over rounds
+        if writer.has_axioms(table):
+            arrays.append(f"g_axioms_{name}{{&account}}")
+        out.line(f"Array<adjoint_t> {', '.join(arrays)};")
+        kind = head_kind(plan, table)
+        if kind == "select":
+            out.line(f"Array<uint32_t> from_{name}{{&account}}, wait_{name}{{&account}};")
+            out.line(f"Array<value_t> aim_{name}{{&account}};")
+        if kind == "product":
+            out.line(f"Array<uint32_t> zeros_{name}{{&account}};  // factors that are zero")
+            out.line(f"Array<value_t> rest_{name}{{&account}};  // the product of the others")
+
+
+def record_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
+    """In `pop`: enters the pop into the tape."""
+    out, name = writer.out, writer.names.table[table.key]
+    if stage.final:
+        out.line(f"tape.pops.push(handle({table.number}, cell));")
+    else:
+        out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+        out.line("if (!first) tape.saved.push({old, update});")
+        if head_kind(writer.plan, table) == "select":
+            out.line(f"tape.from.push(from_{name}[cell]);")
+    out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
+
+
+def tape_bytes(plan: Plan) -> str:
+    """The bytes that the tape takes."""
+    rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if s.strategy == "sweep"]
+    return f"tape.bytes(){''.join(rounds)}"
+
+
+def record_contribution(writer: ClassWriter, table: Table, where: str, fresh: str) -> None:
+    """In `add`: remembers what a contribution `x` to the number `where` did."""
+    out, name = writer.out, writer.names.table[table.key]
+    match head_kind(writer.plan, table):
+        case "select":
+            out.line(f"if ({fresh} || {improves(writer, table, where)}) grown(from_{name}, cell, 0u) = position;")
+        case "product":
+            out.line(f"uint32_t& zeros = grown(zeros_{name}, cell, 0u);")
+            out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::one());")
+            out.line("semiring::primal(x) == 0 ? (void)zeros++ : (void)(rest = semiring::times(rest, x));")
+
+
+def improves(writer: ClassWriter, table: Table, where: str) -> str:
+    """Whether a contribution `x` takes the place of the number `where`."""
+    if not writer.plain:
+        return f"semiring::better(x, {where})"
+    if table.aggregator == "=":
+        return "false"
+    sign = ">" if table.aggregator == "max=" else "<"
+    return f"semiring::primal(x) {sign} semiring::primal({where})"
+
+
+# -- joins -------------------------------------------------------------------------------------------------------------
+
+
+class BackWriter(JoinWriter):
+    """Writes a join that takes the adjoint of its head's update apart.
+
+    A product over nested loops is a chain of products, one a loop. Its adjoint goes back along the same chain: what a
+    loop finds is summed in a local, and goes on to the factor and to the product outside when the loop is over.
+    """
+
+    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer) -> None:
+        super().__init__(plan, names, join, writer)
+        self.targets: dict[int, str] = {}  # antecedent -> where its adjoint is kept
+        self.sums: dict[int, str] = {}  # antecedent -> the local that sums it
+        self.bar: str | None = None  # the local that sums the adjoint of the product so far
+        self.closing: list[tuple[int, list[str]]] = []  # depth -> what is to be done before that block closes
+        self.head = plan.tables[join.rule.head.key]
+
+    def _prologue(self) -> None:
+        pass
+
+    def _close_to(self, depth: int) -> None:
+        while self.closing or self.out.depth > depth:
+            while self.closing and self.closing[-1][0] == self.out.depth:
+                for line in self.closing.pop()[1]:
+                    self.out.line(line)
+            if self.out.depth > depth:
+                self.out.close()
+
+    def later(self, *lines: str) -> None:
+        self.closing.append((self.out.depth, list(lines)))
+
+    def _driver(self, driver: int) -> None:
+        self.targets[driver] = "gupdate"
+        super()._driver(driver)
+
+    def _passenger(self, i: int, at: str) -> None:
+        name = self.names.table[self.rule.antecedents[i].item.key]
+        self.targets[i] = f"g_{name}[{at}]"
+        if i in self.join.same and i > (self.join.driver or 0):
+            self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
+        super()._passenger(i, at)
+
+    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+        if self.rule.antecedents[antecedent].side:
+            return
+        target = self.targets.get(antecedent)
+        if not self.plain and not self.in_order:
+            if antecedent in self.product:
+                self.factor(value, target)
+            return
+        super().take(antecedent, value, old)
+        if target is not None:
+            self.sums[antecedent] = self.summed(target)
+            if self.plain and antecedent == self.join.driver and self.subtracts(self.head):
+                self.sums[-1] = self.summed("gold")
+
+    def summed(self, target: str) -> str:
+        """A local whose sum goes to `target` when the block ends."""
+        name = self.fresh("sum")
+        self.out.line(f"adjoint_t {name} = {{}};")
+        self.later(f"if (!semiring::nothing({name})) {target} = semiring::gather({target}, {name});")
+        return name
+
+    def multiply(self, text: str) -> None:
+        self.factor(text, None)
+
+    def factor(self, text: str, target: str | None) -> None:
+        """One more factor of the product; its adjoint goes to `target`."""
+        f = self.fresh("f")
+        self.out.line(f"const value_t {f} = {text};")
+        if self.weight is None:
+            self.weight = f
+            self.bar = None if target is None else self.summed(target)
+            return
+        w, bar = self.fresh("w"), self.fresh("bar")
+        self.out.line(f"const value_t {w} = semiring::times({self.weight}, {f});")
+        self.out.line(f"adjoint_t {bar} = {{}};")
+        parts = []
+        if target is not None:
+            parts.append(f"{target} = semiring::gather({target}, semiring::scale({bar}, {self.weight}));")
+        if self.bar is not None:
+            parts.append(f"{self.bar} = semiring::gather({self.bar}, semiring::scale({bar}, {f}));")
+        if parts:
+            self.later(f"if (!semiring::nothing({bar})) {{", *(f"  {p}" for p in parts), "}")
+        self.weight, self.bar = w, bar
+
+    def _head(self) -> None:
+        name = self.names.table[self.head.key]
+        texts = self._arguments(self.rule.head, self.head, True)
+        to = self.fresh("to")
+        self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
+        adjoint = f"{update_adjoint(self.plan, self.names, self.head)}[{to}]"
+        kind = head_kind(self.plan, self.head)
+        if kind == "select":
+            self.out.open(f"if (wait_{name}[{to}] == position)")
+            value = self._value_now()
+            self.out.line(f"const value_t x = {value};")
+            self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
+            self.out.line(f"wait_{name}[{to}] = nowhere;  // the first instance that fits")
+        elif kind == "product":
+            self.out.line(f"const value_t x = {self._value_now()};")
+        self.out.line(f"adjoint_t g = {adjoint};")
+        self.out.open("if (!semiring::nothing(g))")
+        if kind == "product":
+            others(self.out, self.plan, self.head, name, to)
+        if self.plain:
+            self._plain_adjoints()
+        elif self.in_order:
+            for total in self.sums.values():
+                self.out.line(f"{total} = semiring::gather({total}, g);")
+        elif self.bar is not None:
+            self.out.line(f"{self.bar} = semiring::gather({self.bar}, g);")
+
+    def _value_now(self) -> str:
+        return self.plain_value(self.values) if self.plain else self._value(self.head)
+
+    def _plain_adjoints(self) -> None:
+        wanted = {i: total for i, total in self.sums.items() if i >= 0}
+        self._spread(self.values, wanted, "g", "d")
+        if not self.subtracts(self.head):
+            return
+        driver = self.join.driver
+        assert driver is not None
+        self.out.open("if (!first)")
+        self.out.line("const adjoint_t minus = semiring::minus({}, g);")
+        self._spread({**self.values, **self.old}, {**wanted, driver: self.sums[-1]}, "minus", "e")
+        self.out.close()
+
+    def _spread(self, values: dict[int, str], sums: dict[int, str], adjoint: str, prefix: str) -> None:
+        names = {**{f"x{i}": text for i, text in values.items()}, "g": adjoint}
+        statements, found = adjoints_cxx(self.rule, self.plan.functions, names, prefix, self.plan.order)
+        for s in statements:
+            self.out.line(s)
+        for i, text in found.items():
+            if i in sums:
+                self.out.line(f"{sums[i]} = semiring::gather({sums[i]}, {text});")
+
+    def _side_by_side(self, step: Scan, variable: str) -> None:
+        name, row, head_name, to, shift = self._rows(step)
+        if self.weight is None:
+            self.factor("semiring::one()", None)
+        if self.bar is None:
+            self.bar = self.fresh("bar")
+            self.out.line(f"adjoint_t {self.bar} = {{}};")
+        adjoints = update_adjoint(self.plan, self.names, self.head)
+        self.out.line(
+            f"{self.bar} += back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {adjoints}.data, {shift}, "
+            f"{self.weight});  // side by side over {comment(variable)}"
+        )
+
+
+def others(out: Writer, plan: Plan, table: Table, name: str, cell: str) -> None:
+    """Turns `g`, the adjoint of a product, into that of its factor `x`: times the product of the others."""
+    out.line(f"const uint32_t zeros = zeros_{name}[{cell}];")
+    if plan.order:  # the others' derivatives would be needed one by one
+        out.line(f"if (zeros) return lose(no_derivative, {table.number}, {cell});")
+    out.line("if (zeros > (semiring::primal(x) == 0)) g = {};")
+    out.line(f"else if (zeros) g = semiring::scale(g, rest_{name}[{cell}]);")
+    out.line(f"else g = semiring::scale(g, semiring::over(rest_{name}[{cell}], x));")
+
+
+# -- the pass ----------------------------------------------------------------------------------------------------------
+
+
+def write_backward(writer: ClassWriter) -> None:
+    """All functions of the pass, and what reads its results."""
+    out = writer.out
+    out.open("void lose(int64_t status, int64_t table, int64_t cell)")
+    out.line("if (!halt) report.error_table = table, report.error_cell = cell;")
+    out.line("stop(status);")
+    out.close()
+    out.line()
+    for stage in writer.plan.stages:
+        for join in (*stage.fires, *stage.drives):
+            if head_kind(writer.plan, writer.plan.tables[join.rule.head.key]) != "step":
+                _join(writer, join)
+        _undo(writer, stage)
+        _again(writer, stage)
+    _clear(writer)
+    _pass(writer)
+    _read(writer)
+
+
+def _cells(writer: ClassWriter, table: Table) -> str:
+    name = writer.names.table[table.key]
+    return f"{name}.bound()" if table.kind != "facts" else f"{name}.rows()"
+
+
+def _name(writer: ClassWriter, join: Join) -> str:
+    return f"back{join.rule.number}" if join.driver is None else writer.drive_name(join, "back")
+
+
+def _join(writer: ClassWriter, join: Join) -> None:
+    out = writer.out
+    writer.join_comment(join)
+    if join.driver is None:
+        out.open(f"DYNAGRAD_RULE void {_name(writer, join)}()")
+        BackWriter(writer.plan, writer.names, join, out).write()
+    else:
+        item = join.rule.antecedents[join.driver].item
+        table = writer.plan.tables[item.key]
+        out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
+        arguments = "".join(f", int32_t a{i}" for i in range(table.arity))
+        out.open(
+            f"DYNAGRAD_RULE void {_name(writer, join)}(int64_t cell{arguments}, const value_t& update, "
+            "const value_t& old, const value_t& now, bool first, adjoint_t& gupdate, adjoint_t& gold)"
+        )
+        voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first", "gupdate", "gold"]
+        out.line(" ".join(f"(void){v};" for v in voids))
+        BackWriter(writer.plan, writer.names, join, out).write()
+    out.close()
+    out.line()
+
+
+def _live(writer: ClassWriter, joins: tuple[Join, ...]) -> Iterator[Join]:
+    for join in joins:
+        if head_kind(writer.plan, writer.plan.tables[join.rule.head.key]) != "step":
+            yield join
+
+
+def _undo(writer: ClassWriter, stage: Stage) -> None:
+    """`undo<n>`: takes back everything that a stage did, the last thing first."""
+    plan, out, n = writer.plan, writer.out, stage.number
+    popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
+    if stage.strategy in ("levels", "heap", "queue", "stack"):
+        for table in popped:
+            _undo_pop(writer, stage, table)
+    out.open(f"void undo{n}()")
+    if stage.strategy == "sweep":
+        _undo_rounds(writer, stage)
+    else:
+        selects = [t for t in (plan.tables[k] for k in stage.keys) if head_kind(plan, t) == "select"]
+        if selects:
+            out.line(f"wanted.zeros(tape.end({n}) - tape.begins[{n}] + 1);")
+        for table in selects:  # items that were never popped, and all of a stage without pops
+            if not table.sink and stage.strategy != "once":
+                continue
+            name = writer.names.table[table.key]
+            out.open(f"for (int64_t cell = 0; cell < {_cells(writer, table)}; cell++)")
+            out.line(f"if (semiring::nothing(g_{name}[cell])) continue;")
+            _wait(writer, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
+            out.close()
+        if stage.strategy != "once":
+            out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
+            out.line("if (spend(1)) return;")
+            out.line("const Handle h = tape.pops[t];")
+            out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
+            out.open("switch (table_of(h & ~tape.again))")
+            for table in popped:
+                name = writer.names.table[table.key]
+                out.line(f"case {table.number}: undo_{name}(cell_of(h), h & tape.again); break;")
+            out.close()
+            out.close()
+        _undo_begin(writer, stage)
+    out.close()
+    out.line()
+
+
+def _wait(writer: ClassWriter, name: str, position: str, value: str) -> None:
+    out = writer.out
+    out.line(f"wait_{name}[cell] = {position};")
+    out.line(f"aim_{name}[cell] = {value};")
+    out.line(f"wanted.set(wait_{name}[cell]);")
+
+
+def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
+    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+    selects = head_kind(plan, table) == "select"
+    out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
+    out.line("(void)again;")
+    writer.unpack(table)
+    if stage.final:
+        out.line("const bool first = true;")
+        out.line(f"const value_t now = {name}.value[cell];")
+        out.line("const value_t &update = now, &old = now;")
+    else:
+        out.line("const bool first = !again;")
+        out.line(f"const value_t now = {name}.value[cell];")
+        out.line(f"value_t old = {writer.zero(table)}, update = now;")
+        out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
+    out.line("adjoint_t gupdate = {}, gold = {};")
+    out.line("(void)first, (void)update, (void)old, (void)gold;")
+    drives = list(_live(writer, tuple(writer.drives_of[stage.number].get(table.key, ()))))
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}
+    if heads == {"select"}:
+        out.open("if (wanted.test(position))")
+    for join in drives:
+        out.line(f"{_name(writer, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
+    if heads == {"select"}:
+        out.close()
+    if stage.final:
+        out.line(f"adjoint_t& g = g_{name}[cell];")
+        out.line("g = semiring::gather(g, gupdate);")
+        if selects:
+            out.open("if (!semiring::nothing(g))")
+            _wait(writer, name, f"from_{name}[cell]", "now")
+            out.close()
+    else:
+        out.line(f"adjoint_t& g = ga_{name}[cell];")
+        out.line(f"g = semiring::gather(gupdate, g_{name}[cell]);")
+        # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
+        before = "gold" if selects else f"semiring::gather({'g' if writer.plain else f'g_{name}[cell]'}, gold)"
+        out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
+        out.line(f"if (again) {name}.value[cell] = old;")
+        if selects:
+            out.line("const uint32_t from = tape.from[--from_at];")
+            out.line(f"wait_{name}[cell] = nowhere;")
+            out.open("if (!semiring::nothing(g))")
+            _wait(writer, name, "from", "update")
+            out.close()
+    out.line(f"if (__builtin_expect(!semiring::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
+    if rolls_back(stage):
+        out.open("if (first)")
+        _forget(writer, table)
+        out.close()
+    out.close()
+    out.line()
+
+
+def _forget(writer: ClassWriter, table: Table) -> None:
+    """Takes the item at `cell`, the last that came, out of the chart and its indexes."""
+    out, name = writer.out, writer.names.table[table.key]
+    out.line(f"{name}.popped.clear(cell);")
+    writer.enter(table, "remove(key)")
+
+
+def _undo_begin(writer: ClassWriter, stage: Stage) -> None:
+    """Axioms and rules that fired when the stage began."""
+    plan, out = writer.plan, writer.out
+    out.line("position = 0;")
+    for key in stage.keys:
+        table = plan.tables[key]
+        if writer.has_axioms(table):
+            _axioms(writer, table)
+    for join in _live(writer, stage.fires):
+        out.line(f"if (!halt) {_name(writer, join)}();")
+
+
+def _axioms(writer: ClassWriter, table: Table) -> None:
+    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+    kind = head_kind(plan, table)
+    if kind == "step":
+        return
+    columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+    stored = ", ".join(columns[i] for i in (table.order if table.kind == "dense" else range(table.arity)))
+    out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+    out.line(f"const int64_t cell = {name}.locate({stored});")
+    if kind == "select":
+        out.line(
+            f"if (wait_{name}[cell] != 0 || semiring::primal(axioms_{name}.value[at]) != "
+            f"semiring::primal(aim_{name}[cell])) continue;"
+        )
+        out.line(f"wait_{name}[cell] = nowhere;")
+    out.line(f"adjoint_t g = {update_adjoint(plan, writer.names, table)}[cell];")
+    if kind == "product":
+        out.line(f"const value_t x = axioms_{name}.value[at];")
+        others(out, plan, table, name, "cell")
+    out.line(f"g_axioms_{name}[at] = semiring::gather(g_axioms_{name}[at], g);")
+    out.close()
+
+
+def _undo_rounds(writer: ClassWriter, stage: Stage) -> None:
+    """A stage that sweeps: each round made all pending values anew from the chart that the last one left."""
+    plan, out, n = writer.plan, writer.out, stage.number
+    tables = [plan.tables[k] for k in stage.keys]
+    if any(head_kind(plan, t) == "product" for t in tables):
+        out.line(f"return lose(no_derivative, {tables[0].number}, -1);")
+        return
+    out.line("position = 0;")
+    out.open(f"for (int64_t r = rounds{n}.size; r-- > 0 && !halt;)")
+    out.line(f"const int64_t end = r + 1 < rounds{n}.size ? rounds{n}[r + 1] : tape.end({n});")
+    for table in tables:
+        name = writer.names.table[table.key]
+        out.open(f"for (int64_t cell = 0; cell < {_cells(writer, table)}; cell++)")
+        out.line(f"ga_{name}[cell] = g_{name}[cell];")
+        out.line(f"g_{name}[cell] = {{}};")
+        out.line(f"gt_{name}[cell] = semiring::gather(gt_{name}[cell], ga_{name}[cell]);")
+        out.line(
+            f"if (!semiring::sound(gt_{name}[cell]) && {name}.seen.test(cell)) "
+            f"return lose(bad_adjoint, {table.number}, cell);"
+        )
+        if head_kind(plan, table) == "select":
+            out.line(f"wait_{name}[cell] = semiring::nothing(ga_{name}[cell]) ? nowhere : 0;")
+            out.line(f"aim_{name}[cell] = {name}.value[cell];")
+        out.close()
+    out.open(f"for (int64_t t = end; t-- > rounds{n}[r];)")
+    out.line("const Handle h = tape.pops[t];")
+    out.line("const int64_t cell = cell_of(h);")
+    out.open("switch (table_of(h & ~tape.again))")
+    for table in tables:
+        if table.sink:
+            continue
+        name = writer.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.open("if (h & tape.again)")
+        out.line(f"{name}.value[cell] = tape.saved[--saved_at].old;")
+        out.close("} else {")
+        out.depth += 1
+        if writer.by_key.get(table.key):
+            writer.unpack(table)
+        _forget(writer, table)
+        out.close()
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    _undo_begin(writer, stage)
+    out.close()
+
+
+def _again(writer: ClassWriter, stage: Stage) -> None:
+    """`again<n>`: brings the chart forward again along the tape, after it was rolled back."""
+    plan, out, n = writer.plan, writer.out, stage.number
+    if not rolls_back(stage):
+        return
+    for key in stage.keys:
+        table = plan.tables[key]
+        if table.sink:
+            continue
+        name = writer.names.table[key]
+        out.open(f"void again_{name}(int64_t cell, bool again)")
+        out.open("if (!again)")
+        out.line(f"if (!{name}.popped.set(cell)) return;")
+        if writer.by_key.get(key):
+            writer.unpack(table)
+            writer.enter(table)
+        out.line("return;")
+        out.close()
+        out.line("const auto& saved = tape.saved[saved_at++];")
+        additive = stage.strategy != "sweep" and head_kind(plan, table) == "sum"
+        whole = writer.plus(table, "saved.old", "saved.update") if additive else "saved.update"
+        out.line(f"{name}.value[cell] = {whole};")
+        out.close()
+    out.open(f"void again{n}(int64_t begin)")
+    out.open(f"for (int64_t t = begin; t < tape.end({n}); t++)")
+    out.line("const Handle h = tape.pops[t];")
+    out.open("switch (table_of(h & ~tape.again))")
+    for key in stage.keys:
+        if not plan.tables[key].sink:
+            name = writer.names.table[key]
+            out.line(f"case {plan.tables[key].number}: again_{name}(cell_of(h), h & tape.again); break;")
+    out.close()
+    out.close()
+    out.close()
+    out.line()
+
+
+def _clear(writer: ClassWriter) -> None:
+    """`adjoints(room)`: all adjoints zero, or given back."""
+    plan, out = writer.plan, writer.out
+    out.line("int64_t saved_at = 0, from_at = 0;")
+    out.open("void adjoints(bool room)")
+    for table in [*writer.facts, *writer.derived]:
+        name = writer.names.table[table.key]
+        size = f"room ? {_cells(writer, table)} + 8 : 0"
+        arrays = [f"g_{name}"]
+        if table.kind != "facts":
+            if two_adjoints(plan, table):
+                arrays.append(f"ga_{name}")
+            if stage_of(plan, table).strategy == "sweep":
+                arrays.append(f"gt_{name}")
+            if head_kind(plan, table) == "select":
+                out.line(f"wait_{name}.filled({size}, nowhere);")
+                out.line(f"aim_{name}.zeros({size});")
+            if writer.has_axioms(table):
+                out.line(f"g_axioms_{name}.zeros(room ? axioms_{name}.rows() : 0);")
+        for array in arrays:
+            out.line(f"{array}.zeros({size});")
+    out.close()
+    out.line()
+
+
+def _pass(writer: ClassWriter) -> None:
+    plan, out = writer.plan, writer.out
+    out.open("int64_t backward()")
+    out.line("const Settings kept = settings;")
+    out.line("const int64_t kept_halt = halt;")
+    out.line("settings = Settings{};")
+    out.line("halt = 0, budget = 0, saved_at = tape.saved.size, from_at = tape.from.size;")
+    for stage in reversed(plan.stages):
+        out.line(f"if (!halt && tape.begins.size > {stage.number}) undo{stage.number}();")
+    rolled = [s for s in plan.stages if rolls_back(s)]
+    if rolled:
+        out.line("saved_at = 0;")
+        for stage in rolled:
+            out.line(f"if (tape.begins.size > {stage.number}) again{stage.number}(tape.begins[{stage.number}]);")
+    out.line("const int64_t status = halt;")
+    out.line("halt = kept_halt, settings = kept;")
+    out.line("return status;")
+    out.close()
+    out.line()
+
+
+def _order(table: Table) -> str:
+    stored = table.order if table.kind == "dense" else range(table.arity)
+    return ", ".join(f"a[{i}]" for i in stored)
+
+
+def _read(writer: ClassWriter) -> None:
+    plan, out = writer.plan, writer.out
+    tables = [*writer.facts, *writer.derived]
+
+    def total(table: Table) -> str:
+        name = writer.names.table[table.key]
+        if table.kind == "facts":
+            return f"g_{name}"
+        if stage_of(plan, table).strategy == "sweep":
+            return f"gt_{name}"
+        return update_adjoint(plan, writer.names, table)
+
+    def switch(head: str, lines: list[tuple[Table, str]], otherwise: str) -> None:
+        out.open(head)
+        out.open("switch (table)")
+        for table, text in lines:
+            out.line(f"case {table.number}: {text}")
+        out.close()
+        out.line(otherwise)
+        out.close()
+
+    out.open(
+        "static bool seed_at(adjoint_t* g, const value_t* value, int64_t cell, const uint64_t* cotangent, bool whole)"
+    )
+    out.line("if (cell < 0) return false;")
+    if plan.selective or plan.semiring == "plain":
+        out.line("(void)whole;")
+        out.line("g[cell] = semiring::gather(g[cell], semiring::start(cotangent, value[cell]));")
+    else:  # for an outside value the root's adjoint is one, whatever the root's scale
+        out.line(
+            "g[cell] = semiring::gather(g[cell], whole ? semiring::one() : semiring::start(cotangent, value[cell]));"
+        )
+    out.line("return true;")
+    out.close()
+    switch(
+        "int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole)",
+        [
+            (
+                t,
+                f"return seed_at(g_{writer.names.table[t.key]}.data, {_values(writer, t)}, "
+                f"{writer.names.table[t.key]}.find({_order(t)}), cotangent, whole);",
+            )
+            for t in tables
+        ],
+        "return (void)a, (void)cotangent, (void)whole, 0;",
+    )
+    outer = "semiring::write(g[cell], words)" if not (plan.selective or plan.semiring == "plain") else finish()
+    out.open(
+        "static int64_t read_at(const adjoint_t* g, const value_t* value, int64_t cell, uint64_t* words, bool whole)"
+    )
+    out.line("if (cell < 0) return 0;")
+    out.line(f"if (whole) {outer};")
+    out.line(f"else {finish()};")
+    out.line("return 1;")
+    out.close()
+    switch(
+        "int64_t adjoint(int64_t table, const int32_t* a, uint64_t* words, int64_t whole) const",
+        [
+            (
+                t,
+                f"return read_at({total(t)}.data, {_values(writer, t)}, "
+                f"{writer.names.table[t.key]}.find({_order(t)}), words, whole);",
+            )
+            for t in tables
+        ],
+        "return (void)a, (void)words, (void)whole, 0;",
+    )
+    out.open(
+        "template <class T> static int64_t adjoints_of(const T& t, const adjoint_t* g, uint64_t* words, int64_t room)"
+    )
+    out.line("int64_t count = 0;")
+    out.open("for (int64_t c = t.next(0); c >= 0; c = t.next(c + 1), count++)")
+    out.line("if (count < room) semiring::finish(g[c], t.value[c], words + count * semiring::adjoint_words);")
+    out.close()
+    out.line("return count;")
+    out.close()
+    switch(
+        "int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const",
+        [
+            (t, f"return adjoints_of({writer.names.table[t.key]}, {total(t)}.data, words, room);")
+            for t in writer.derived
+        ],
+        "return (void)words, (void)room, 0;",
+    )
+    # of each row as it was given: rows that were merged into one share its adjoint
+    out.open(
+        "template <class F, class R> void rows_of(const F* facts, const R& relation, const adjoint_t* g, "
+        "const uint64_t* given, uint64_t* words) const"
+    )
+    out.line("Array<uint8_t> taken;")
+    if plan.selective:
+        out.line("taken.zeros(facts->rows);")
+    out.open("for (int64_t n = 0; n < facts->given; n++)")
+    out.line("const int64_t row = facts->row_of[n];")
+    out.line("const value_t x = given ? semiring::read(given + n * semiring::words) : semiring::one();")
+    out.line("adjoint_t own = g[row];")
+    if plan.selective:  # the first of several equal rows is the one that was used
+        out.line("if (taken[row] || semiring::primal(x) != semiring::primal(relation.value[row])) own = {};")
+        out.line("else taken[row] = 1;")
+    out.line("(void)relation;")
+    out.line("semiring::finish(own, x, words + n * semiring::adjoint_words);")
+    out.close()
+    out.close()
+    lines = [
+        (
+            t,
+            f"rows_of({writer.names.table[t.key]}.facts, {writer.names.table[t.key]}, "
+            f"g_{writer.names.table[t.key]}.data, given, words); break;",
+        )
+        for t in writer.facts
+    ]
+    lines += [
+        (
+            t,
+            f"rows_of(axioms_{writer.names.table[t.key]}.facts, axioms_{writer.names.table[t.key]}, "
+            f"g_axioms_{writer.names.table[t.key]}.data, given, words); break;",
+        )
+        for t in writer.derived
+        if writer.has_axioms(t)
+    ]
+    switch(
+        "void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const",
+        lines,
+        "(void)given, (void)words;",
+    )
+
+
+def _values(writer: ClassWriter, table: Table) -> str:
+    name = writer.names.table[table.key]
+    return f"{name}.value" if table.kind == "facts" else f"{name}.value.data"
+
+
+def finish() -> str:
+    """From adjoint to derivative, at `cell`."""
+    return "semiring::finish(g[cell], value[cell], words)"
