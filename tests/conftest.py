@@ -1,4 +1,8 @@
-"""What all tests share: a cache of compiled programs of this run's own, so that nothing comes from an older one."""
+"""What all tests share: a cache of compiled programs of this run's own, so that nothing comes from an older one.
+
+Most of the time goes into compiling, so programs are compiled with less optimisation here. What is compared with other
+programs and on real data is compiled as users have it: those files set `OPTIMISED`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whoever starts this run in the background may have switched Ctrl-C off, for us and for all that we start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
+        os.environ.setdefault("DYNAGRAD_OPTIMISE", "1")
         config.dynagrad_cache = os.environ["DYNAGRAD_CACHE"] = tempfile.mkdtemp(prefix="dynagrad-tests-")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(getattr(config, "dynagrad_cache", ""), ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if getattr(getattr(request.node, "module", None), "OPTIMISED", False):
+        monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")

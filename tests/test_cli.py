@@ -132,6 +132,86 @@ def test_results_may_hold_terms(call, tmp_path):
             assert json.loads(result.stdout)[0]["rows"] == [{"arguments": ["f(a)", ["a", 1, "b"]], "value": 2.0}]
 
 
+# -- run --grad
+
+
+def test_grad_prints_the_derivatives_by_each_predicate_largest_first(call, paths):
+    result = call("run", *paths, "--grad", "goal")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        "derivatives of goal by start/1: 1 fact\n  a  1.0\n\n"
+        "derivatives of goal by edge/2: 3 facts\n  a  b    1.0\n  b  end  1.0\n  a  end  0.0\n"
+    )
+
+
+def test_several_gradients_beside_a_query(call, paths):
+    said = call("run", *paths, "-q", "goal", "-g", "goal", "-g", "path(b)", "--limit", 1).stdout
+    assert said.startswith("goal = 3.5\n\nderivatives of goal by start/1: 1 fact\n")
+    assert said.endswith(
+        "derivatives of path(b) by edge/2: 3 facts\n  a  b  1.0\n  ... and 2 more; --limit 0 shows all\n"
+    )
+
+
+def test_gradients_as_tsv_and_json_keep_the_order_of_the_facts(call, paths, tmp_path):
+    (tmp_path / "edges.csv").write_text("a,end,5\na,b,1.5\nb,end,2\n")
+    result = call("run", *paths, "--grad", "goal", "--format", "tsv")
+    assert result.stdout == (
+        "goal\tstart/1\ta\t1.0\ngoal\tedge/2\ta\tend\t0.0\ngoal\tedge/2\ta\tb\t1.0\ngoal\tedge/2\tb\tend\t1.0\n"
+    )
+    _, edges = json.loads(call("run", *paths, "--grad", "goal", "--format", "json").stdout)
+    assert (edges["gradient"], edges["by"]) == ("goal", "edge/2")
+    assert edges["rows"][1] == {"arguments": ["a", "b"], "value": 1.0}
+
+
+def test_gradients_of_pairs(call, tmp_path):
+    (tmp_path / "p.dyna").write_text(":- semiring expectation.\ngoal += a(X) * b(X).\n")
+    (tmp_path / "a.1.tsv").write_text("y\nx\n")
+    (tmp_path / "b.1.tsv").write_text("x\n")
+    facts = ["-f", tmp_path / "a.1.tsv", "-f", tmp_path / "b.1.tsv"]
+    said = call("run", tmp_path / "p.dyna", *facts, "--grad", "goal").stdout
+    assert said.startswith("derivatives of goal by a/1: 2 facts\n  x  1.0 0.0\n  y  0.0 0.0\n")
+
+
+def test_a_gradient_of_what_was_not_derived_is_zero(call, paths):
+    result = call("run", *paths, "--grad", "path(nowhere)", "--format", "tsv")
+    assert result.stderr == "note: path(nowhere) was not derived, so its derivatives are zero\n"
+    assert result.stdout.count("\t0.0\n") == 4
+
+
+def test_expected_counts_of_a_grammar(call, tmp_path):
+    (tmp_path / "log.dyna").write_text((CKY / "cky.dyna").read_text().replace("semiring real", "semiring log"))
+    facts = ["--facts", CKY, "--values", "probabilities", "--format", "tsv"]
+    said = call("run", tmp_path / "log.dyna", *facts, "--grad", "goal").stdout
+    rows = [line.split("\t") for line in said.splitlines()]
+    used = {key: sum(float(row[-1]) for row in rows if row[1] == key) for key in ("rewrite/2", "rewrite/3")}
+    assert used == pytest.approx({"rewrite/2": 12.0, "rewrite/3": 11.0})  # a tree over twelve words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-g", "gaol"], "error: --grad gaol: the program has no predicate `gaol/0`. Did you mean `goal/0`?\n"),
+        (["-g", "path(X)"], "error: path(X) has variables; "),
+        (["-g", "goal("], "error: The `(` at line 1"),
+        (["-g", "goal", "-g", "1"], "error: "),
+    ],
+)
+def test_wrong_gradients_are_one_message(call, paths, arguments, message):
+    result = call("run", *paths, *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(message) and "Traceback" not in result.stderr
+
+
+def test_gradients_that_there_cannot_be(call, tmp_path):
+    program = tmp_path / "p.dyna"
+    program.write_text("goal += a(_).\na(x) = 1.\n")
+    result = call("run", program, "--grad", "goal", "--semiring", "boolean")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: a program in the boolean semiring has no gradient: ")
+    result = call("run", program, "--grad", "goal", "--semiring", "real")
+    assert result.stderr == "error: --grad goal: there are no facts to differentiate by; give them with --facts\n"
+
+
 # -- errors
 
 

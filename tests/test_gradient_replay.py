@@ -8,6 +8,7 @@ order. A run costs little and a compile much: there are few texts, and many numb
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import dynagrad as dg
 from cases import CASES
 from dynagrad.rules.parse import parse
 from oracle import Key, Real, Struct, term
@@ -27,6 +29,8 @@ from test_engine import AGENDAS, COMBINABLE, compiled, generated, given_facts, v
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
+# All texts in all orders takes minutes of compiling: DYNAGRAD_SEEDS=2 pytest tests/test_gradient_replay.py
+EVERYTHING = os.environ.get("DYNAGRAD_SEEDS", "1") != "1"
 DIFFERENTIABLE = ("real", "log", "viterbi", "tropical", "expectation", None)
 
 
@@ -230,6 +234,11 @@ def derived(chart: Any, keys: Sequence[str], prefix: str) -> Iterator[tuple[Key,
             yield (key, tuple(map(term, row[:arity]))), row[arity]
 
 
+def has_roots(chart: Any) -> bool:
+    """Whether the program takes roots: at zero the chain rule has no answer, and the engine says so."""
+    return "sqrt(" in chart._binding.setting.rules.source.text
+
+
 def check(
     chart: Any,
     program: Any,
@@ -237,8 +246,12 @@ def check(
     random: np.random.Generator,
     prefix: str = "",
     goals: int = 3,
+    forward: bool = True,
 ) -> int:
-    """Compare derivatives of some items of a chart with differences; how many items there were."""
+    """Compare derivatives of some items of a chart with differences; how many items there were.
+
+    The class that derives forward is a compile of its own, which `forward=False` saves.
+    """
     pops = [(key.removeprefix(prefix), row) for key, row in chart._pops() if key.startswith(prefix)]
     agenda = chart._binding.setting.rules.agenda
     source = f":- agenda {agenda}.\n{program.source}"
@@ -256,10 +269,19 @@ def check(
     constants = [item for item in items if semiring == "real" and item[0] not in program.facts]
     constants = [constants[i] for i in random.permutation(len(constants))[:6]]
     adjoints = computed.of_constants(chosen, constants)
-    tangents = chart.jvp({prefix + key: numbers for key, numbers in direction.items()})
+    tangents = None
+    if forward:
+        try:
+            tangents = chart.jvp({prefix + key: numbers for key, numbers in direction.items()})
+        except dg.ValueRangeError:
+            assert has_roots(chart)
     for goal in chosen:
         text = item_text(goal, prefix)
-        gradient = chart.gradient(text)
+        try:
+            gradient = chart.gradient(text)
+        except dg.ValueRangeError:
+            assert has_roots(chart)
+            continue
         assert parts(gradient.value) == parts(items[goal])
         scale = max([x for d in slopes[goal].values() for x in map(abs, parts(d)) if x == x], default=0.0)
         total: Any = np.zeros(2 if semiring == "expectation" else ())
@@ -274,8 +296,9 @@ def check(
                     total = total + np.array([found[0] * by[0], found[1] * by[0] + found[0] * by[1]])
                 else:
                     total = total + found * by
-        assert close_to(tangents[text], total, scale, 1e-10), f"{text}: {tangents[text]}, should be {total}"
-        assert close_to(tangents[text], along[goal], scale), f"{text}: {tangents[text]}, should be {along[goal]}"
+        assert close_to(total, along[goal], scale), f"{text}: {total}, should be {along[goal]}"
+        if tangents is not None:
+            assert close_to(tangents[text], total, scale, 1e-10), f"{text}: {tangents[text]}, should be {total}"
         for item in constants:
             found = gradient.item(item_text(item, prefix))
             assert close_to(found, adjoints[goal][item], scale), f"{text} by {item}: {found}"
@@ -308,27 +331,51 @@ few = settings(
 
 
 def run_and_check(
-    shapes: tuple[Shape, ...], semiring: str | None, agenda: str, seed: int, stop: int | None, tolerance: float | None
+    shapes: tuple[Shape, ...],
+    semiring: str | None,
+    agenda: str,
+    forward: bool,
+    seed: int,
+    stop: int | None,
+    tolerance: float | None,
 ) -> None:
     random = np.random.default_rng(seed)
     made = [valued(shape, semiring, random) for shape in shapes]
     together = combined(made) if len(made) > 1 else made[0]
     chart = program_of(shapes, semiring, agenda).run(together.facts, max_pops=stop, tolerance=tolerance)
     for number, shape in enumerate(made):
-        check(chart, shape, semiring, random, f"p{number}_" if len(made) > 1 else "")
+        check(chart, shape, semiring, random, f"p{number}_" if len(made) > 1 else "", forward=forward)
 
 
-ORDERS = [("real", agenda) for agenda in AGENDAS]
-ORDERS += [(semiring, "auto") for semiring in DIFFERENTIABLE if semiring != "real"]
-ORDERS += [("log", "fifo"), ("viterbi", "lifo"), ("tropical", "fifo"), ("expectation", "priority"), (None, "lifo")]
+# Which programs run in which semiring and order, and where the forward derivative is compared as well.
+RUNS: tuple[tuple[str | None, str, tuple[Shape, ...], bool], ...] = (
+    ("real", "auto", (SQUARE, PATHS, TREES, GIVEN, NEGATED), True),
+    ("real", "priority", (MUTUAL, TERMS), False),
+    ("real", "fifo", (PATHS, UNFOLDED), False),
+    ("real", "lifo", (SQUARE, MUTUAL, NEGATED), False),
+    ("log", "auto", (TREES, MUTUAL, UNFOLDED), True),
+    ("log", "fifo", (PATHS, TERMS), False),
+    ("viterbi", "auto", (PATHS, TREES), True),
+    ("viterbi", "lifo", (MUTUAL, GIVEN), False),
+    ("tropical", "auto", (MUTUAL, TERMS), True),
+    ("tropical", "fifo", (PATHS, SQUARE), False),
+    ("expectation", "auto", (SQUARE, TREES, NEGATED), True),
+    ("expectation", "priority", (PATHS, GIVEN), False),
+    (None, "auto", PLAIN, True),
+    (None, "lifo", PLAIN[:2], False),
+)
+if EVERYTHING:
+    RUNS = tuple((s, agenda, SHAPES if s else PLAIN, True) for s in DIFFERENTIABLE for agenda in AGENDAS)
 
 
-@pytest.mark.parametrize(("semiring", "agenda"), ORDERS, ids=str)
-def test_the_gradient_is_that_of_the_computation_that_ran(semiring: str | None, agenda: str) -> None:
+@pytest.mark.parametrize(("semiring", "agenda", "shapes", "forward"), RUNS, ids=[f"{s}-{a}" for s, a, _, _ in RUNS])
+def test_the_gradient_is_that_of_the_computation_that_ran(
+    semiring: str | None, agenda: str, shapes: tuple[Shape, ...], forward: bool
+) -> None:
     @few
     @given(SEEDS, STOPS, TOLERANCES)
     def compare(seed: int, stop: int | None, tolerance: float | None) -> None:
-        run_and_check(SHAPES if semiring else PLAIN, semiring, agenda, seed, stop, tolerance)
+        run_and_check(shapes, semiring, agenda, forward, seed, stop, tolerance)
 
     compare()
 
@@ -338,7 +385,7 @@ def test_what_pruning_holds_back_has_no_part_in_it(semiring: str | None, shape: 
     @few
     @given(SEEDS, st.none() | st.integers(0, 20))
     def compare(seed: int, stop: int | None) -> None:
-        run_and_check((shape,), semiring, "auto", seed, stop, None)
+        run_and_check((shape,), semiring, "auto", False, seed, stop, None)
 
     compare()
 
@@ -361,10 +408,10 @@ def test_the_example_of_the_derivation_after_each_pop(stop: int) -> None:
 
 
 def test_an_item_that_was_never_derived_has_zeros() -> None:
-    shapes = tuple(valued(shape, "real", np.random.default_rng(0)) for shape in SHAPES)
-    facts = combined(shapes).facts
-    chart = program_of(SHAPES, "real", "fifo").run(facts, max_pops=0)
-    for text in ("p0_c", "p1_pathto(a)", "p1_pathto(nowhere)", "p2_goal"):
+    shapes = (PATHS, UNFOLDED)  # as above, so that nothing is compiled twice
+    facts = combined([valued(shape, "real", np.random.default_rng(0)) for shape in shapes]).facts
+    chart = compiled(combined(shapes).source, "real", "fifo", {}).run(facts, max_pops=0)
+    for text in ("p0_pathto(a)", "p0_pathto(nowhere)", "p0_stop(b)", "p1_q"):
         gradient = chart.gradient(text)
         for key, rows in facts.items():
             assert gradient[key].values.tolist() == [0.0] * len(rows)
@@ -405,6 +452,7 @@ def of_the_engine_tests(semiring: str | None, agenda: str) -> list[Any]:
 
 
 def compare_all(programs: Sequence[Any], semiring: str | None, agenda: str, stop: int | None, seed: int) -> int:
+    """Run programs side by side with other numbers; how many items were compared."""
     random = np.random.default_rng(seed)
     made = [moved(program, semiring, random) for program in programs]
     together = combined(made)
@@ -414,16 +462,27 @@ def compare_all(programs: Sequence[Any], semiring: str | None, agenda: str, stop
     for number, (given_program, shape) in enumerate(zip(programs, made, strict=True)):
         prefix = f"p{number}_"
         if smooth(given_program) and not any(key.startswith(prefix) for key in swept(chart)):
-            count += check(chart, shape, semiring, random, prefix, goals=4)
+            count += check(chart, shape, semiring, random, prefix, goals=4, forward=EVERYTHING)
     return count
 
 
-@pytest.mark.parametrize("agenda", AGENDAS)
-@pytest.mark.parametrize("semiring", DIFFERENTIABLE, ids=str)
+GENERATED: list[tuple[str | None, str]] = [
+    ("real", "auto"),
+    ("log", "fifo"),
+    ("viterbi", "lifo"),
+    ("tropical", "priority"),
+    ("expectation", "fifo"),
+    (None, "auto"),
+]
+if EVERYTHING:
+    GENERATED = [(semiring, agenda) for semiring in DIFFERENTIABLE for agenda in AGENDAS]
+
+
+@pytest.mark.parametrize(("semiring", "agenda"), GENERATED, ids=str)
 def test_generated_programs(semiring: str | None, agenda: str) -> None:
     programs = of_the_engine_tests(semiring, agenda)
     counts = [compare_all(programs, semiring, agenda, stop, seed) for seed, stop in enumerate((None, None, 15, 40))]
-    assert counts[0] > 10
+    assert counts[0] > 3
 
 
 @pytest.mark.parametrize("semiring", DIFFERENTIABLE, ids=str)

@@ -14,6 +14,8 @@ import pytest
 import dynagrad as dg
 from oracle import close
 
+OPTIMISED = True  # compiled as users have it
+
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 Matrix = npt.NDArray[np.float64]

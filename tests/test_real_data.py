@@ -18,6 +18,8 @@ import pytest
 
 import dynagrad as dg
 
+OPTIMISED = True  # compiled as users have it
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 DATA = Path(os.environ.get("DYNAGRAD_DATA") or SHARED / "data")
 BASELINE = DATA.parent / "baselines" / "inside_outside.cpp"

@@ -17,6 +17,7 @@ from .errors import (
     ValueRangeError,
 )
 from .files import read_file
+from .function import Function
 from .program import Bound, Program
 from .semirings import Semiring
 from .table import Table
@@ -31,6 +32,7 @@ __all__ = [
     "CompileError",
     "Error",
     "FactError",
+    "Function",
     "NotComputed",
     "NotConverged",
     "NotDifferentiable",

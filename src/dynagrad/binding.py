@@ -209,7 +209,8 @@ class _Native:
     world: World
     terms: TermCodes
     constants: list[int]
-    weights: dict[str, WeightTable]
+    facts: dict[str, FactTable]
+    weights: dict[str, WeightTable]  # made when a run first needs them
 
 
 @dataclass(frozen=True)
@@ -217,15 +218,22 @@ class Along:
     """The directions of a run over dual numbers: of each, per predicate, the tangents of its facts.
 
     A predicate's tangents stand in the order of its gathered rows, a row of words each; a predicate that is missing has
-    none. `constants` are the tangents of the numbers in the program's text, as functions of these.
+    none. `constants` are the tangents of the numbers in the program's text, as functions of these. `mixed` has, by the
+    set of directions as a bit mask, derivatives that facts themselves have along several directions at once.
     """
 
     directions: tuple[Mapping[str, Array], ...] = ()
     constants: tuple[Callable[[float], float] | None, ...] = ()
+    mixed: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
 
     @property
     def order(self) -> int:
         return len(self.directions)
+
+    def tangents(self, key: str) -> dict[int, Array]:
+        """The derivatives of a predicate's facts, by set of directions."""
+        found = {1 << d: tangents[key] for d, tangents in enumerate(self.directions) if key in tangents}
+        return found | {mask: tangents[key] for mask, tangents in self.mixed.items() if key in tangents}
 
 
 @dataclass(frozen=True)
@@ -244,10 +252,12 @@ class Prepared:
 class Binding:
     """Facts that runs share, and everything that is known of them."""
 
-    def __init__(self, setting: Setting, relations: Mapping[str, Relation]) -> None:
+    def __init__(
+        self, setting: Setting, relations: Mapping[str, Relation], axioms: dict[str, Relation] | None = None
+    ) -> None:
         self.setting = setting
         self.given = dict(relations)  # as given, without the axioms of the text
-        self.axioms = axioms = axiom_relations(setting.rules, setting.scale)
+        self.axioms = axioms = axiom_relations(setting.rules, setting.scale) if axioms is None else axioms
         merged = dict(relations)
         for key, axiom in axioms.items():
             merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
@@ -256,6 +266,7 @@ class Binding:
         self._sources: dict[int, list[tuple[str, int, int]]] | None = None  # what could order atoms, once it was asked
         self._lock = threading.RLock()
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
+        self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self.setting, "given": self.given}
@@ -265,23 +276,28 @@ class Binding:
 
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
-        made = Binding(self.setting, relations)
+        made = Binding(self.setting, relations, self.axioms)
         made.derivatives = self.derivatives
         with self._lock:
             made._sources = self._sources
             for chosen, base in self._bases.items():
                 fresh = replace(base, natives={})
                 for place, native in base.natives.items():
-                    weights = {}
-                    for key, held in native.weights.items():
-                        if key in changed:
-                            words = jet_words(self.setting.scale, made.relations[key], [None] * native.order)
-                            weights[key] = WeightTable(held.facts, words)
-                        else:
-                            weights[key] = held
-                    fresh.natives[place] = replace(native, weights=weights)
+                    kept = {key: held for key, held in native.weights.items() if key not in changed}
+                    fresh.natives[place] = replace(native, facts=dict(native.facts), weights=kept)
                 made._bases[chosen] = fresh
         return made
+
+    def settled(self) -> Binding:
+        """This binding, or one where columns from files have the types that the shared facts give them."""
+        if not any(isinstance(c, TextColumn) for r in self.relations.values() for c in r.columns):
+            return self
+        settled = settle_texts(self.setting.domains, self.relations)
+        given = {
+            key: replace(relation, columns=tuple(c.take(np.arange(relation.count)) for c in settled[key].columns))
+            for key, relation in self.given.items()
+        }
+        return Binding(self.setting, given)
 
     # -- preparing a run
 
@@ -344,7 +360,7 @@ class Binding:
                 ),
                 progress,
             )
-            native = self._native(base, compiled, relations, frozenset(mixed))
+            native = self._native(base, compiled, relations, frozenset(mixed), along)
         prepared = self._chart(compiled, native, encoding, ranks, mixed, codes, relations, along)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
@@ -474,18 +490,20 @@ class Binding:
     # -- native data
 
     def _native(
-        self, base: _Base, compiled: Compiled, relations: Mapping[str, Relation], fresh: frozenset[str]
+        self,
+        base: _Base,
+        compiled: Compiled,
+        relations: Mapping[str, Relation],
+        fresh: frozenset[str],
+        along: Along,
     ) -> _Native:
         native = base.natives.get(id(compiled))
-        missing = [
-            key
-            for key in base.codes
-            if key not in fresh and key in compiled.plan.tables and (native is None or key not in native.weights)
-        ]
+        wanted = [key for key in base.codes if key not in fresh and key in compiled.plan.tables]
+        missing = [key for key in wanted if native is None or key not in native.facts]
         if native is not None and any(c is None for key in missing for c in base.codes[key]):
             native = None  # charts stand on its terms, so no new ones may be made in it
         if native is None:
-            missing = [key for key in base.codes if key not in fresh and key in compiled.plan.tables]
+            missing = wanted
             world = World(compiled.engine)
             terms = TermCodes.start(compiled.generated.functors)
             constants: list[int] = []
@@ -497,10 +515,14 @@ class Binding:
                     code = base.encoding.domains[domain].code(plain)
                     constants.append(-1 if code is None else code)
             world.set_constants(constants)
-            native = _Native(compiled.plan.order, world, terms, constants, {})
+            native = _Native(compiled.plan.order, world, terms, constants, {}, {})
             base.natives[id(compiled)] = native
         for key in missing:
-            native.weights[key] = self._load(compiled, native.world, native.terms, relations[key], base.codes[key])
+            native.facts[key] = self._facts(compiled, native.world, native.terms, relations[key], base.codes[key])
+        for key in wanted:
+            if key not in native.weights and not along.tangents(key):
+                words = jet_words(self.setting.scale, relations[key], native.order)
+                native.weights[key] = WeightTable(native.facts[key], words)
         return native
 
     def intern(self, prepared: Prepared, values: Sequence[Any]) -> Codes:
@@ -524,15 +546,24 @@ class Binding:
         terms: TermCodes,
         relation: Relation,
         columns: Sequence[Codes | None],
-        tangents: Sequence[Array | None] = (),
+        tangents: Mapping[int, Array] | None = None,
     ) -> WeightTable:
+        facts = self._facts(compiled, world, terms, relation, columns)
+        return WeightTable(facts, jet_words(self.setting.scale, relation, compiled.plan.order, tangents))
+
+    def _facts(
+        self,
+        compiled: Compiled,
+        world: World,
+        terms: TermCodes,
+        relation: Relation,
+        columns: Sequence[Codes | None],
+    ) -> FactTable:
         coded = [
             _intern(world, terms, relation.columns[i].to_list()) if c is None else c for i, c in enumerate(columns)
         ]
         table = compiled.plan.tables[relation.key].number
-        facts = FactTable(compiled.engine, world, table, coded, relation.count)
-        directions = tangents or [None] * compiled.plan.order
-        return WeightTable(facts, jet_words(self.setting.scale, relation, directions))
+        return FactTable(compiled.engine, world, table, coded, relation.count)
 
     def _chart(
         self,
@@ -554,18 +585,18 @@ class Binding:
         if any(c is None for columns in codes.values() for c in columns):
             terms = terms.copy()
         weights: list[WeightTable | None] = [None] * len(compiled.plan.tables)
-        for key, held in native.weights.items():
+        for key, facts in list(native.facts.items()):
             if key not in fresh:
-                tangents = [d.get(key) for d in along.directions]
-                if any(t is not None for t in tangents):
-                    words = jet_words(self.setting.scale, relations[key], tangents)
-                    held = WeightTable(held.facts, words)
+                tangents = along.tangents(key)
+                if tangents:
+                    held = WeightTable(facts, jet_words(self.setting.scale, relations[key], along.order, tangents))
+                else:
+                    held = native.weights[key]
                 weights[compiled.plan.tables[key].number] = held
         for key, relation in fresh.items():
             if key in compiled.plan.tables:
                 table = compiled.plan.tables[key].number
-                tangents = [d.get(key) for d in along.directions]
-                weights[table] = self._load(compiled, world, terms, relation, codes[key], tangents)
+                weights[table] = self._load(compiled, world, terms, relation, codes[key], along.tangents(key))
         for key, table_plan in compiled.plan.tables.items():
             n = table_plan.number
             if weights[n] is None and table_plan.kind != "external" and self._takes_facts(compiled, key):
@@ -605,16 +636,17 @@ class Binding:
                 yield [float(weight)] * scale.width
 
 
-def jet_words(scale: Scale, relation: Relation, tangents: Sequence[Array | None]) -> Words | None:
+def jet_words(
+    scale: Scale, relation: Relation, order: int, tangents: Mapping[int, Array] | None = None
+) -> Words | None:
     """The words of a relation's values over dual numbers: the value, then its derivatives by set of directions."""
-    if not tangents:
+    if not order:
         return scale.to_words(relation.values, relation.count)
-    rows = np.zeros((relation.count, scale.width << len(tangents)))
+    rows = np.zeros((relation.count, scale.width << order))
     values = scale.to_words(relation.values, relation.count)
     rows[:, : scale.width] = scale.word_of(scale.one).view(np.float64) if values is None else values.view(np.float64)
-    for d, tangent in enumerate(tangents):
-        if tangent is not None:
-            rows[:, scale.width << d : scale.width * ((1 << d) + 1)] = tangent.reshape(relation.count, scale.width)
+    for mask, tangent in (tangents or {}).items():
+        rows[:, scale.width * mask : scale.width * (mask + 1)] = tangent.reshape(relation.count, scale.width)
     return rows.view(np.uint64)
 
 

@@ -35,7 +35,17 @@ from .errors import (
     ValueRangeError,
 )
 from .facts import IntColumn, Relation, parse_key
-from .gradient import Asked, Gradient, Seed, Source, Tangents, adjoint_width, differentiable
+from .gradient import (
+    Asked,
+    Gradient,
+    Seed,
+    Source,
+    Tangents,
+    adjoint_width,
+    backward,
+    differentiable,
+    row_adjoints,
+)
 from .plan.compiled import Settings, Stop
 from .plan.model import Derivatives
 from .progress import Progress
@@ -222,7 +232,23 @@ class Chart:
         for key, function in self._binding.setting.externals.items():
             self._connect(prepared, key, function)
 
-    def _start(self, limits: Limits, progress: bool) -> None:
+    def over(self, derivatives: Derivatives | None, along: Along) -> Prepared:
+        """Runs once, from the start, in a class with these derivatives: for `function`, which reads the native chart.
+
+        Where there are directions, the values in the native chart are jets, and only who knows that may look at it.
+        """
+        self._limits.check()
+        self._start(self._limits, False, derivatives, along)
+        self._go(self._limits, False, None)
+        return self._ready()
+
+    def _start(
+        self,
+        limits: Limits,
+        progress: bool,
+        derivatives: Derivatives | None = None,
+        along: Along | None = None,
+    ) -> None:
         until = None
         if limits.until is not None:
             until = self._item(limits.until).key
@@ -231,12 +257,18 @@ class Chart:
             until,
             Progress.compiling if progress else None,
             instead=self._shared,
-            derivatives=self._binding.derivatives,
+            derivatives=self._binding.derivatives if along is None else derivatives,
+            along=along,
         )
         self._connect_all(prepared)
         self._prepared = prepared
         self._stale = False
         self._course = []
+
+    def _prepare(self) -> Chart:
+        """Does all of the first run that comes before its native part; `run` is to follow."""
+        self._start(self._limits, False)
+        return self
 
     def _connect(self, prepared: Prepared, key: str, function: Any) -> None:
         """Lets native code ask a Python function for the values of an external predicate."""
@@ -709,7 +741,7 @@ class Chart:
         `real` and `log`; weights may not be negative.
 
         >>> import dynagrad as dg
-        >>> program = dg.Program("goal += a(X).")
+        >>> program = dg.Program("goal += a(_).")
         >>> round(program.run({"a/1": [("x", 0.5), ("y", 0.5)]}).entropy(), 6)
         0.693147
         """
@@ -761,6 +793,23 @@ class Chart:
             value = float(sum(c * v for (_, c), v in zip(items, values, strict=True) if c))
         return Gradient(asked, value, lambda item: self._place(asked.prepared, item), self._items_of, counts)
 
+    def _row_gradient(
+        self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop | None = None
+    ) -> list[npt.NDArray[np.float64]]:
+        """The derivatives of an item, times a cotangent, by the bound facts of predicates: a row of doubles for each.
+
+        What `gradient` has in its tables, without these and without the facts of the run; raises as it does.
+        """
+        asked = self._asked([(item, cotangent)])
+        source, prepared = asked.source, asked.prepared
+        if not asked.seeds:  # never derived
+            width = adjoint_width(prepared, source.scale)
+            return [np.zeros((source.places(key)[0], width)) for key in keys]
+        prepared.chart.adjoints_of = None
+        backward(prepared, asked.seeds, stop=stop)
+        prepared.chart.adjoints_of = asked
+        return [row_adjoints(source, prepared, key)[: source.places(key)[0]] for key in keys]
+
     def _items_of(self, key: str) -> Table:
         """The items of a predicate; none where it was left out."""
         prepared = self._ready()
@@ -773,7 +822,8 @@ class Chart:
         """The run with a tape, and what is asked of it."""
         source = self._source()
         scale = source.scale
-        prepared = self._tape(source)
+        apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
+        prepared = source.again(True, outside=True) if apart else self._tape(source)
         seeds = []
         for item, cotangent in items:
             key, codes = self._place(prepared, item)

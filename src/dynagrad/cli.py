@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from .errors import Error, FactError, ProgramWarning
+from .errors import Error, FactError, ProgramWarning, QueryError
 
 if TYPE_CHECKING:
     from .chart import Chart
@@ -223,6 +223,18 @@ def run(
             show_default=False,
         ),
     ] = [],  # noqa: B006
+    grad: Annotated[
+        list[str],
+        typer.Option(
+            "--grad",
+            "-g",
+            metavar="ITEM",
+            help="An item whose derivatives by all facts are printed, per predicate: as text the largest first; as tsv "
+            "in rows of item, predicate, arguments and derivative, in the order of the facts. In log they are "
+            "expected counts. Without --query nothing else is printed.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
     max_pops: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
@@ -239,18 +251,24 @@ def run(
     format: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.text,
     limit: Annotated[int, typer.Option(min=0, help="Rows of a table to show as text; 0 for all.")] = 100,
 ) -> None:
-    """Run a program on facts and print items."""
+    """Run a program on facts and print items, or the derivatives of items."""
     from .rules import parse_item
 
     program = _program(file, semiring, values)
     relations = _read(program, facts, values)
     _note_missing(program, relations)
-    queries = query or _default_queries(program)
+    queries = query or ([] if grad else _default_queries(program))
     items = [(text, parse_item(text)) for text in queries]
-    chart = program.run(
+    bound = program.bind()
+    if grad:
+        _check_gradients(program, relations, grad)
+        bound._keep_tapes()
+    chart = bound.run(
         relations, max_pops=max_pops, timeout=timeout, until=until, tolerance=tolerance, progress=progress
     )
     answers = [_answer(chart, text, item) for text, item in items]
+    for text in grad:
+        answers.extend(_gradient(chart, text, relations))
     _PRINTERS[format](answers, limit)
     if not chart.converged:
         _say("note", f"the run stopped early ({chart.status}); values may not be final")
@@ -288,10 +306,12 @@ def _default_queries(program: Program) -> list[str]:
 
 
 class _Answer:
-    """A query with what was found: one value, or rows."""
+    """A query with what was found: one value, or rows. `by` has the predicate where they are derivatives."""
 
-    def __init__(self, text: str, value: Any, rows: list[tuple[Any, ...]] | None, arguments: tuple[Any, ...]) -> None:
-        self.text, self.value, self.rows, self.arguments = text, value, rows, arguments
+    def __init__(
+        self, text: str, value: Any, rows: list[tuple[Any, ...]] | None, arguments: tuple[Any, ...], by: str = ""
+    ) -> None:
+        self.text, self.value, self.rows, self.arguments, self.by = text, value, rows, arguments, by
 
 
 def _answer(chart: Chart, text: str, item: Any) -> _Answer:
@@ -302,6 +322,39 @@ def _answer(chart: Chart, text: str, item: Any) -> _Answer:
     except ValueError:  # it has variables
         return _Answer(text, None, sorted(chart.query(item), key=_place), ())
     return _Answer(text, chart[item], None, arguments)
+
+
+def _check_gradients(program: Program, relations: Mapping[str, Relation], items: Sequence[str]) -> None:
+    """Refuses, before anything runs, derivatives that there cannot be."""
+    from .gradient import differentiable
+    from .rules import parse_item
+    from .rules.check import nearest
+
+    differentiable(program._setting.scale)
+    for text in items:
+        key = parse_item(text).key
+        if key not in program.predicates:
+            raise QueryError(f"--grad {text}: the program has no predicate `{key}`.{nearest(key, program.predicates)}")
+    if not relations:
+        raise Error(f"--grad {items[0]}: there are no facts to differentiate by; give them with --facts")
+
+
+def _gradient(chart: Chart, text: str, relations: Mapping[str, Relation]) -> list[_Answer]:
+    """The derivatives of an item, a table for each predicate that facts were given for."""
+    gradient = chart.gradient(text)
+    if text not in chart:
+        _say("note", f"{text} was not derived, so its derivatives are zero")
+    return [_Answer(text, None, list(gradient[key]), (), key) for key in relations]
+
+
+def _size(row: Sequence[Any]) -> float:
+    """How large a derivative is; of a pair, its largest number."""
+    value = row[-1]
+    if isinstance(value, float):
+        return abs(value)
+    import numpy as np
+
+    return max(float(np.max(np.abs(part), initial=0.0)) for part in value)
 
 
 def _place(row: Sequence[Any]) -> tuple[tuple[int, float, str], ...]:
@@ -334,9 +387,13 @@ def _print_text(answers: Sequence[_Answer], limit: int) -> None:
             continue
         if place and len(answers) > 1:
             typer.echo()
-        count = len(answer.rows)
-        typer.echo(f"{answer.text}: {count:,} item{'' if count == 1 else 's'}")
-        shown = [_cells(row) for row in answer.rows[: limit or None]]
+        count, rows = len(answer.rows), answer.rows
+        if answer.by:
+            typer.echo(f"derivatives of {answer.text} by {answer.by}: {count:,} fact{'' if count == 1 else 's'}")
+            rows = sorted(rows, key=_size, reverse=True)
+        else:
+            typer.echo(f"{answer.text}: {count:,} item{'' if count == 1 else 's'}")
+        shown = [_cells(row) for row in rows[: limit or None]]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         for cells in shown:
             typer.echo("  " + "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip())
@@ -347,8 +404,9 @@ def _print_text(answers: Sequence[_Answer], limit: int) -> None:
 def _print_tsv(answers: Sequence[_Answer], limit: int) -> None:
     for answer in answers:
         rows = [(*answer.arguments, answer.value)] if answer.rows is None else answer.rows
+        names = [answer.text, answer.by] if answer.by else []
         for row in rows:
-            typer.echo("\t".join(_cells(row)))
+            typer.echo("\t".join([*names, *_cells(row)]))
 
 
 def _print_json(answers: Sequence[_Answer], limit: int) -> None:
@@ -360,7 +418,8 @@ def _print_json(answers: Sequence[_Answer], limit: int) -> None:
             found.append({"query": answer.text, "value": _plain(answer.value)})
         else:
             rows = [{"arguments": [_plain(a) for a in row[:-1]], "value": _plain(row[-1])} for row in answer.rows]
-            found.append({"query": answer.text, "rows": rows})
+            names = {"gradient": answer.text, "by": answer.by} if answer.by else {"query": answer.text}
+            found.append({**names, "rows": rows})
     typer.echo("[\n" + ",\n".join("  " + json.dumps(one, ensure_ascii=False) for one in found) + "\n]")
 
 
@@ -437,7 +496,7 @@ def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -
     """The plan for these facts; where there are none, one for any facts."""
     from .binding import read_facts
     from .encoding import kinds
-    from .plan.header import assumed_plan
+    from .plan.assume import assumed_plan
 
     setting = program._setting
     if relations:
@@ -450,7 +509,7 @@ def _header_plan(program: Program, relations: Mapping[str, Relation], values: Va
     """The plan of a header: for facts like these if there are some of every input, else for any of their kinds."""
     from .binding import read_facts
     from .encoding import kinds, settle_texts
-    from .plan.header import assumed_plan, takers
+    from .plan.assume import assumed_plan, takers
 
     setting = program._setting
     given = {key for key, relation in relations.items() if relation.count}
@@ -477,6 +536,9 @@ def cpp(
     ] = None,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    gradient: Annotated[
+        bool, typer.Option("--gradient/--no-gradient", help="Whether the chart can differentiate what it ran.")
+    ] = True,
     include: Annotated[
         bool,
         typer.Option(
@@ -487,16 +549,18 @@ def cpp(
     """Write a C++ header with the compiled program as a class.
 
     It takes facts, runs, and looks items up without Python. With --facts it is made for facts like these (their types,
-    sizes and order), and refuses others; without, it runs on any, but may be slower.
+    sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
+    for that, its runs remember what they popped, eight bytes each or more, and --no-gradient leaves it out.
     """
     from .encoding import program_constants
-    from .plan.header import cxx_name, header
+    from .plan.facade.text import cxx_name
+    from .plan.header import header
 
     program = _program(file, semiring, values, hosted=False)
     plan = _header_plan(program, _read(program, facts, values), values)
     setting = program._setting
     space = cxx_name(name or (output or file).stem)
-    text = header(plan, space, program_constants(setting.rules, setting.domains))
+    text = header(plan, space, program_constants(setting.rules, setting.domains), gradient=gradient)
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -109,9 +109,10 @@ def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:
     for key, i, column in columns:
         if not isinstance(column, AtomColumn):
             continue
-        mixed = any(type(a) is int for a in column.atoms)
+        if whole is None and not column.mixed:
+            continue
         for value in column.atoms:
-            if type(value) is int or not (whole or mixed):
+            if type(value) is int:
                 continue
             if isinstance(value, float) or _INTEGER.fullmatch(str(value)):
                 other = f"{whole[0]}, column {whole[1] + 1}" if whole else f"{key}, column {i + 1}"

@@ -57,6 +57,14 @@ class AtomColumn:
 
     codes: npt.NDArray[np.int32]
     atoms: list[str | float | int]
+    _mixed: list[bool] = field(default_factory=list, init=False, repr=False)  # what `mixed` found
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there are integers among the atoms; looked up once, as every run asks."""
+        if not self._mixed:
+            self._mixed.append(int in set(map(type, self.atoms)))
+        return self._mixed[0]
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -46,6 +46,11 @@ def differentiable(scale: Scale) -> None:
         )
 
 
+def class_of(order: int, adjoint: bool) -> Derivatives | None:
+    """What a class has to differentiate: forward along `order` directions, and backward. None: neither."""
+    return Derivatives(order, adjoint) if order or adjoint else None
+
+
 # -- making a run again ------------------------------------------------------------------------------------------------
 
 
@@ -70,11 +75,17 @@ class Source:
     def scale(self) -> Scale:
         return self.binding.setting.scale
 
-    def again(self, adjoint: bool, along: Along | None = None, stop: Stop | None = None) -> Prepared:
+    def again(
+        self, adjoint: bool, along: Along | None = None, *, outside: bool = False, stop: Stop | None = None
+    ) -> Prepared:
         """The same run in a class with derivatives."""
         along = along or Along()
         prepared = self.binding.prepare(
-            self.run, self.until, instead=self.shared, derivatives=Derivatives(along.order, adjoint), along=along
+            self.run,
+            self.until,
+            instead=self.shared,
+            derivatives=Derivatives(along.order, adjoint, outside),
+            along=along,
         )
         self.connect(prepared)
         for pops, tolerance in self.course:
@@ -154,15 +165,9 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
     if status == "interrupted":
         raise KeyboardInterrupt
     if status == "no_derivative":
-        item = reported(prepared, chart.report)
-        if prepared.compiled.plan.order:
-            raise NotDifferentiable(
-                f"{item} is a product (`*=`) with a factor zero, or is computed in sweeps from products: its "
-                "derivatives of second order are not implemented"
-            )
         raise NotDifferentiable(
-            f"{item} is computed together with products (`*=`) that depend on each other; their derivative is not "
-            "implemented. Write the product as exp of a sum of logs"
+            f"{reported(prepared, chart.report)} is a product (`*=`) with a factor that is zero: its derivatives of "
+            "second order are not implemented"
         )
     if status == "bad_adjoint":
         raise ValueRangeError(
@@ -181,13 +186,14 @@ def row_adjoints(source: Source, prepared: Prepared, key: str) -> Array:
     if table is None or not shared + run:  # what the outputs do not need has no part in them
         return np.zeros((shared + run, width))
     relation = prepared.relations[key]
-    tangents = [d.get(key) for d in prepared.along.directions]
-    given = jet_words(source.scale, relation, tangents)
+    given = jet_words(source.scale, relation, prepared.along.order, prepared.along.tangents(key))
     words = prepared.chart.adjoints_of_rows(table.number, given, relation.count, width)
     numbers = words.view(np.float64)
     if axioms:
         numbers = np.concatenate([numbers[:shared], numbers[shared + axioms :]])
-    if not np.isfinite(numbers).all():
+    with np.errstate(all="ignore"):
+        fine = np.isfinite(numbers.sum()) or np.isfinite(numbers).all()  # the sum alone is the quicker question
+    if not fine:
         row = int((~np.isfinite(numbers)).any(axis=1).argmax())
         raise ValueRangeError(
             f"the gradient with respect to {key}, row {row + 1}, is NaN or infinite; where numbers are only very "
@@ -200,7 +206,12 @@ def shaped(source: Source, key: str, numbers: Array) -> Table:
     """Derivatives as a table like the facts that came in."""
     own = source.own(key)
     assert own is not None
-    return Table(replace(own, values=_values(source.scale, numbers), value_shape=_shape(source.scale)))
+    return like(own, source.scale, numbers)
+
+
+def like(relation: Relation, scale: Scale, numbers: Array) -> Table:
+    """Derivatives, a row of doubles for each fact, as a table of these facts."""
+    return Table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
 
 
 def _values(scale: Scale, numbers: Array) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,19 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import Batch
+from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
 from .binding import Binding, Setting, from_probabilities, read_facts
 from .chart import Chart, Limits, probabilities_flag
-from .errors import Error, FactError, ProgramError
+from .errors import Error, FactError, ProgramError, QueryError
 from .facts import Relation
+from .function import Function, function_of
 from .plan.compiled import Stop
+from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring
 from .plan.remembered import checked
 from .plan.values import trace_semiring
 from .rules import infer
+from .rules.check import nearest
 from .rules.normal import Rules
 from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, Term
 from .semirings import Semiring, scale
@@ -169,9 +172,25 @@ class Program:
         """
         return self._empty.run(facts, **options)
 
-    def run_batch(self, examples: Sequence[Mapping[str, Any]], **options: Any) -> Batch:
+    def run_batch(self, examples: Iterable[Mapping[str, Any]], **options: Any) -> Batch:
         """Runs many examples; see `Bound.run_batch`."""
         return self._empty.run_batch(examples, **options)
+
+    def function(
+        self,
+        goal: str | Sequence[str],
+        inputs: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+        **limits: Any,
+    ) -> Function:
+        """The program as a differentiable function of the numbers of some facts; see `Bound.function`.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> f = program.function("path(b)", inputs=["edge/2"], facts={"edge/2": [("a", "b", 2.0)]})
+        >>> f.value_and_grad([5.0])
+        (5.0, (array([1.]),))
+        """
+        return self._empty.function(goal, inputs, facts, **limits)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
@@ -267,17 +286,12 @@ class Bound:
         >>> chart.converged, chart.status, list(chart.pending)
         (False, 'max_pops', ['path/1'])
         """
-        return self._run(
-            {} if facts is None else facts,
-            Limits(max_pops, tolerance, timeout, until, max_items, max_bytes),
-            progress,
-            values,
-        )
-
-    def _run(
-        self, facts: Mapping[str, Any], limits: Limits, progress: bool, values: str, stop: Stop | None = None
-    ) -> Chart:
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
         limits.check()
+        return self._chart({} if facts is None else facts, limits, values).run(progress=progress)
+
+    def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
+        """The chart of a run that has not begun."""
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         bound = self
@@ -288,13 +302,23 @@ class Bound:
         shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
         if shaped is not bound.program:
             bound = Bound(shaped, self._binding.given)
-        return Chart(bound._binding, relations, limits, probabilities).run(progress=progress, _stop=stop)
+        if bound is not self and self._binding.derivatives is not None:
+            bound._binding.derivatives = self._binding.derivatives
+        return Chart(bound._binding, relations, limits, probabilities)
+
+    def _keep_tapes(self) -> None:
+        """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
+        if self._binding.derivatives is None:
+            self._binding.derivatives = Derivatives()
 
     def run_batch(
         self,
-        examples: Sequence[Mapping[str, Any]],
+        examples: Iterable[Mapping[str, Any]],
         *,
         query: str | None = None,
+        gradient: str | Sequence[str] | None = None,
+        objective: str = "sum",
+        cotangents: Any = None,
         threads: int | None = None,
         values: str = "weights",
         **limits: Any,
@@ -305,41 +329,99 @@ class Bound:
         is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
         are those of `run`, for each example.
 
+        `gradient` names bound predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like
+        its bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
+        `real` and plain programs the sum of their `"log"`. `cotangents` weights the examples, one number each. An
+        example that fails adds nothing; one whose query was not derived has value zero, so it adds nothing to a sum,
+        and has no log. The examples are added up in their order: the result is the same for any number of threads. What
+        a single derivative is, `Chart.gradient` says.
+
+        Raises `Error` for an option that does not fit, a predicate without bound facts, and a semiring without
+        derivatives.
+
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
-        >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
         >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": 7}], query="path(b)", threads=2)
         >>> batch.values, sorted(batch.errors)
         (array([ 2., inf]), [1])
+        >>> starts = [{"start/1": [("a", 0.0)]}, {"start/1": [("b", 0.0)]}]
+        >>> batch = bound.run_batch(starts, query="path(c)", gradient=["edge/2"])
+        >>> batch.values, list(batch.gradient["edge/2"])
+        (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
         """
         wanted = Limits(**limits)
         wanted.check()
         examples = list(examples)
-        count = max(1, min(threads or os.cpu_count() or 1, len(examples) or 1))
+        count, scale_ = len(examples), self.program._setting.scale
+        threads = max(1, min(threads or os.cpu_count() or 1, count))
         stop = Stop()
+        sums = goal = None
+        if gradient is not None:
+            goal = Objective.read(scale_, query, objective, cotangents, count)
+            sums = Sums(scale_, self._bound_facts(gradient))
+            self._keep_tapes()
+        elif cotangents is not None or objective != "sum":
+            raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
-        def one(facts: Mapping[str, Any]) -> Chart:
-            return self._run(facts, wanted, False, values, stop)
+        def prepare(n: int) -> Chart:
+            return self._chart(examples[n], wanted, values)._prepare()
 
-        def guarded(facts: Mapping[str, Any]) -> Any:
-            try:
-                chart = one(facts)
-                return chart[query] if query is not None else chart
-            except Exception as error:  # of a function that the program calls, too
-                return error
+        def finish(n: int, chart: Chart) -> Any:
+            chart.run(_stop=stop)
+            value = chart if query is None else chart[query]
+            if goal is None or sums is None:
+                return value
+            return value, chart._row_gradient(query, sums.keys, goal.cotangent(n, value), stop)
 
-        if not examples:
-            return Batch.of([], self.program._setting.scale, query)
-        first = guarded(examples[0])  # alone, because it may compile
-        with ThreadPoolExecutor(count) as pool:
-            waiting = [pool.submit(guarded, facts) for facts in examples[1:]]
-            try:
-                rest = [w.result() for w in waiting]
-            except BaseException:
-                stop.set()
-                for w in waiting:
-                    w.cancel()
-                raise
-        return Batch.of([first, *rest], self.program._setting.scale, query)
+        results: list[Any] = []
+        ahead = MOST_WAITING if sums is None else sums.ahead
+        with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
+            for result in found:
+                if sums is not None and not isinstance(result, Exception):
+                    value, rows = result
+                    result = sums.add(rows) or value
+                results.append(result)
+        return Batch.of(results, scale_, query, None if sums is None else sums.tables())
+
+    def _bound_facts(self, keys: str | Sequence[str]) -> list[Relation]:
+        """The bound facts of the predicates that a gradient is asked for."""
+        given, known = self._binding.given, self.program.predicates
+        found = {}
+        for key in keys if isinstance(keys, Iterable) and not isinstance(keys, str) else [keys]:
+            if not isinstance(key, str) or key not in known:
+                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{nearest(str(key), known)}")
+            if key not in given:
+                raise QueryError(
+                    f"gradient: {key} has no facts bound, and those of single examples cannot be summed; bind has: "
+                    f"{', '.join(given) or 'none'}"
+                )
+            found[key] = given[key]
+        return list(found.values())
+
+    def function(
+        self,
+        goal: str | Sequence[str],
+        inputs: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+        **limits: Any,
+    ) -> Function:
+        """The program as a function of the numbers of some facts, with derivatives to any order; see `Function`.
+
+        `goal` is an item, whose value is then a float, or a list of items, whose values are an array. `inputs` are
+        predicates that have facts, among the bound ones and `facts`: the arguments of the function are an array for
+        each, in the order of the rows. All other facts stay as they are, and nothing is coded again when it is called.
+        The limits are those of `run`, for each call.
+
+        Raises `QueryError` for an item that the program does not have, `Error` for inputs without facts, and
+        `NotDifferentiable` in `expectation`, `boolean`, `count` and semirings of your own.
+
+        >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> f = bound.function("goal", inputs=["a/1", "b/1"])
+        >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
+        (20.0, (array([0.]), array([1.])))
+        """
+        bound = self if facts is None else self.bind(facts)
+        return function_of(bound._binding, goal, inputs, Limits(**limits))
 
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
         """The plan for these facts, in words: storage, indexes, joins, the order and its reason.

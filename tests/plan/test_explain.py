@@ -6,8 +6,8 @@ import pytest
 
 import dynagrad as dg
 import examples
+from dynagrad.plan.assume import assumed_plan
 from dynagrad.plan.explain import explain
-from dynagrad.plan.header import assumed_plan
 from dynagrad.rules import check, infer, parse
 
 EDGES = {"edge/2": [("a", "b", 1.0), ("b", "a", 2.0), ("b", "c", 1.0)]}

@@ -78,6 +78,8 @@ STATUS = (
     "no_derivative",
 )
 
+LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
+
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -120,6 +122,8 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "adjoints_item": (_L, _P, _L, _P, _P, _L),
     "adjoints_items": (_L, _P, _L, _P, _L),
     "adjoints_rows": (None, _P, _L, _P, _P),
+    "block_new": (_P, _L),
+    "block_free": (None, _P, _L),
     "tape_pops": (_L, _P, _P, _P, _L),
 }
 
@@ -357,11 +361,21 @@ class NativeChart:
     def adjoints_of_rows(self, table: int, given: Words | None, count: int, width: int) -> Words:
         """Those of facts, row by row as they were given: (count, width). `given` has their numbers."""
         held = None if given is None else np.ascontiguousarray(given, np.uint64)
-        words = np.zeros((count, width), np.uint64)
+        words = self._room(count * width).reshape(count, width)
         if count:
             address = None if held is None else _address(held)
             self.engine.adjoints_rows(self.pointer, table, address, _address(words))
         return words
+
+    def _room(self, count: int) -> Words:
+        """Words to be written; many of them come from native code's own blocks, whose pages are there already."""
+        size = 8 * count
+        if size < LARGE:
+            return np.zeros(count, np.uint64)
+        pointer = self.engine.block_new(size)
+        buffer = (ctypes.c_uint64 * count).from_address(pointer)
+        weakref.finalize(buffer, self.engine.block_free, pointer, size)
+        return np.ctypeslib.as_array(buffer)
 
     def pops(self) -> tuple[Codes, npt.NDArray[np.int64]]:
         """The items that were popped, in order: their tables and cells."""

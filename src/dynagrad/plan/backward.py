@@ -59,6 +59,14 @@ def update_adjoint(plan: Plan, names: Names, table: Table) -> str:
     return f"{'ga' if two_adjoints(plan, table) else 'g'}_{names.table[table.key]}"
 
 
+def posteriors(plan: Plan) -> bool:
+    """Whether adjoints are kept with respect to log weights: in `log`, where every item becomes final at once."""
+    derivatives = plan.derivatives
+    if plan.semiring != "log" or derivatives is None or derivatives.order or derivatives.outside:
+        return False
+    return all(stage.final for stage in plan.stages)
+
+
 def rolls_back(stage: Stage) -> bool:
     """Whether what is joined depends on which items were in the chart at that time."""
     if stage.strategy in ("once", "sweep"):
@@ -72,7 +80,8 @@ def rolls_back(stage: Stage) -> bool:
 
 def write_members(writer: ClassWriter) -> None:
     plan, out = writer.plan, writer.out
-    out.line("using adjoint_t = semiring::Adjoint;")
+    out.line(f"using back = {'Posterior' if posteriors(plan) else 'semiring'};  // what adjoints are computed with")
+    out.line("using adjoint_t = back::Adjoint;")
     out.line("Tape<semiring> tape{&account};")
     out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
     out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
@@ -91,6 +100,8 @@ def write_members(writer: ClassWriter) -> None:
         if writer.has_axioms(table):
             arrays.append(f"g_axioms_{name}{{&account}}")
         out.line(f"Array<adjoint_t> {', '.join(arrays)};")
+        if posteriors(plan):
+            out.line(f"Array<value_t> h_{name}{{&account}};  // the adjoint over the weight, once it is complete")
         kind = head_kind(plan, table)
         if kind == "select":
             out.line(f"Array<uint32_t> from_{name}{{&account}}, wait_{name}{{&account}};")
@@ -158,6 +169,8 @@ class BackWriter(JoinWriter):
         self.bar: str | None = None  # the local that sums the adjoint of the product so far
         self.closing: list[tuple[int, list[str]]] = []  # depth -> what is to be done before that block closes
         self.head = plan.tables[join.rule.head.key]
+        self.posteriors = posteriors(plan)
+        self.raw = 0  # factors of the product that are not settled
 
     def _prologue(self) -> None:
         pass
@@ -202,14 +215,36 @@ class BackWriter(JoinWriter):
         """A local whose sum goes to `target` when the block ends."""
         name = self.fresh("sum")
         self.out.line(f"adjoint_t {name} = {{}};")
-        self.later(f"if (!semiring::nothing({name})) {target} = semiring::gather({target}, {name});")
+        self.later(f"if (!back::nothing({name})) {target} = back::gather({target}, {name});")
         return name
 
     def multiply(self, text: str) -> None:
         self.factor(text, None)
 
+    def posterior_factor(self, text: str, target: str | None) -> None:
+        """One more factor, where adjoints are those of logs: every factor of an instance gets its posterior."""
+        f, w = self.fresh("f"), self.fresh("w")
+        self.out.line(f"const value_t {f} = {text};")
+        if self.weight is None:
+            w = f
+        elif self.raw:
+            self.raw = 0
+            self.out.line(f"const value_t {w} = semiring::times(semiring::settled({self.weight}), {f});")
+        else:
+            self.raw = 1
+            self.out.line(f"const value_t {w} = semiring::raw({self.weight}, {f});")
+        goals = [g for g in (target, self.bar) if g is not None]
+        if target is not None:
+            self.bar = self.fresh("sum")
+            self.out.line(f"double {self.bar} = 0;")
+            self.later(*(f"{goal} += {self.bar};" for goal in goals))
+        self.weight = w
+
     def factor(self, text: str, target: str | None) -> None:
         """One more factor of the product; its adjoint goes to `target`."""
+        if self.posteriors:
+            self.posterior_factor(text, target)
+            return
         f = self.fresh("f")
         self.out.line(f"const value_t {f} = {text};")
         if self.weight is None:
@@ -221,11 +256,11 @@ class BackWriter(JoinWriter):
         self.out.line(f"adjoint_t {bar} = {{}};")
         parts = []
         if target is not None:
-            parts.append(f"{target} = semiring::gather({target}, semiring::scale({bar}, {self.weight}));")
+            parts.append(f"{target} = back::gather({target}, back::scale({bar}, {self.weight}));")
         if self.bar is not None:
-            parts.append(f"{self.bar} = semiring::gather({self.bar}, semiring::scale({bar}, {f}));")
+            parts.append(f"{self.bar} = back::gather({self.bar}, back::scale({bar}, {f}));")
         if parts:
-            self.later(f"if (!semiring::nothing({bar})) {{", *(f"  {p}" for p in parts), "}")
+            self.later(f"if (!back::nothing({bar})) {{", *(f"  {p}" for p in parts), "}")
         self.weight, self.bar = w, bar
 
     def _head(self) -> None:
@@ -233,6 +268,12 @@ class BackWriter(JoinWriter):
         texts = self._arguments(self.rule.head, self.head, True)
         to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
+        if self.posteriors:
+            self.out.line(f"const value_t h = h_{name}[{to}];")
+            self.out.open("if (h.m != 0)")
+            if self.bar is not None:
+                self.out.line(f"{self.bar} += Posterior::of(h, {self.weight});")
+            return
         adjoint = f"{update_adjoint(self.plan, self.names, self.head)}[{to}]"
         kind = head_kind(self.plan, self.head)
         if kind == "select":
@@ -244,16 +285,16 @@ class BackWriter(JoinWriter):
         elif kind == "product":
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
-        self.out.open("if (!semiring::nothing(g))")
+        self.out.open("if (!back::nothing(g))")
         if kind == "product":
             others(self.out, self.plan, self.head, name, to)
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
             for total in self.sums.values():
-                self.out.line(f"{total} = semiring::gather({total}, g);")
+                self.out.line(f"{total} = back::gather({total}, g);")
         elif self.bar is not None:
-            self.out.line(f"{self.bar} = semiring::gather({self.bar}, g);")
+            self.out.line(f"{self.bar} = back::gather({self.bar}, g);")
 
     def _value_now(self) -> str:
         return self.plain_value(self.values) if self.plain else self._value(self.head)
@@ -277,7 +318,7 @@ class BackWriter(JoinWriter):
             self.out.line(s)
         for i, text in found.items():
             if i in sums:
-                self.out.line(f"{sums[i]} = semiring::gather({sums[i]}, {text});")
+                self.out.line(f"{sums[i]} = back::gather({sums[i]}, {text});")
 
     def _side_by_side(self, step: Scan, variable: str) -> None:
         name, row, head_name, to, shift = self._rows(step)
@@ -299,8 +340,8 @@ def others(out: Writer, plan: Plan, table: Table, name: str, cell: str) -> None:
     if plan.order:  # the others' derivatives would be needed one by one
         out.line(f"if (zeros) return lose(no_derivative, {table.number}, {cell});")
     out.line("if (zeros > (semiring::primal(x) == 0)) g = {};")
-    out.line(f"else if (zeros) g = semiring::scale(g, rest_{name}[{cell}]);")
-    out.line(f"else g = semiring::scale(g, semiring::over(rest_{name}[{cell}], x));")
+    out.line(f"else if (zeros) g = back::scale(g, rest_{name}[{cell}]);")
+    out.line(f"else g = back::scale(g, semiring::over(rest_{name}[{cell}], x));")
 
 
 # -- the pass ----------------------------------------------------------------------------------------------------------
@@ -381,9 +422,12 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
                 continue
             name = writer.names.table[table.key]
             out.open(f"for (int64_t cell = 0; cell < {_cells(writer, table)}; cell++)")
-            out.line(f"if (semiring::nothing(g_{name}[cell])) continue;")
+            out.line(f"if (back::nothing(g_{name}[cell])) continue;")
             _wait(writer, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
             out.close()
+        for table in (plan.tables[k] for k in stage.keys):
+            if table.sink or stage.strategy == "once":
+                _complete(writer, table)
         if stage.strategy != "once":
             out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
             out.line("if (spend(1)) return;")
@@ -398,6 +442,16 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
         _undo_begin(writer, stage)
     out.close()
     out.line()
+
+
+def _complete(writer: ClassWriter, table: Table) -> None:
+    """Items that are never popped have complete adjoints before anything of their stage is taken back."""
+    out, name = writer.out, writer.names.table[table.key]
+    out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
+    out.line(f"if (!back::sound(g_{name}[cell])) return lose(bad_adjoint, {table.number}, cell);")
+    if posteriors(writer.plan):
+        out.line(f"h_{name}[cell] = back::share(g_{name}[cell], {name}.value[cell]);")
+    out.close()
 
 
 def _wait(writer: ClassWriter, name: str, position: str, value: str) -> None:
@@ -435,25 +489,27 @@ def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
         out.close()
     if stage.final:
         out.line(f"adjoint_t& g = g_{name}[cell];")
-        out.line("g = semiring::gather(g, gupdate);")
+        out.line("g = back::gather(g, gupdate);")
+        if posteriors(plan):
+            out.line(f"h_{name}[cell] = back::share(g, now);")
         if selects:
-            out.open("if (!semiring::nothing(g))")
+            out.open("if (!back::nothing(g))")
             _wait(writer, name, f"from_{name}[cell]", "now")
             out.close()
     else:
         out.line(f"adjoint_t& g = ga_{name}[cell];")
-        out.line(f"g = semiring::gather(gupdate, g_{name}[cell]);")
+        out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
         # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
-        before = "gold" if selects else f"semiring::gather({'g' if writer.plain else f'g_{name}[cell]'}, gold)"
+        before = "gold" if selects else f"back::gather({'g' if writer.plain else f'g_{name}[cell]'}, gold)"
         out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
         out.line(f"if (again) {name}.value[cell] = old;")
         if selects:
             out.line("const uint32_t from = tape.from[--from_at];")
             out.line(f"wait_{name}[cell] = nowhere;")
-            out.open("if (!semiring::nothing(g))")
+            out.open("if (!back::nothing(g))")
             _wait(writer, name, "from", "update")
             out.close()
-    out.line(f"if (__builtin_expect(!semiring::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
+    out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
     if rolls_back(stage):
         out.open("if (first)")
         _forget(writer, table)
@@ -496,11 +552,14 @@ def _axioms(writer: ClassWriter, table: Table) -> None:
             f"semiring::primal(aim_{name}[cell])) continue;"
         )
         out.line(f"wait_{name}[cell] = nowhere;")
-    out.line(f"adjoint_t g = {update_adjoint(plan, writer.names, table)}[cell];")
+    if posteriors(plan):
+        out.line(f"const adjoint_t g = Posterior::of(h_{name}[cell], axioms_{name}.value[at]);")
+    else:
+        out.line(f"adjoint_t g = {update_adjoint(plan, writer.names, table)}[cell];")
     if kind == "product":
         out.line(f"const value_t x = axioms_{name}.value[at];")
         others(out, plan, table, name, "cell")
-    out.line(f"g_axioms_{name}[at] = semiring::gather(g_axioms_{name}[at], g);")
+    out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
     out.close()
 
 
@@ -508,9 +567,6 @@ def _undo_rounds(writer: ClassWriter, stage: Stage) -> None:
     """A stage that sweeps: each round made all pending values anew from the chart that the last one left."""
     plan, out, n = writer.plan, writer.out, stage.number
     tables = [plan.tables[k] for k in stage.keys]
-    if any(head_kind(plan, t) == "product" for t in tables):
-        out.line(f"return lose(no_derivative, {tables[0].number}, -1);")
-        return
     out.line("position = 0;")
     out.open(f"for (int64_t r = rounds{n}.size; r-- > 0 && !halt;)")
     out.line(f"const int64_t end = r + 1 < rounds{n}.size ? rounds{n}[r + 1] : tape.end({n});")
@@ -519,13 +575,13 @@ def _undo_rounds(writer: ClassWriter, stage: Stage) -> None:
         out.open(f"for (int64_t cell = 0; cell < {_cells(writer, table)}; cell++)")
         out.line(f"ga_{name}[cell] = g_{name}[cell];")
         out.line(f"g_{name}[cell] = {{}};")
-        out.line(f"gt_{name}[cell] = semiring::gather(gt_{name}[cell], ga_{name}[cell]);")
+        out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], ga_{name}[cell]);")
         out.line(
-            f"if (!semiring::sound(gt_{name}[cell]) && {name}.seen.test(cell)) "
+            f"if (!back::sound(gt_{name}[cell]) && {name}.seen.test(cell)) "
             f"return lose(bad_adjoint, {table.number}, cell);"
         )
         if head_kind(plan, table) == "select":
-            out.line(f"wait_{name}[cell] = semiring::nothing(ga_{name}[cell]) ? nowhere : 0;")
+            out.line(f"wait_{name}[cell] = back::nothing(ga_{name}[cell]) ? nowhere : 0;")
             out.line(f"aim_{name}[cell] = {name}.value[cell];")
         out.close()
     out.open(f"for (int64_t t = end; t-- > rounds{n}[r];)")
@@ -607,6 +663,8 @@ def _clear(writer: ClassWriter) -> None:
             if head_kind(plan, table) == "select":
                 out.line(f"wait_{name}.filled({size}, nowhere);")
                 out.line(f"aim_{name}.zeros({size});")
+            if posteriors(plan):
+                out.line(f"h_{name}.zeros({size});")
             if writer.has_axioms(table):
                 out.line(f"g_axioms_{name}.zeros(room ? axioms_{name}.rows() : 0);")
         for array in arrays:
@@ -662,17 +720,16 @@ def _read(writer: ClassWriter) -> None:
         out.line(otherwise)
         out.close()
 
+    narrow = plan.selective or plan.semiring == "plain" or posteriors(plan)
     out.open(
-        "static bool seed_at(adjoint_t* g, const value_t* value, int64_t cell, const uint64_t* cotangent, bool whole)"
+        "static bool seed_at(adjoint_t* g, const auto& value, int64_t cell, const uint64_t* cotangent, bool whole)"
     )
     out.line("if (cell < 0) return false;")
-    if plan.selective or plan.semiring == "plain":
+    if narrow:
         out.line("(void)whole;")
-        out.line("g[cell] = semiring::gather(g[cell], semiring::start(cotangent, value[cell]));")
+        out.line("g[cell] = back::gather(g[cell], back::start(cotangent, value[cell]));")
     else:  # for an outside value the root's adjoint is one, whatever the root's scale
-        out.line(
-            "g[cell] = semiring::gather(g[cell], whole ? semiring::one() : semiring::start(cotangent, value[cell]));"
-        )
+        out.line("g[cell] = back::gather(g[cell], whole ? semiring::one() : back::start(cotangent, value[cell]));")
     out.line("return true;")
     out.close()
     switch(
@@ -687,10 +744,8 @@ def _read(writer: ClassWriter) -> None:
         ],
         "return (void)a, (void)cotangent, (void)whole, 0;",
     )
-    outer = "semiring::write(g[cell], words)" if not (plan.selective or plan.semiring == "plain") else finish()
-    out.open(
-        "static int64_t read_at(const adjoint_t* g, const value_t* value, int64_t cell, uint64_t* words, bool whole)"
-    )
+    outer = finish() if narrow else "semiring::write(g[cell], words)"
+    out.open("static int64_t read_at(const adjoint_t* g, const auto& value, int64_t cell, uint64_t* words, bool whole)")
     out.line("if (cell < 0) return 0;")
     out.line(f"if (whole) {outer};")
     out.line(f"else {finish()};")
@@ -713,7 +768,7 @@ def _read(writer: ClassWriter) -> None:
     )
     out.line("int64_t count = 0;")
     out.open("for (int64_t c = t.next(0); c >= 0; c = t.next(c + 1), count++)")
-    out.line("if (count < room) semiring::finish(g[c], t.value[c], words + count * semiring::adjoint_words);")
+    out.line("if (count < room) back::finish(g[c], t.value[c], words + count * semiring::adjoint_words);")
     out.close()
     out.line("return count;")
     out.close()
@@ -731,6 +786,8 @@ def _read(writer: ClassWriter) -> None:
         "const uint64_t* given, uint64_t* words) const"
     )
     out.line("Array<uint8_t> taken;")
+    if posteriors(plan):
+        out.line("if (facts->in_order) return (void)memcpy((void*)words, g, facts->rows * sizeof(double));")
     if plan.selective:
         out.line("taken.zeros(facts->rows);")
     out.open("for (int64_t n = 0; n < facts->given; n++)")
@@ -740,8 +797,10 @@ def _read(writer: ClassWriter) -> None:
     if plan.selective:  # the first of several equal rows is the one that was used
         out.line("if (taken[row] || semiring::primal(x) != semiring::primal(relation.value[row])) own = {};")
         out.line("else taken[row] = 1;")
+    if posteriors(plan):  # a row that was merged into another has its share of the weight
+        out.line("if (facts->given != facts->rows) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
     out.line("(void)relation;")
-    out.line("semiring::finish(own, x, words + n * semiring::adjoint_words);")
+    out.line("back::finish(own, x, words + n * semiring::adjoint_words);")
     out.close()
     out.close()
     lines = [
@@ -775,4 +834,4 @@ def _values(writer: ClassWriter, table: Table) -> str:
 
 def finish() -> str:
     """From adjoint to derivative, at `cell`."""
-    return "semiring::finish(g[cell], value[cell], words)"
+    return "back::finish(g[cell], value[cell], words)"

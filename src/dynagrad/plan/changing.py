@@ -250,7 +250,7 @@ def _swap(writer: ClassWriter) -> None:
             out.open(f"case {table.number}:")
             out.line(f"old_{name} = {name};")
             out.line(f"{name}.facts = (const facts_{name}*)facts;")
-            out.line(f"{name}.value = w->value.data, {name}.has_zero = w->has_zero;")
+            out.line(f"{name}.value = w->view(), {name}.has_zero = w->has_zero;")
             out.line("has_zero = has_zero || w->has_zero;")
             out.line(f"if (settled) old_{name} = {name};")
             out.line("break;")
@@ -258,7 +258,7 @@ def _swap(writer: ClassWriter) -> None:
         elif table.kind != "external" and writer.has_axioms(table):
             out.open(f"case {table.number}:")
             out.line(f"axioms_{name}.facts = (const facts_{name}*)facts;")
-            out.line(f"axioms_{name}.value = w->value.data;")
+            out.line(f"axioms_{name}.value = w->view();")
             out.line("break;")
             out.close()
     out.close()

@@ -306,7 +306,7 @@ class ClassWriter:
             member = name if table.kind == "facts" else f"axioms_{name}"
             n = table.number
             out.line(f"{member}.facts = (const facts_{name}*)facts[{n}];")
-            out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->value.data;")
+            out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->view();")
             out.line(f"{member}.has_zero = ((Weights<semiring>*)weights[{n}])->has_zero;")
             out.line(f"has_zero = has_zero || {member}.has_zero;")
             if self.plan.changes is not None and table.kind == "facts":

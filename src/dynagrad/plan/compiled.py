@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..errors import Error
 from ..native.cache import build
 from ..native.engine import STATUS, Engine, FactTable, NativeChart, Report, Settings, WeightTable, World
 from ..native.library import Stop
@@ -27,9 +29,17 @@ class Compiled:
 def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> Compiled:
     """Writes and builds the class of a plan; from the cache where it was built before."""
     generated = generate(plan)
-    large = len(generated.source) >= LARGE_SOURCE
-    library = build(generated.source, optimise=1 if large else 3, progress=progress)
+    library = build(generated.source, optimise=effort(generated.source), progress=progress)
     return Compiled(plan, generated, Engine.at(library, plan.adjoint))
+
+
+def effort(source: str) -> int:
+    """How much the compiler optimises: 3, or 1 for very long sources, unless DYNAGRAD_OPTIMISE says it."""
+    wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
+    if wished not in ("", "1", "2", "3"):
+        raise Error(f"the environment variable DYNAGRAD_OPTIMISE is 1, 2 or 3, and {wished[:20]!r} is none of them")
+    most = int(wished or 3)
+    return 1 if len(source) >= LARGE_SOURCE else most
 
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
-from .header import Assumed
+from .assume import Assumed
 from .joins import item_variables, rough, step_variables
 from .layout import DENSE_CELLS
 from .model import (
@@ -58,7 +58,7 @@ def explain(plan: Plan) -> str:
     """The plan as text, section by section.
 
     >>> from ..rules import check, infer, parse
-    >>> from .header import assumed_plan
+    >>> from .assume import assumed_plan
     >>> rules = check(parse("goal += edge(_X,_Y)."))
     >>> print(explain(assumed_plan(rules, infer(rules), ["int", "int"])))
     semiring: real

@@ -202,10 +202,14 @@ class Changes:
 
 @dataclass(frozen=True)
 class Derivatives:
-    """What a class can differentiate: forward along `order` directions at once, and backward where `adjoint`."""
+    """What a class can differentiate: forward along `order` directions at once, and backward where `adjoint`.
+
+    With `outside`, adjoints are always kept with respect to weights, so that outside values can be read off them.
+    """
 
     order: int = 0
     adjoint: bool = True
+    outside: bool = False
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,9 @@ DYNAGRAD_EXPORT int64_t dg_adjoints_items(const program* c, int64_t table, uint6
 DYNAGRAD_EXPORT void dg_adjoints_rows(const program* c, int64_t table, const uint64_t* given, uint64_t* words) {
   c->adjoints_of_rows(table, given, words);
 }
+// Room for results, out of the blocks that charts use again and again.
+DYNAGRAD_EXPORT void* dg_block_new(int64_t bytes) { return dynagrad::Blocks::allocate(bytes, false); }
+DYNAGRAD_EXPORT void dg_block_free(void* data, int64_t bytes) { dynagrad::Blocks::release(data, bytes); }
 // The pops of a run, `room` at most: table and cell of each. Returns how many there are.
 DYNAGRAD_EXPORT int64_t dg_tape_pops(const program* c, int32_t* tables, int64_t* cells, int64_t room) {
   for (int64_t t = 0; t < c->tape.pops.size && t < room; t++) {

@@ -4,6 +4,7 @@
 // where each given row went. A `Grouping` lists the rows that agree in some arguments, as stretches of one array.
 #pragma once
 #include "memory.hpp"
+#include "semirings.hpp"
 
 namespace dynagrad {
 
@@ -127,9 +128,42 @@ struct Grouping {
 // The values of a fact table's rows: apart from the rows, so that new numbers can stand on the same rows.
 template <class S>
 struct Weights {
+  using Value = typename S::Value;
+  using View = const Value*;
   Account account;
-  Array<typename S::Value> value{&account};
+  Array<Value> value{&account};
   bool has_zero = false;
+  View view() const { return value.data; }
+  void open(int64_t rows) { value.clear(), value.resize(rows, S::zero()); }
+  void set(int64_t row, const Value& v) { value[row] = v; }
+  bool read_all(const uint64_t*, int64_t) { return false; }  // whether a quicker way was found
+};
+
+// In `log`, exponents are left out as long as they are all zero.
+template <>
+struct Weights<Log> {
+  using Value = Log::Value;
+  struct View {
+    const double* m;
+    const int64_t* e;
+    Value operator[](int64_t row) const { return {m[row], e ? e[row] : 0}; }
+  };
+  Account account;
+  Array<double> m{&account};
+  Array<int64_t> e{&account};
+  bool has_zero = false;
+  View view() const { return {m.data, e.size ? e.data : nullptr}; }
+  void open(int64_t rows) { m.zeros(rows), e.release(); }
+  void set(int64_t row, const Value& v) {
+    m[row] = v.m;
+    if (v.e && !e.size) e.zeros(m.size);
+    if (e.size) e[row] = v.e;
+  }
+  bool read_all(const uint64_t* words, int64_t rows) {
+    m.release(), e.release();
+    m.raw(rows);
+    return Log::read_mantissas(words, rows, m.data, has_zero);
+  }
 };
 
 template <class S, int N>
@@ -138,6 +172,7 @@ struct Facts {
   static constexpr int arity = N;
   Account account;
   int64_t rows = 0, given = 0;
+  bool in_order = false;       // rows are the given ones, as they came
   Array<int32_t> column[N ? N : 1];
   Array<uint32_t> row_of;      // given row -> row
   Grouping<N> by_all;          // the point lookup
@@ -161,6 +196,7 @@ struct Facts {
     }
     row_of.resize(n, 0);
     rows = 0;
+    in_order = true;
     for (int k = 0; k < N; k++) column[k].reserve(n);
     for (int64_t i = 0; i < n; i++) {
       const uint32_t g = order[i];
@@ -171,6 +207,7 @@ struct Facts {
         rows++;
       }
       row_of[g] = (uint32_t)(rows - 1);
+      in_order = in_order && fresh && (int64_t)g == i;
     }
     const int32_t* keys[N ? N : 1];
     for (int k = 0; k < N; k++) keys[k] = column[k].data;
@@ -179,22 +216,22 @@ struct Facts {
   // The given rows' numbers (null: all one), merged with plus where rows are equal.
   template <class Plus>
   void weigh(Weights<S>& weights, const uint64_t* words, Plus plus) const {
-    Array<Value>& value = weights.value;
-    value.clear();
-    value.resize(rows, S::zero());
+    weights.has_zero = false;
+    if (in_order && words && weights.read_all(words, rows)) return;
+    weights.open(rows);
+    weights.has_zero = false;
+    uint64_t w[S::words], z[S::words];
+    S::write(S::zero(), z);
     Bits filled(nullptr);
     filled.zeros(rows);
     for (int64_t g = 0; g < given; g++) {
       const Value v = words ? S::read(words + g * S::words) : S::one();
       const int64_t r = row_of[g];
-      value[r] = filled.set(r) ? v : plus(value[r], v);
+      weights.set(r, filled.set(r) ? v : plus(weights.view()[r], v));
     }
-    uint64_t w[S::words], z[S::words];
-    S::write(S::zero(), z);
-    weights.has_zero = false;
-    for (int64_t r = 0; r < rows; r++) {
-      S::write(value[r], w);
-      weights.has_zero = weights.has_zero || !memcmp(w, z, sizeof w);
+    for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
+      S::write(weights.view()[r], w);
+      weights.has_zero = !memcmp(w, z, sizeof w);
     }
   }
   template <class... A>
@@ -233,7 +270,7 @@ struct Finder {
 template <class F, class S>
 struct Relation {
   const F* facts;
-  const typename S::Value* value;
+  typename Weights<S>::View value;
   bool has_zero;
   int64_t rows() const { return facts->rows; }
   Finder<F> finder() const { return Finder<F>(facts); }

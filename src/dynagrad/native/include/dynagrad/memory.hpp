@@ -30,6 +30,49 @@ struct Account {
 
 [[noreturn]] inline void out_of_memory() { abort(); }  // only when malloc itself fails; the soft limit comes first
 
+// Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
+// on them costs. Few, none of them huge; threads leave and take them without a lock.
+struct Blocks {
+  static constexpr int most = 6;
+  static constexpr int64_t least = 1 << 20, widest = 32 << 20;
+  struct alignas(64) Block { int64_t bytes; };
+  inline static Block* kept[most] = {};
+
+  static void* allocate(int64_t bytes, bool zeros) {
+    if (bytes < least) {
+      void* p = zeros ? calloc(1, bytes ? bytes : 1) : malloc(bytes ? bytes : 1);
+      if (!p) out_of_memory();
+      return p;
+    }
+    for (Block*& slot : kept) {
+      Block* b = __atomic_exchange_n(&slot, (Block*)nullptr, __ATOMIC_ACQ_REL);
+      if (!b) continue;
+      if (b->bytes >= bytes && b->bytes / 2 <= bytes) {
+        if (zeros) memset((void*)(b + 1), 0, bytes);
+        return b + 1;
+      }
+      keep(b);
+    }
+    Block* b = (Block*)(zeros ? calloc(1, sizeof(Block) + bytes) : malloc(sizeof(Block) + bytes));
+    if (!b) out_of_memory();
+    b->bytes = bytes;
+    return b + 1;
+  }
+  // `bytes` as it was asked for.
+  static void release(void* data, int64_t bytes) {
+    if (bytes < least || !data) return free(data);
+    Block* b = (Block*)data - 1;
+    b->bytes <= widest ? keep(b) : free(b);
+  }
+  static void keep(Block* b) {
+    for (Block*& slot : kept) {
+      Block* none = nullptr;
+      if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+    }
+    free(b);
+  }
+};
+
 template <class T>
 struct Array {
   T* data = nullptr;
@@ -45,17 +88,22 @@ struct Array {
 
   void release() {
     if (account && data) account->add(-capacity * (int64_t)sizeof(T));
-    free(data);
+    if (data) Blocks::release((void*)data, capacity * (int64_t)sizeof(T));
     data = nullptr;
     size = capacity = 0;
   }
   // n elements of all-zero bytes; what was there is gone.
   void zeros(int64_t n) {
     release();
-    data = (T*)calloc(n ? n : 1, sizeof(T));
-    if (!data) out_of_memory();
+    data = (T*)Blocks::allocate(n * (int64_t)sizeof(T), true);
     size = capacity = n;
     if (account) account->add(n * (int64_t)sizeof(T));
+  }
+  // n elements to be written; what was there is gone.
+  void raw(int64_t n) {
+    release();
+    reserve(n);
+    size = n;
   }
   void filled(int64_t n, T with) {
     zeros(n);
@@ -65,8 +113,15 @@ struct Array {
     if (n <= capacity) return;
     int64_t wanted = capacity + capacity / 2 + 8;
     if (wanted < n) wanted = n;
-    T* grown = (T*)realloc((void*)data, wanted * sizeof(T));
-    if (!grown) out_of_memory();
+    T* grown;
+    if (wanted * (int64_t)sizeof(T) < Blocks::least) {
+      grown = (T*)realloc((void*)data, wanted * sizeof(T));
+      if (!grown) out_of_memory();
+    } else {
+      grown = (T*)Blocks::allocate(wanted * (int64_t)sizeof(T), false);
+      if (data) memcpy((void*)grown, (void*)data, size * sizeof(T));
+      if (data) Blocks::release((void*)data, capacity * (int64_t)sizeof(T));
+    }
     if (account) account->add((wanted - capacity) * (int64_t)sizeof(T));
     data = grown;
     capacity = wanted;

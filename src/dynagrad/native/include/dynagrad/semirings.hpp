@@ -68,6 +68,7 @@ struct Log {
   static constexpr bool selective = false, flat = false, zero_bytes = true;
   static constexpr double big = 0x1p256, small = 0x1p-256;
   static constexpr int64_t most = (int64_t)1 << 56;  // of an exponent's size, so that those of a rule's factors add up
+  static constexpr double near = 177;  // logs of this size have exponent zero
   static constexpr double unit = 177.445678223346, unit_rest = 5.936759843446527e-15;  // 256 ln 2, in two parts
   static Value zero() { return {0, 0}; }
   static Value one() { return {1, 0}; }
@@ -109,13 +110,37 @@ struct Log {
     if (__builtin_expect(m >= small && m < big, 1)) return {m, a.e + b.e};
     return m == 0 ? zero() : norm(m, a.e + b.e);
   }
+  // exp of a number of size under 354, from 13 terms of its series: within two units in the last place.
+  static double exp_near(double x) {
+    constexpr double shifter = 0x1.8p52, per = 1.4426950408889634, high = 0x1.62e42feep-1, low = 0x1.a39ef35793c76p-33;
+    const double k = (x * per + shifter) - shifter, r = (x - k * high) - k * low;
+    double p = 1.0 / 6227020800;
+    p = p * r + 1.0 / 479001600, p = p * r + 1.0 / 39916800, p = p * r + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880, p = p * r + 1.0 / 40320, p = p * r + 1.0 / 5040, p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120, p = p * r + 1.0 / 24, p = p * r + 1.0 / 6, p = p * r + 0.5, p = p * r + 1, p = p * r + 1;
+    return p * as_double((as_word(k + 0x1.8p52) + 1023) << 52);  // the low bits of k + 1.5 * 2^52 are those of k
+  }
   static Value read(const uint64_t* w) {
     const double x = as_double(*w);
+    if (fabs(x) < near) return {exp_near(x), 0};
     if (x == -INFINITY) return zero();
     const double e = nearbyint(x / unit);
     if (!(fabs(e) < (double)most)) return {INFINITY, most};  // not valid, and so is whatever it reaches
     const double r = fma(-e, unit, x) - e * unit_rest;
     return norm(exp(r), (int64_t)e);
+  }
+  // The mantissas of many numbers, where all their exponents are zero; else false, and what was written means nothing.
+  static bool read_mantissas(const uint64_t* words, int64_t n, double* m, bool& has_zero) {
+    bool all = true;
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++) {
+      const double x = as_double(words[i]), y = exp_near(x);
+      const bool nothing = x == -INFINITY, fine = fabs(x) < near;
+      zeros += nothing, all &= nothing | fine;
+      m[i] = nothing ? 0 : y;
+    }
+    has_zero = zeros > 0;
+    return all;
   }
   static double out(Value v) { return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest); }
   static void write(Value v, uint64_t* w) { *w = as_word(out(v)); }
@@ -176,6 +201,32 @@ struct Log {
     const Adjoint product = scale(g, x);
     const int64_t e = product.e > 8 ? 8 : product.e < -8 ? -8 : product.e;
     *w = as_word(e == 0 ? product.m : ldexp(product.m, (int)(256 * e)));
+  }
+};
+
+// The adjoints of `log` where each item becomes final at once: they are kept with respect to log weights. That of an
+// item is the sum of the posteriors of the instances that use it, which are plain numbers. To get them, an item's own
+// is divided by its weight once (`share`), when it is complete.
+struct Posterior {
+  using Adjoint = double;
+  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  static bool nothing(Adjoint g) { return g == 0; }
+  static bool sound(Adjoint g) { return isfinite(g); }
+  static Adjoint start(const uint64_t* cotangent, Log::Value) { return as_double(*cotangent); }
+  static void finish(Adjoint g, Log::Value, uint64_t* w) { *w = as_word(g); }
+  static Log::Value share(Adjoint g, Log::Value x) {
+    if (g == 0 || x.m == 0) return Log::zero();
+    const double m = g / x.m, size = fabs(m);
+    return size >= Log::small && size < Log::big ? Log::Value{m, -x.e} : Log::signed_norm(m, -x.e);
+  }
+  // The product of a share and the weight of an instance, three factors of which may not be settled.
+  static double of(Log::Value share, Log::Value w) {
+    const int64_t e = share.e + w.e;
+    const double m = share.m * w.m;
+    return __builtin_expect(e == 0, 1) ? m : apart(m, e);
+  }
+  __attribute__((noinline)) static double apart(double m, int64_t e) {
+    return e < -8 ? 0 : ldexp(m, (int)(256 * (e > 8 ? 8 : e)));
   }
 };
 

@@ -1,0 +1,112 @@
+"""The classes that a user of a header calls: for each predicate a few functions, named after it.
+
+Here they are only named and numbered: what they do is in the C++ of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..model import Plan, Table
+from .data import takes_facts
+from .text import cxx_name
+
+
+def name_of(table: Table) -> str:
+    return table.key.rsplit("/", 1)[0]
+
+
+def member_names(tables: Sequence[Table]) -> Mapping[str, str]:
+    """What each predicate is called in C++; two of as many arguments are not called the same."""
+    taken: set[tuple[str, int]] = set()
+    names: dict[str, str] = {}
+    for table in tables:
+        wanted = cxx_name(name_of(table))
+        while (wanted, table.arity) in taken:
+            wanted += "x"
+        taken.add((wanted, table.arity))
+        names[table.key] = wanted
+    return names
+
+
+def chart(plan: Plan, tables: Sequence[Table]) -> list[str]:
+    """The class that a user sees: a few functions per predicate."""
+    out = ["// The program's chart. A function may be called between runs as often as one likes; `run` starts over."]
+    out += ["class chart : public base {", " public:"]
+    names = member_names(tables)
+    counts = {(names[t.key], t.arity) for t in tables if takes_facts(plan, t)}
+    if plan.adjoint:
+        out += ["", *_GRADIENT.strip("\n").splitlines()]
+    for table in tables:
+        name, n = names[table.key], table.arity
+        parameters, pack = _arguments(table)
+        out += ["", f"  // {table.key}{_summary(plan, table)}"]
+        number = table.number
+        if table.kind == "external":
+            out.append("  // f is called for each value that is asked for")
+            out.append(
+                f"  void set_{name}_{n}(external f) {{ ask[{number}] = f, asked[{number}] = answer<{number}>; }}"
+            )
+            continue
+        if takes_facts(plan, table):
+            comma = ", " if n else ""
+            give = f"{{ {pack} return give({number}, given, "
+            out.append(f"  bool add_{name}({parameters}{comma}weight value) {give}value); }}")
+            if (name, n - 1) not in counts:
+                out.append(f"  bool add_{name}({parameters}) {give}one()); }}")
+            out.append(f"  void clear_{name}_{n}() {{ take_all({number}); }}")
+        out.append(f"  result {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
+        out.append(f"  items<{n}> all_{name}_{n}() {{ return items<{n}>(this, {number}); }}")
+    out.append("};")
+    return out
+
+
+_GRADIENT = """
+  // The derivatives of an item in the last run: `gradient(goal())`; or of a sum of items with their cotangents:
+  // `gradient({{goal(), 1.0}, {other("a"), 0.5}})`. Each call is one backward pass.
+  derivatives gradient(const result& item) {
+    const weighted one_item{item};
+    return derivatives(this, &one_item, 1);
+  }
+  template <size_t N>
+  derivatives gradient(const weighted (&sum)[N]) { return derivatives(this, sum, N); }
+  derivatives gradient(const weighted* sum, size_t count) { return derivatives(this, sum, count); }
+"""
+
+_MEANING = """
+// The derivatives of an item, or of a sum of items: of each predicate the derivative with respect to one fact or item,
+// to all items in the order in which the chart lists them, and to the facts that were added, in that order. The
+// derivative with respect to an item is that with respect to a number added to it. Numbers are in the semiring's scale:
+// those of `log` are with respect to log weights; those of `viterbi` and `tropical` count uses in the winner.
+"""
+
+
+def derivatives(plan: Plan, tables: Sequence[Table]) -> list[str]:
+    """The class of a gradient: the same predicates, and their derivatives."""
+    out = [*_MEANING.strip("\n").splitlines(), "class derivatives : public derivatives_base {", " public:"]
+    out.append("  using derivatives_base::derivatives_base;")
+    for key, name in member_names(tables).items():
+        table = plan.tables[key]
+        n, number = table.arity, table.number
+        if table.kind == "external":
+            continue
+        parameters, pack = _arguments(table)
+        out += ["", f"  // {table.key}{_summary(plan, table)}"]
+        out.append(f"  weight {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
+        out.append(f"  items<{n}> all_{name}_{n}() {{ return items_of<{n}>({number}); }}")
+        if takes_facts(plan, table):
+            out.append(f"  items<{n}> added_{name}_{n}() {{ return rows_of<{n}>({number}); }}")
+    out += ["", " private:", "  friend class chart;", "};"]
+    return out
+
+
+def _arguments(table: Table) -> tuple[str, str]:
+    """The parameters of a function, and the statement that makes an array of them."""
+    names = [f"a{i + 1}" for i in range(table.arity)]
+    return ", ".join(f"argument {a}" for a in names), f"const argument given[] = {{{', '.join(names) or '0'}}};"
+
+
+def _summary(plan: Plan, table: Table) -> str:
+    kinds = {"int": "integer", "atom": "symbol", "term": "term"}
+    arguments = ", ".join(kinds[plan.summary.domains[d].kind] for d in table.domains)
+    return f": {arguments}" if arguments else ""
