@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -61,6 +62,12 @@ def alternate(*works: Callable[[], float], repeats: int = 5) -> list[float]:
     for _ in range(repeats):
         best = [min(b, work()) for b, work in zip(best, works, strict=True)]
     return best
+
+
+def medians(*works: Callable[[], float], repeats: int = 15) -> list[float]:
+    """The median figure of each of several measurements, which take turns; for works that allocate as they go."""
+    rounds = [[work() for work in works] for _ in range(repeats)]
+    return [statistics.median(figures) for figures in zip(*rounds, strict=True)]
 
 
 def python(code: str, cache: str | None = None) -> list[float]:

@@ -326,6 +326,7 @@ def test_demo_parses_and_draws(call):
     assert "time flies like an arrow" in result.stdout
     assert "The chart of: they saw her duck" in result.stdout
     assert "    s\n    ├─ np  they\n    └─ vp" in result.stdout
+    assert "The gradient of log p" in result.stdout and "    1.000  s -> np vp\n" in result.stdout
 
 
 def test_demo_values_agree_with_the_real_semiring():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,19 @@ def test_all_sentences_of_the_grammar_parse() -> None:
         words = sentence.split()
         chart = bound.run({"word/3": [(w, i, i + 1) for i, w in enumerate(words)], "end/1": [(len(words),)]})
         assert close(chart["goal"] / float(probability), 1.0), sentence
+
+
+def test_the_tagger_learns(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(examples.FOLDER / "crf" / "train.py"), run_name="__main__")
+    *losses, first, second, third = capsys.readouterr().out.splitlines()
+    at = [float(line.rsplit(" ", 1)[1]) for line in losses]
+    assert at[0] > 5 and sorted(at, reverse=True) == at and at[-1] < 0.4
+    found = [[word.split()[0] for word in line.split("/")[1:]] for line in (first, second, third)]
+    assert found == [
+        ["pronoun", "verb", "article", "noun"],
+        ["article", "noun", "auxiliary", "verb"],
+        ["pronoun", "verb", "article", "noun"],
+    ]
 
 
 # -- the expected values ---------------------------------------------------------------------------------------------
@@ -183,6 +197,19 @@ def _composition(facts: Any) -> dict[str, float]:
     return {f"meant({word})": p for word, p in meant.items()} | {"goal": sum(meant.values())}
 
 
+def _crf(facts: Any) -> dict[str, float]:
+    """All taggings, one by one."""
+    emit, move = ({row[:2]: row[2] for row in facts[key]} for key in ("emit/2", "move/2"))
+    words, gold = ([row[1] for row in sorted(facts[key])] for key in ("word/2", "tag/2"))
+
+    def score(tags: Any) -> float:
+        suits = [emit[pair] for pair in zip(tags, words, strict=True)]
+        return math.fsum(suits + [move[pair] for pair in itertools.pairwise(["start", *tags])])
+
+    total = math.fsum(math.exp(score(tags)) for tags in itertools.product({t for t, _ in emit}, repeat=len(words)))
+    return {"total": total, "logz": math.log(total), "score": score(gold), "loss": math.log(total) - score(gold)}
+
+
 CLOSED_FORMS: dict[str, Callable[[Any], dict[str, float]]] = {
     "dijkstra": _dijkstra,
     "edit_distance": _edit_distance,
@@ -191,6 +218,7 @@ CLOSED_FORMS: dict[str, Callable[[Any], dict[str, float]]] = {
     "nussinov": _nussinov,
     "components": _components,
     "composition": _composition,
+    "crf": _crf,
 }
 
 
@@ -198,6 +226,6 @@ CLOSED_FORMS: dict[str, Callable[[Any], dict[str, float]]] = {
 def test_closed_forms_agree_with_the_expected_values(name: str) -> None:
     computed = CLOSED_FORMS[name](examples.facts(name))
     listed = {item: value for item, value in examples.expected(name) if item in computed}
-    assert (listed and "goal" in listed) or name in ("dijkstra", "components")
+    assert (listed and "goal" in listed) or name in ("dijkstra", "components", "crf")
     for item, value in listed.items():
         assert computed[item] == value or close(computed[item] / value, 1.0, 1e-12), item

@@ -78,6 +78,12 @@ def test_every_pop_of_the_square_is_one_more_substitution(r: float, pops: int) -
     assert gradient["a/0"][()] == pytest.approx(derivative, rel=1e-13)  # r is a constant that is added to a
 
 
+def test_without_a_tolerance_the_square_ends_where_updates_change_nothing() -> None:
+    chart = SQUARE.run({"r/0": [(0.2,)]}, tolerance=0.0)
+    assert chart.converged and chart.stats.pops < 200
+    assert chart.gradient("a")["r/0"][()] == pytest.approx(1 / math.sqrt(0.2), rel=1e-9)
+
+
 def test_after_two_pops_the_gradient_is_that_of_r_plus_r_squared() -> None:
     assert SQUARE.run({"r/0": [(0.1,)]}, max_pops=2).gradient("a")["r/0"][()] == pytest.approx(1.2, rel=1e-15)
 
@@ -191,6 +197,20 @@ def test_value_iteration_that_sweeps_is_differentiated_round_by_round() -> None:
     expected = np.zeros((3, 2))
     expected[range(3), best] = visits
     assert gradient == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("branch", ["sqrt(a(X))", "log(a(X))", "1 / a(X)", "a(X)^0.5 * log(a(X))"])
+def test_a_branch_that_is_not_taken_adds_nothing_also_where_its_derivative_is_infinite(branch: str) -> None:
+    program = dg.Program(f"goal += if a(X) > 0 then {branch} else 0.")
+    chart = program.run({"a/1": np.array([0.0, 4.0])})
+    gradient = chart.gradient("goal")["a/1"].values
+    assert gradient[0] == 0.0 and gradient[1] != 0.0
+    assert gradient.sum() == pytest.approx(chart.jvp({"a/1": np.ones(2)})["goal"], rel=1e-14)
+
+
+def test_factors_of_a_product_may_be_out_of_the_range_of_their_product() -> None:
+    chart = dg.Program("p *= a(X).").run({"a/1": np.array([1e-200, 1e-200, 1e300])})
+    assert chart.gradient("p")["a/1"].values == pytest.approx([1e100, 1e100, 0.0])
 
 
 def test_side_conditions_negation_and_externals_take_part_without_derivatives_of_their_own() -> None:
@@ -325,6 +345,19 @@ def test_copies_of_a_fact_share_its_derivative() -> None:
     assert list(best["a/1"].values) == [0.0, 1.0, 0.0]
 
 
+def test_copies_of_a_fact_under_an_aggregator_share_as_it_makes_its_value() -> None:
+    best = dg.Program("p(X) max= q(X).  goal += p(X)^2.")
+    facts = {"p/1": [("k", 1.0), ("k", 3.0)], "q/1": [("x", 2.0)]}
+    assert list(best.run(facts).gradient("goal")["p/1"].values) == [0.0, 6.0]
+    chart = best.bind({"p/1": [("k", 1.0)]}).run({"p/1": [("k", 4.0)], "q/1": [("x", 2.0)]})
+    assert list(chart.gradient("goal")["p/1"].values) == [0.0, 8.0]
+    product = dg.Program("p(X) *= q(X).  goal += p(X) * 2.")
+    facts = {"p/1": [("x", 5.0), ("x", 3.0)], "q/1": [("x", 2.0), ("x", 4.0)]}
+    assert list(product.run(facts).gradient("goal")["p/1"].values) == [36.0, 60.0]
+    axioms = dg.Program("p(k) = 2.  p(X) *= q(X).  goal += p(X).")
+    assert axioms.run({"p/1": [("k", 3.0)], "q/1": [("k", 5.0)]}).gradient("goal")["p/1"]["k"] == 10.0
+
+
 def test_in_log_weights_may_be_far_out_of_the_range_of_doubles() -> None:
     program = dg.Program("p(N+1) += p(N) * w(N).  p(0) = 0.  goal += p(N) * end(N).", "log")
     n = 400
@@ -455,6 +488,17 @@ def test_bound_facts_axioms_and_those_of_the_run_stand_in_one_table_without_the_
     assert gradient.item("a(k)") == 1.0
 
 
+def test_a_predicate_of_axioms_alone_has_a_table_of_them() -> None:
+    gradient = dg.Program("a(x) = 2.  goal += a(X) * 3.  goal += b.").run({"b/0": [(1.0,)]}).gradient("goal")
+    assert list(gradient["a/1"]) == [("x", 3.0)] and gradient.item("a(x)") == 3.0
+
+
+def test_expected_counts_of_an_item_are_those_of_its_table() -> None:
+    counts = dg.Program("goal += p(X).  p(X) += a(X).").run({"a/1": [("y", 3.0), ("x", 1.0)]}).expected_counts()
+    assert list(counts["p/1"]) == [("x", 0.25), ("y", 0.75)]
+    assert counts.item("p(x)") == counts.item("a(x)") == 0.25
+
+
 def test_several_items_with_cotangents_are_one_gradient() -> None:
     chart = dg.Program("u += 2*x.  v += x*y.").run({"x/0": [(3.0,)], "y/0": [(4.0,)]})
     gradient = chart.gradient({"u": 10.0, "v": -1.0})
@@ -583,7 +627,10 @@ def test_questions_about_derivations_need_weights() -> None:
     real = dg.Program("goal += a(X).")
     with pytest.raises(dg.QueryError, match="negative weight"):
         real.run({"a/1": [("x", -1.0)]}).entropy()
+    with pytest.raises(dg.QueryError, match="negative constant"):
+        dg.Program("goal += 2*a(X).  goal += -1*a(X).").run({"a/1": [("x", 1.0)]}).entropy()
     with pytest.raises(dg.QueryError, match="was not derived"):
         real.run({"a/1": []}).entropy()
+    assert real.run({"a/1": []}).marginal("a(x)") == 0.0
     with pytest.raises(dg.QueryError, match=r"has weight 0\.0"):
         real.run({"a/1": [("x", 0.0)]}).expected_counts()

@@ -31,7 +31,7 @@ ARROWS: dict[str, set[str]] = {
     "gradient": {"rules", "plan", "binding", "reading", "semirings"} | HANDLES_FACTS,
     "chart": {"rules", "plan", "binding", "changing", "encoding", "gradient", "reading", "progress"} | HANDLES_FACTS,
     "batch": {"chart", "gradient", "semirings"} | HANDLES_FACTS,
-    "function": {"chart", "gradient", "binding", "semirings"} | HANDLES_FACTS,
+    "function": {"chart", "gradient", "binding", "semirings", "functions", "graph"} | HANDLES_FACTS,
     "program": {"chart", "batch", "binding", "function", "rules", "plan", "functions", "semirings"} | HANDLES_FACTS,
     "forest": {"chart", "binding", "plan", "rules"} | HANDLES_FACTS,
     "training": {"program", "forest", "functions"} | HANDLES_FACTS,

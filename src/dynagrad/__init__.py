@@ -18,6 +18,26 @@ from .errors import (
 )
 from .files import read_file
 from .function import Function
+from .functions import special
+from .functions.checking import check_derivatives
+from .functions.checkpoint import checkpoint
+from .functions.closures import Dual
+from .functions.fixed_point import fixed_point
+from .functions.rules import custom_rule
+from .functions.structure import add, register, scale
+from .functions.verbs import (
+    derivative,
+    grad,
+    gradient,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    pullback,
+    value_and_grad,
+    vjp,
+)
 from .program import Bound, Program
 from .semirings import Semiring
 from .table import Table
@@ -30,6 +50,7 @@ __all__ = [
     "Bound",
     "Chart",
     "CompileError",
+    "Dual",
     "Error",
     "FactError",
     "Function",
@@ -48,5 +69,24 @@ __all__ = [
     "Term",
     "ValueRangeError",
     "__version__",
+    "add",
+    "check_derivatives",
+    "checkpoint",
+    "custom_rule",
+    "derivative",
+    "fixed_point",
+    "grad",
+    "gradient",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "pullback",
     "read_file",
+    "register",
+    "scale",
+    "special",
+    "value_and_grad",
+    "vjp",
 ]

@@ -206,9 +206,12 @@ def _cotangents(given: Any, count: int) -> Array | None:
     if given is None:
         return None
     try:
-        numbers = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise Error(f"cotangents are numbers, one per example, and {shown(given)} is something else") from None
+        numbers = np.asarray(given)
+    except Exception:  # other libraries' arrays may raise anything
+        numbers = np.array(None)
+    if numbers.dtype.kind not in "fiub":
+        raise Error(f"cotangents are numbers, one per example, and {shown(given)} is something else")
+    numbers = numbers.astype(np.float64)
     if numbers.shape != (count,):
         raise Error(f"cotangents are one number per example: {count:,}, but their shape is {numbers.shape}")
     if not np.isfinite(numbers).all():

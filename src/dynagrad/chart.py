@@ -34,7 +34,7 @@ from .errors import (
     QueryError,
     ValueRangeError,
 )
-from .facts import IntColumn, Relation, parse_key
+from .facts import Relation, parse_key
 from .gradient import (
     Asked,
     Gradient,
@@ -48,6 +48,7 @@ from .gradient import (
 )
 from .plan.compiled import Settings, Stop
 from .plan.model import Derivatives
+from .plan.values import numbers
 from .progress import Progress
 from .reading import code as code_of
 from .reading import column, decode, item_text, matches, ranks, reported
@@ -668,11 +669,17 @@ class Chart:
         23.0
         """
         source = self._source()
+        if not isinstance(direction, Mapping):
+            raise FactError(
+                f'a direction has numbers by predicate, as {{"rewrite/3": [...]}}, and {shown(direction)} has none'
+            )
         given = {}
         for key, rows in direction.items():
+            if not isinstance(key, str):
+                raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
             self._known(key)
             given[key] = source.gathered(key, self._direction(source, key, rows))
-        prepared = source.again(False, Along((given,), (None,)))
+        prepared = self._again(source, False, Along((given,), (None,)))
         return Tangents(
             source.scale,
             prepared,
@@ -709,9 +716,12 @@ class Chart:
         0.75
         """
         self._sums("a marginal", ("real", "log", "viterbi", "tropical"))
+        if goal not in self:  # it has no derivation that the item could be in
+            self._place(self._ready(), item)
+            return 0.0
         gradient = self._gradient([(goal, 1.0)])
         share = float(gradient.item(item))
-        if gradient.value is None or self._binding.setting.scale.name != "real":
+        if self._binding.setting.scale.name != "real":
             return share
         total = self._total(goal)
         return 0.0 if share == 0 else share * float(self[item]) / total
@@ -751,12 +761,14 @@ class Chart:
         directions = {}
         for key, predicate in self._binding.setting.rules.predicates.items():
             if predicate.external:
-                raise Error(f"the entropy needs the weights of all facts, and those of {key} are a function's")
+                raise QueryError(f"the entropy needs the weights of all facts, and those of {key} are a function's")
+        if not log and any(n < 0 for rule in self._binding.setting.rules.rules for n in numbers(rule.value)):
+            raise QueryError("a rule has a negative constant, so derivations have no distribution")
         for key, relation in self._binding.gathered(self._relations, self._shared).items():
             if relation.values is not None:
                 directions[key] = _along_temperature(key, relation.values, log)[:, None]
         constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
-        prepared = source.again(False, Along((directions,), (constants,)))
+        prepared = self._again(source, False, Along((directions,), (constants,)))
         key, codes = self._place(prepared, goal)
         table = prepared.compiled.plan.tables.get(key)
         words = None if table is None or codes is None else prepared.chart.get(table.number, codes, 2)
@@ -783,15 +795,26 @@ class Chart:
         return total
 
     def _weighted(self, item: Any) -> list[tuple[Any, Any]]:
+        if isinstance(item, Mapping) and not item:
+            raise QueryError('the mapping has no items; a gradient is of at least one, such as {"goal": 1.0}')
         return list(item.items()) if isinstance(item, Mapping) else [(item, 1.0)]
 
     def _gradient(self, items: Sequence[tuple[Any, Any]], counts: float | None = None) -> Gradient:
         asked = self._asked(items)
-        values = [np.asarray(self[item], np.float64) if len(items) > 1 else self[item] for item, _ in items]
-        value = values[0]
-        if len(items) > 1:
-            value = float(sum(c * v for (_, c), v in zip(items, values, strict=True) if c))
-        return Gradient(asked, value, lambda item: self._place(asked.prepared, item), self._items_of, counts)
+        value = self[items[0][0]]
+        if len(items) > 1 or items[0][1] != 1:
+            terms = [(float(c), self[item]) for item, c in items if c]
+            if asked.source.scale.shape == "expectation":
+                value = tuple(sum(c * pair[i] for c, pair in terms) for i in (0, 1))
+            else:
+                value = float(sum(c * float(v) for c, v in terms))
+        return Gradient(
+            asked,
+            value,
+            lambda item: self._place(asked.prepared, item),
+            lambda prepared, key, codes, numbers: self._table(prepared, key, codes, numbers.view(np.uint64)),
+            counts,
+        )
 
     def _row_gradient(
         self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop | None = None
@@ -810,20 +833,12 @@ class Chart:
         prepared.chart.adjoints_of = asked
         return [row_adjoints(source, prepared, key)[: source.places(key)[0]] for key in keys]
 
-    def _items_of(self, key: str) -> Table:
-        """The items of a predicate; none where it was left out."""
-        prepared = self._ready()
-        if key in prepared.compiled.plan.tables:
-            return self._table(prepared, key, *self._all(prepared, key))
-        arity = self._binding.setting.rules.predicates[key].arity
-        return Table(Relation(key, 0, tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity)), np.zeros(0)))
-
     def _asked(self, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> Asked:
         """The run with a tape, and what is asked of it."""
         source = self._source()
         scale = source.scale
         apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
-        prepared = source.again(True, outside=True) if apart else self._tape(source)
+        prepared = self._again(source, True, outside=True) if apart else self._tape(source)
         seeds = []
         for item, cotangent in items:
             key, codes = self._place(prepared, item)
@@ -847,9 +862,19 @@ class Chart:
         if prepared.compiled.plan.adjoint:
             return prepared
         if self._taped is None:
-            self._taped = source.again(True)
+            self._taped = self._again(source, True)
             self._binding.derivatives = Derivatives()  # later runs keep a tape from the start
         return self._taped
+
+    def _again(self, source: Source, adjoint: bool, along: Along | None = None, *, outside: bool = False) -> Prepared:
+        """The run made again with derivatives; what a function behind an external predicate raises is raised here."""
+        self._raised.clear()
+        try:
+            return source.again(adjoint, along, outside=outside)
+        except Error:
+            if self._raised:
+                raise self._raised[0] from None
+            raise
 
     def _source(self) -> Source:
         """What this run was made of. Raises where it cannot be differentiated."""
@@ -877,26 +902,33 @@ class Chart:
         if own is None:
             raise QueryError(f"there are no facts of {key}, so there is no direction for them")
         width = scale.width
-        try:
-            numbers = np.asarray(rows, np.float64)
-        except (TypeError, ValueError):
-            numbers = None
-        if numbers is not None and numbers.size == own.count * width:
-            return numbers.reshape(own.count, width)
+        numbers = _plain_numbers(rows, own, width)
+        if numbers is not None:
+            if not np.isfinite(numbers).all():
+                row = int((~np.isfinite(numbers)).any(axis=1).argmax())
+                raise FactError(f"the direction of {key}, row {row + 1}, is NaN or infinite")
+            return numbers
+        if isinstance(rows, list | np.ndarray) and all(isinstance(x, int | float | np.number) for x in rows):
+            raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
         relation = read_facts(self._binding.setting, {key: rows}, False)[key]
         if relation.values is None:
             raise FactError(f"the direction of {key} has no numbers")
-        both = row_numbers(concatenate(replace(own, values=None), replace(relation, values=None), scale.one))
-        place = {n: i for i, n in enumerate(both[own.count :].tolist())}
+        together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)
+        both = _named(row_numbers(together), own)
+        order = np.argsort(both[: own.count])
+        there = np.searchsorted(both[: own.count], both[own.count :], sorter=order)
+        rows_of = order[np.minimum(there, own.count - 1)] if own.count else np.zeros(relation.count, np.int64)
+        strange = both[rows_of] != both[own.count :] if own.count else np.ones(relation.count, np.bool_)
         given = relation.values.reshape(relation.count, -1)
+        wrong = strange | ~np.isfinite(given).all(axis=1)
+        if wrong.any():
+            n = int(wrong.argmax())
+            text = cut(item_text(key, [c.take(np.array([n])).to_list()[0] for c in relation.columns]))
+            if strange[n]:
+                raise FactError(f"the direction has {text}, which is no fact of this chart, or more often than it")
+            raise FactError(f"the direction of {text} is infinite")
         out = np.zeros((own.count, width))
-        for i, n in enumerate(both[: own.count].tolist()):
-            if n in place:
-                out[i] = given[place.pop(n)]
-        if place:
-            n = next(iter(place.values()))
-            row = [c.take(np.array([n])).to_list()[0] for c in relation.columns]
-            raise FactError(f"the direction has {cut(item_text(key, row))}, which is no fact of this chart")
+        out[rows_of] = given
         return out
 
     def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -1061,8 +1093,41 @@ def _argument(name: str, place: int, value: Any) -> Any:
         raise QueryError(f"{cut(name)}, argument {place + 1}: {error}") from None
 
 
+def _plain_numbers(rows: Any, own: Relation, width: int) -> npt.NDArray[np.float64] | None:
+    """One number, or `width`, for each fact, in their order or in the shape of their dense array; None for else."""
+    try:
+        numbers = np.asarray(rows)
+    except Exception:  # what it is instead is for those to say who read facts
+        return None
+    more = (width,) if width > 1 else ()
+    shapes = [(own.count, *more)] if own.dense_shape is None else [(own.count, *more), (*own.dense_shape, *more)]
+    tuples = width == 1 and isinstance(rows, list) and any(isinstance(row, tuple) for row in rows)  # rows of facts
+    if tuples or numbers.dtype.kind not in "fiub" or numbers.shape not in shapes or np.ma.is_masked(rows):
+        return None
+    return numbers.astype(np.float64).reshape(own.count, width)
+
+
+def _named(numbers: Codes, own: Relation) -> npt.NDArray[np.int64]:
+    """Numbers of rows, those of `own` first, made different for copies: the first has the number of the other first."""
+    found = np.zeros(len(numbers), np.int64)
+    for part in (slice(0, own.count), slice(own.count, None)):
+        order = np.argsort(numbers[part], kind="stable")
+        ordered = numbers[part][order]
+        begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, np.bool_)
+        places = np.arange(len(ordered))
+        copies = np.zeros(len(ordered), np.int64)
+        copies[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+        found[part] = copies
+    return numbers + found * (int(numbers.max(initial=0)) + 1)
+
+
 def _cotangent(item: Any, value: Any) -> float:
-    number = float(value) if isinstance(value, int | float | np.floating) else math.nan
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    try:
+        number = float(value) if isinstance(value, int | float | np.floating | np.integer) else math.nan
+    except OverflowError:  # of a whole number
+        number = math.nan
     if not math.isfinite(number):
         raise QueryError(f"the cotangent of {shown(item)} is a finite number, and {shown(value)} is not")
     return number

@@ -21,6 +21,7 @@ from .program import Bound, Program
 
 DEMO = Path(__file__).parent / "data" / "demo"
 FAVOURITE = "they saw her duck"
+USES = 6  # so many rules are shown with their gradient
 
 Span = tuple[int, int]
 Best = dict[Span, dict[str, float]]
@@ -86,11 +87,14 @@ def show_demo(sentence: str | None = None) -> None:
     with console.status("compiling the parser for three semirings"):
         for parser in bound.values():
             parser.run(facts_of(FAVOURITE))
-    console.print(f"compiled for three semirings, or found in the cache, in {time.perf_counter() - started:.2f} s")
+        bound["log"].run(facts_of(FAVOURITE)).gradient("goal")
+    spent = time.perf_counter() - started
+    console.print(f"compiled for three semirings, one with derivatives, or found in the cache, in {spent:.2f} s")
     console.print()
     listed = demo_sentences()
     _sentences(console, bound, listed if sentence is None or sentence in listed else [*listed, sentence])
     _chart(console, bound["viterbi"], sentence or FAVOURITE)
+    _uses(console, bound["log"], sentence or FAVOURITE)
 
 
 def _sentences(console: Console, bound: Mapping[str, Bound], listed: Sequence[str]) -> None:
@@ -138,6 +142,20 @@ def _chart(console: Console, parser: Bound, sentence: str) -> None:
     console.print()
     for line in _draw(_tree(best, words)):
         console.print(Text(f"    {line}"))
+
+
+def _uses(console: Console, parser: Bound, sentence: str) -> None:
+    """How often a parse uses each rule, averaged over all parses: the gradient in `log`."""
+    chart = parser.run(facts_of(sentence))
+    if "goal" not in chart:
+        return
+    counts = sorted(chart.gradient("goal")["rewrite/3"], key=lambda row: (-row[-1], row))
+    console.print()
+    console.print(Text("The gradient of log p: how often its parses use a rule, on average", style="bold"))
+    console.print()
+    for *rule, count in counts[:USES]:
+        if count > 0:
+            console.print(Text(f"    {count:.3f}  {rule[0]} -> {' '.join(rule[1:])}"))
 
 
 def _triangle(words: Sequence[str], best: Best, most: int, decimals: int) -> Table:

@@ -15,6 +15,7 @@ gradient of that number along what the cotangents say, which again is such a cho
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +30,12 @@ from .binding import Along, Binding, Prepared
 from .chart import Chart, Limits
 from .errors import Error, FactError, NotConverged, NotDifferentiable, QueryError, ValueRangeError
 from .facts import Relation
+from .functions.numbers import Number
 from .gradient import Seed, Source, class_of, differentiable, ended, row_adjoints
 from .gradient import backward as go_back
+from .graph import arrays
+from .graph.operation import Operation, apply
+from .graph.types import array as array_type
 from .terms import cut, shown
 
 Array = npt.NDArray[np.float64]
@@ -248,7 +253,46 @@ class Function:
     # -- values
 
     def __call__(self, *arrays: Any) -> Any:
+        """The value; of numbers that carry derivatives, a number that does, so that all verbs go through.
+
+        >>> import dynagrad as dg
+        >>> f = dg.Program("goal += a(X) * a(X).").function("goal", inputs=["a/1"], facts={"a/1": [("x", 1.0)]})
+        >>> dg.grad(lambda x: f(x) * x[0])(np.array([2.0]))
+        array([12.])
+        """
+        if any(isinstance(a, Number) for a in arrays):
+            found = apply(self.operation, *arrays)
+            return found if self._single else tuple(_parts(found, self.result_shapes))
         return self.value(*arrays)
+
+    @cached_property
+    def operation(self) -> Operation:
+        """The function as an operation on numbers: its tangents and adjoints are functions of this kind again.
+
+        Several results are one after the other in one array.
+        """
+        count = len(self.shapes)
+
+        def along(place: int) -> Callable[..., Any]:
+            def rule(d: Any, y: Any, *xs: Any) -> Any:
+                zeros = [np.zeros(shape) if shape else 0.0 for shape in self.shapes]
+                return self._flat(self.tangent()(*xs, *(d if n == place else z for n, z in enumerate(zeros))))
+
+            return rule
+
+        def adjoint(delta: Any, y: Any, *xs: Any) -> Sequence[Any]:
+            parts = [delta] if self._single else _parts(delta, self.result_shapes)
+            return tuple(self.adjoint()(*xs, *parts))
+
+        name = f"rules for {cut(str(self.goal), 40)}"
+        value = lambda *xs: self._flat(self.value(*xs))  # noqa: E731
+        return Operation(name, (array_type,) * count, array_type, value, tuple(map(along, range(count))), "", adjoint)
+
+    def _flat(self, results: Any) -> Any:
+        if self._single:
+            return results
+        pieces = [apply(arrays.reshape((-1,)), r) for r in results]
+        return apply(arrays.concatenate(0, len(pieces)), *pieces)
 
     def value(self, *arrays: Any) -> Any:
         """The value: a float or an array; of an adjoint, a tuple. An item never derived has the semiring's zero.
@@ -546,6 +590,17 @@ def function_of(binding: Binding, goal: str | Sequence[str], inputs: Sequence[st
     return Function(Core(binding.settled(), goals, listed, tuple(inputs), limits), 0, POINT, VALUE)
 
 
+def _parts(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Arrays that stand one after the other in one."""
+    found, start = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        piece = apply(arrays.getitem((slice(start, start + size),)), flat)
+        found.append(apply(arrays.reshape(tuple(shape)), piece))
+        start += size
+    return found
+
+
 def _without(slot: Slot, bit: int) -> Slot:
     """A component of what is linear in a direction, as one of what is not; nothing where it was without it."""
     there = slot.mask != UNUSED and slot.kind in "cg" and slot.mask & bit
@@ -553,7 +608,8 @@ def _without(slot: Slot, bit: int) -> Slot:
 
 
 def _listed(given: Any, what: str) -> list[Any]:
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+    one = not hasattr(given, "__iter__") or getattr(given, "shape", None) == ()
+    if one or isinstance(given, str | bytes | Mapping):
         raise Error(f"{what} are a list or a tuple, and {shown(given)} is neither")
     return list(given)
 

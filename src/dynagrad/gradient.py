@@ -1,9 +1,9 @@
 """Derivatives of a run, as Python sees them: gradients as tables, tangents, expected counts.
 
-The life of a gradient: a chart hands over its `Source`, all that its run was made of; `taped` makes the run again in a
-class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the tape;
-and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over dual
-numbers. How either is computed is the business of `plan/backward.py` and `native`.
+The life of a gradient: a chart hands over its `Source`, all that its run was made of, whose `again` makes the run again
+in a class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the
+tape; and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over
+dual numbers. How either is computed is the business of `plan/backward.py` and `native`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from .binding import Along, Binding, Prepared, concatenate, jet_words
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError
-from .facts import Relation
+from .facts import IntColumn, Relation
 from .plan.compiled import STATUS, Settings, Stop
 from .plan.model import Derivatives
-from .reading import column, reported
+from .reading import reported
 from .rules.check import nearest
 from .semirings import Scale
 from .table import Table
@@ -164,11 +164,6 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
     status = chart.backward(stop)
     if status == "interrupted":
         raise KeyboardInterrupt
-    if status == "no_derivative":
-        raise NotDifferentiable(
-            f"{reported(prepared, chart.report)} is a product (`*=`) with a factor that is zero: its derivatives of "
-            "second order are not implemented"
-        )
     if status == "bad_adjoint":
         raise ValueRangeError(
             f"the gradient with respect to {reported(prepared, chart.report)} became NaN or infinite, and is the first "
@@ -269,7 +264,7 @@ class Gradient(Mapping[str, Table]):
         asked: Asked,
         value: Any,
         locate: Callable[[Any], tuple[str, list[int] | None]],
-        items: Callable[[str], Table],
+        items: Callable[[Prepared, str, Any, Array], Table],
         counts: float | None = None,
     ) -> None:
         self._asked, self._locate, self._items = asked, locate, items
@@ -295,9 +290,18 @@ class Gradient(Mapping[str, Table]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in list(self)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The table of a predicate, or `default` where the program has none."""
+        if key not in self:
+            return default
+        return self[key]
+
     def __getitem__(self, key: str) -> Table:
-        if key not in self._tables:
-            if not isinstance(key, str) or key not in list(self):
+        if not isinstance(key, str) or key not in self._tables:
+            if key not in self:
                 raise QueryError(f"there is no gradient for {shown(key)}.{nearest(str(key), list(self))}")
             self._tables[key] = self._derived(key)
         return self._tables[key]
@@ -310,23 +314,23 @@ class Gradient(Mapping[str, Table]):
     def _derived(self, key: str) -> Table:
         """The items of a predicate."""
         prepared, scale = self._asked.prepared, self._asked.source.scale
-        values = self._items(key)
         table = prepared.compiled.plan.tables.get(key)
-        if table is None or table.kind == "facts":
-            return Table(replace(values.relation, values=np.zeros(len(values)), value_shape="float"))
+        if table is None:  # what the outputs do not need
+            arity = self._asked.source.binding.setting.rules.predicates[key].arity
+            none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
+            return Table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
         self._still()
-        codes, _ = prepared.chart.items(table.number, table.arity, scale.width << prepared.compiled.plan.order)
-        words = prepared.chart.adjoints_of_items(table.number, adjoint_width(prepared, scale))
-        columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
+        codes, held = prepared.chart.items(table.number, table.arity, scale.width)
+        width = adjoint_width(prepared, scale)
+        if table.kind == "facts":  # axioms of the text
+            rows = [prepared.chart.adjoint(table.number, row, width) for row in codes.tolist()]
+            words = np.array(rows, np.uint64).reshape(len(codes), width)
+        else:
+            words = prepared.chart.adjoints_of_items(table.number, width)
         numbers = words.view(np.float64)
-        relation = Relation(key, len(codes), columns, _values(scale, numbers), _shape(scale))
-        if self._counts is not None:
-            own = values.relation.values
-            assert own is not None and relation.values is not None
-            order = {tuple(row[:-1]): row[-1] for row in values}
-            weights = np.array([order[tuple(row)] for row in zip(*(c.to_list() for c in columns), strict=True)])
-            relation = replace(relation, values=relation.values * weights / self._counts)
-        return Table(relation)
+        if self._counts is not None:  # of `real`
+            numbers = numbers * held.view(np.float64) / self._counts
+        return self._items(prepared, key, codes, numbers)
 
     def item(self, item: Any) -> Any:
         """The derivative with respect to one item; zero where it was not derived.
@@ -338,9 +342,15 @@ class Gradient(Mapping[str, Table]):
         """
         self._still()
         scale = self._asked.source.scale
-        words = self._asked.item(*self._locate(item))
-        if words is None:
+        key, codes = self._locate(item)
+        words = self._asked.item(key, codes)
+        if words is None or codes is None:
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
+        if self._counts is not None:
+            prepared = self._asked.prepared
+            held = prepared.chart.get(prepared.compiled.plan.tables[key].number, codes, scale.width)
+            assert held is not None
+            return float(words.view(np.float64)[0] * held.view(np.float64)[0] / self._counts)
         return scale.value(words) if scale.shape == "expectation" else float(words.view(np.float64)[0])
 
     def __repr__(self) -> str:

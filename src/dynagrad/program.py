@@ -351,6 +351,10 @@ class Bound:
         """
         wanted = Limits(**limits)
         wanted.check()
+        if isinstance(examples, str | Mapping) or not hasattr(examples, "__iter__"):
+            raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
+            raise Error(f"threads is a whole number, and {shown(threads)} is none")
         examples = list(examples)
         count, scale_ = len(examples), self.program._setting.scale
         threads = max(1, min(threads or os.cpu_count() or 1, count))

@@ -36,10 +36,59 @@ MEANING = {
     "sign": mp.sign,
     "minimum": min,
     "maximum": max,
+    "tan": mp.tan,
+    "arcsin": mp.asin,
+    "arccos": mp.acos,
+    "arctan": mp.atan,
+    "arctan2": mp.atan2,
+    "hypot": mp.hypot,
+    "sinh": mp.sinh,
+    "cosh": mp.cosh,
+    "arcsinh": mp.asinh,
+    "arccosh": mp.acosh,
+    "arctanh": mp.atanh,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "cbrt": lambda x: mp.sign(x) * mp.root(abs(x), 3),
+    "exp2": lambda x: mp.mpf(2) ** x,
+    "log2": lambda x: mp.log(x) / mp.log(2),
+    "log10": lambda x: mp.log(x) / mp.log(10),
+    "fminimum": min,
+    "fmaximum": max,
+    "copysign": lambda a, b: abs(a) * (1 if b >= 0 else -1),
+    "floor": mp.floor,
+    "ceil": mp.ceil,
+    "trunc": lambda x: mp.floor(x) if x >= 0 else mp.ceil(x),
+    "rint": mp.nint,
+    "modulo": lambda a, b: a - b * mp.floor(a / b),
+    "fmod": lambda a, b: a - b * (mp.floor(a / b) if a / b >= 0 else mp.ceil(a / b)),
 }
+# Steps, and what is a straight line on both sides of each step: their second derivatives are zero.
+STRAIGHT = {"absolute", "sign", "minimum", "maximum", "fminimum", "fmaximum", "copysign", "floor", "ceil", "trunc"}
+STRAIGHT |= {"rint", "modulo", "fmod"}
 ANY = (-30.0, -2.5, -1.0, -0.3, -1e-9, 1e-12, 0.1, 0.75, 1.0, 3.0, 20.0)
 POSITIVE = tuple(x for x in ANY if x > 0)
-DOMAIN = {"log": [POSITIVE], "sqrt": [POSITIVE], "power": [POSITIVE, ANY], "log1p": [(-0.9, -0.3, *POSITIVE, -1e-9)]}
+SMALL = (-0.9, -0.3, -1e-9, 1e-12, 0.1, 0.75)
+BROKEN = (-30.25, -2.6, -0.3, 0.1, 0.75, 3.2, 20.4)  # between the steps
+DOMAIN = {
+    "log": [POSITIVE],
+    "log2": [POSITIVE],
+    "log10": [POSITIVE],
+    "sqrt": [POSITIVE],
+    "power": [POSITIVE, ANY],
+    "log1p": [(*SMALL, *POSITIVE)],
+    "arcsin": [SMALL],
+    "arccos": [SMALL],
+    "arctanh": [SMALL],
+    "arccosh": [(1.1, 1.75, 3.0, 20.0, 1e9)],
+    "tan": [(-1.2, -0.3, 1e-9, 0.1, 0.75, 1.4)],
+    "floor": [BROKEN],
+    "ceil": [BROKEN],
+    "trunc": [BROKEN],
+    "rint": [BROKEN],
+    "modulo": [BROKEN, (-2.5, 0.7, 3.0)],
+    "fmod": [BROKEN, (-2.5, 0.7, 3.0)],
+}
 REALS = [name for name, operation in TABLE.items() if operation.result is real and name != "where"]
 
 
@@ -95,7 +144,7 @@ def test_second_derivatives_by_nesting(name):
                 values = {f"x{k}": x for k, x in enumerate(point)}
                 got = 0.0 if second[inner] is None else evaluate([second[inner]], values)[0]
                 orders = tuple((i == k) + (j == k) for k in range(len(point)))
-                if name in ("absolute", "sign", "minimum", "maximum"):
+                if name in STRAIGHT:
                     expected = 0.0
                 else:
                     expected = float(
@@ -179,6 +228,29 @@ def test_logical_not():
         ("power", (1e200, 2.0), math.inf),
         ("sigmoid", (-800.0,), 0.0),
         ("sigmoid", (800.0,), 1.0),
+        ("tan", (math.inf,), math.nan),
+        ("arcsin", (1.5,), math.nan),
+        ("arccos", (-1.5,), math.nan),
+        ("sinh", (-1e3,), -math.inf),
+        ("cosh", (-1e3,), math.inf),
+        ("arccosh", (0.5,), math.nan),
+        ("arctanh", (-1.0,), -math.inf),
+        ("arctanh", (1.5,), math.nan),
+        ("reciprocal", (-0.0,), -math.inf),
+        ("exp2", (2e3,), math.inf),
+        ("log2", (0.0,), -math.inf),
+        ("log10", (-1.0,), math.nan),
+        ("arctan2", (0.0, 0.0), 0.0),
+        ("hypot", (math.inf, math.nan), math.inf),
+        ("floor", (-math.inf,), -math.inf),
+        ("rint", (math.nan,), math.nan),
+        ("modulo", (1.0, 0.0), math.nan),
+        ("modulo", (-1.0, math.inf), math.inf),
+        ("fmod", (math.inf, 1.0), math.nan),
+        ("fmaximum", (math.nan, 1.0), 1.0),
+        ("fmaximum", (1.0, math.nan), 1.0),
+        ("fminimum", (math.nan, 1.0), 1.0),
+        ("fminimum", (1.0, math.nan), 1.0),
         ("log_add", (-math.inf, -math.inf), -math.inf),
         ("log_add", (-math.inf, 3.0), 3.0),
         ("log_add", (math.inf, math.inf), math.inf),
@@ -213,6 +285,10 @@ def test_conventions_for_derivatives_at_the_edges():
     assert gradient(ops.log_add, -math.inf, 1.0) == (0.0, 1.0)
     assert gradient(ops.log_add, math.inf, 1.0) == (1.0, 0.0)
     assert gradient(ops.sqrt, 0.0) == (math.inf,)
+    assert gradient(ops.fmaximum, 1.0, 1.0) == (1.0, 0.0)
+    assert gradient(ops.fmaximum, math.nan, 1.0) == (0.0, 1.0)
+    assert gradient(ops.fminimum, 1.0, math.nan) == (1.0, 0.0)
+    assert gradient(ops.modulo, 6.0, 3.0) == (1.0, -2.0)  # the piece that begins there
 
 
 def test_a_declared_adjoint_is_used():

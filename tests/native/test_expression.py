@@ -146,5 +146,7 @@ def test_compiled_equals_interpreted(tmp_path):
 
 
 def test_every_name_that_the_table_calls_is_of_math_h():
+    of_math_h = "exp expm1 exp2 log log1p log2 log10 sqrt cbrt pow hypot fabs fmax fmod copysign floor ceil trunc rint"
+    of_math_h += " sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh"
     called = {name for operation in TABLE.values() for name in re.findall(r"([a-z_]\w*)\(", operation.cxx)}
-    assert called == {"exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "pow", "fabs", "fmax"}
+    assert called == set(of_math_h.split())

@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
-from .node import Node, as_node, order
+from .node import Node, as_node, constant, order
 from .operation import LinearMap, Operation
-from .operations import add
+from .operations import add, where
 from .types import real
 
+_ZERO = constant(0.0)
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -52,7 +53,30 @@ def increments(
         parts = operation.adjoint(delta, result, *arguments)
         return [(index, parts[index]) for index in wanted if parts[index] is not None]
     rules = [(index, _rule(operation, index)) for index in wanted]
-    return [(index, rule(delta, result, *arguments)) for index, rule in rules if rule is not None]
+    return [(index, _inside(rule, delta, result, arguments)) for index, rule in rules if rule is not None]
+
+
+def _inside(rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any]) -> Any:
+    """A linear map of an adjoint; of one that is chosen or zero, the choice of what the map makes of it, or zero.
+
+    So a branch that is not taken adds zero, also where a partial derivative there is infinite.
+    """
+    if isinstance(delta, Node):
+        if delta.operation is where:
+            condition, a, b = delta.arguments
+            if b is _ZERO:
+                return where(condition, _inside(rule, a, result, arguments), 0.0)
+            if a is _ZERO:
+                return where(condition, 0.0, _inside(rule, b, result, arguments))
+        if delta.operation is add and any(_chosen(part) for part in delta.arguments):
+            return add(*(_inside(rule, part, result, arguments) for part in delta.arguments))
+    return rule(delta, result, *arguments)
+
+
+def _chosen(node: Node) -> bool:
+    if node.operation is add:
+        return any(map(_chosen, node.arguments))
+    return node.operation is where and any(argument is _ZERO for argument in node.arguments[1:])
 
 
 def _rule(operation: Operation, index: int) -> LinearMap | None:
@@ -99,9 +123,9 @@ def sweep(
     adjoints = dict(seed)
     kept: dict[Key, Value] = {}
     for step in reversed(order):
-        if step not in adjoints:
+        delta = adjoints.pop(step, None)
+        if delta is None:
             continue
-        delta = adjoints.pop(step)
         if step in keep:
             kept[step] = delta
         for argument, increment in generate(step, delta):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 LOG2 = 0.6931471805599453  # the double nearest to log(2)
+LOG10 = 2.302585092994046  # and to log(10)
 
 
 def divide(a: float, b: float) -> float:
@@ -85,6 +89,65 @@ def cos(x: float) -> float:
     return math.cos(x) if math.isfinite(x) else math.nan
 
 
+def tan(x: float) -> float:
+    return math.tan(x) if math.isfinite(x) else math.nan
+
+
+def arcsin(x: float) -> float:
+    return math.asin(x) if -1.0 <= x <= 1.0 else math.nan
+
+
+def arccos(x: float) -> float:
+    return math.acos(x) if -1.0 <= x <= 1.0 else math.nan
+
+
+def sinh(x: float) -> float:
+    try:
+        return math.sinh(x)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def cosh(x: float) -> float:
+    try:
+        return math.cosh(x)
+    except OverflowError:
+        return math.inf
+
+
+def arccosh(x: float) -> float:
+    return math.acosh(x) if x >= 1.0 else math.nan
+
+
+def arctanh(x: float) -> float:
+    """
+    >>> arctanh(-1.0), arctanh(2.0)
+    (-inf, nan)
+    """
+    if -1.0 < x < 1.0:
+        return math.atanh(x)
+    return math.copysign(math.inf, x) if abs(x) == 1.0 else math.nan
+
+
+def exp2(x: float) -> float:
+    try:
+        return math.exp2(x)
+    except OverflowError:
+        return math.inf
+
+
+def log2(x: float) -> float:
+    if x > 0.0:
+        return math.log2(x)
+    return -math.inf if x == 0.0 else math.nan
+
+
+def log10(x: float) -> float:
+    if x > 0.0:
+        return math.log10(x)
+    return -math.inf if x == 0.0 else math.nan
+
+
 def sigmoid(x: float) -> float:
     """1 / (1 + exp(-x)), to full precision on both sides.
 
@@ -92,6 +155,12 @@ def sigmoid(x: float) -> float:
     (0.5, 0.0)
     """
     return (1.0 if x >= 0.0 else exp(x)) / (1.0 + exp(-abs(x)))
+
+
+def sigmoid_array(x: Any) -> Any:
+    """The same of every element of an array."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0.0, 1.0, small) / (1.0 + small)
 
 
 def minimum(a: float, b: float) -> float:
@@ -102,6 +171,58 @@ def minimum(a: float, b: float) -> float:
 def maximum(a: float, b: float) -> float:
     """The larger; the first of two equals; NaN if either is NaN."""
     return a if a >= b or a != a else b
+
+
+def fminimum(a: float, b: float) -> float:
+    """The smaller; the first of two equals; the other one where one is NaN."""
+    return a if a <= b or b != b else b
+
+
+def fmaximum(a: float, b: float) -> float:
+    """The larger; the first of two equals; the other one where one is NaN."""
+    return a if a >= b or b != b else b
+
+
+def floor(x: float) -> float:
+    """
+    >>> floor(-0.5), floor(-0.0), floor(math.inf)
+    (-1.0, -0.0, inf)
+    """
+    return math.copysign(float(math.floor(x)), x) if math.isfinite(x) else x
+
+
+def ceil(x: float) -> float:
+    return math.copysign(float(math.ceil(x)), x) if math.isfinite(x) else x
+
+
+def trunc(x: float) -> float:
+    return math.copysign(float(math.trunc(x)), x) if math.isfinite(x) else x
+
+
+def rint(x: float) -> float:
+    """The nearest whole number, the even one of two.
+
+    >>> rint(2.5), rint(-0.2)
+    (2.0, -0.0)
+    """
+    return math.copysign(float(round(x)), x) if math.isfinite(x) else x
+
+
+def fmod(a: float, b: float) -> float:
+    """The remainder with the sign of `a`, as C has it."""
+    return math.fmod(a, b) if b != 0.0 and not math.isinf(a) else math.nan
+
+
+def modulo(a: float, b: float) -> float:
+    """The remainder with the sign of `b`, as Python has it.
+
+    >>> modulo(-7.0, 3.0), modulo(7.0, -3.0), modulo(1.0, 0.0)
+    (2.0, -2.0, nan)
+    """
+    rest = fmod(a, b)
+    if rest == 0.0:
+        return math.copysign(0.0, b)
+    return rest + b if (rest < 0.0) != (b < 0.0) else rest
 
 
 def sign(x: float) -> float:

@@ -312,6 +312,9 @@ _NUMPY: dict[str, Operation] = {
     "float_power": ops.power,
     "fabs": ops.absolute,
     "logaddexp": ops.log_add,
+    "remainder": ops.modulo,
+    "fmax": ops.fmaximum,
+    "fmin": ops.fminimum,
     "bitwise_and": ops.logical_and,
     "bitwise_or": ops.logical_or,
     "invert": ops.logical_not,
@@ -325,7 +328,7 @@ def _numpy(name: str, plain: bool, inputs: tuple[Any, ...]) -> Any:
         return inputs[0] * inputs[0]
     operation = _NUMPY.get(name)
     if operation is None:
-        raise Error(f"np.{name} is no operation of a traced function; these are: {', '.join(sorted(_NUMPY))}, square")
+        raise Error(f"np.{name} is no operation of a traced function; these are: {', '.join(sorted(_NUMPY))}")
     return apply(operation, *inputs)
 
 

@@ -8,14 +8,17 @@ itself what an operation does with it, through `__apply_operation__`. The operat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from ..errors import Error
-from .types import Type, boolean
+from .types import Type, array, boolean, real
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
+Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see series.py
 Adjoint = Callable[..., Sequence[Any]]  # (delta, result, *arguments) -> one increment or None for each argument
 
 
@@ -31,7 +34,11 @@ class Operation:
 
     The adjoint is the transpose of the tangent. A linear map from reals to reals is its own transpose, so scalars need
     no other rule; `adjoint` may give a better one for all arguments at once. `cxx` is the C++ text, with `{0}`, `{1}`
-    for the arguments.
+    for the arguments. `array` is the same on numpy arrays, elementwise, where `value` is for single numbers; operations
+    on whole arrays have the type `array` for what may be one, and `value` does for all. `series` is a better rule for
+    power series than what follows from the tangent: from coefficient lists of the arguments to those of the result.
+    `needs` says, for each argument, which arguments its rules look at, -1 being the result; the others they know by
+    shape alone, so a tape need not keep them. None stands for all.
 
     >>> from dynagrad.graph.types import real
     >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")
@@ -46,6 +53,28 @@ class Operation:
     tangent: tuple[LinearMap | None, ...] | None
     cxx: str
     adjoint: Adjoint | None = None
+    array: Callable[..., Any] | None = None
+    series: Series | None = None
+    needs: tuple[tuple[int, ...] | None, ...] | None = None
+    elementwise: bool = field(init=False)
+    """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
+    steps: bool = field(init=False)
+    """Whether the result is piecewise constant in all arguments."""
+    on_floats: Callable[..., Any] | None = field(init=False)
+    """What computes it where all arguments are floats, if that may be."""
+    on_arrays: Callable[..., Any] | None = field(init=False)
+    """The same for arrays, and arrays together with floats."""
+
+    def __post_init__(self) -> None:
+        kinds = set(self.arguments)
+        derived = {
+            "elementwise": self.array is not None,
+            "steps": self.tangent is not None and all(rule is None for rule in self.tangent),
+            "on_floats": self.value if kinds <= {real, array} else None,
+            "on_arrays": self.value if self.array is None and kinds == {array} else self.array,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)  # the class is frozen
 
     def __call__(self, *arguments: Any) -> Any:
         return apply(self, *arguments)
@@ -73,6 +102,9 @@ def as_number(value: object) -> float | bool | None:
     return None
 
 
+_ndarray = np.ndarray
+
+
 def apply(operation: Operation, *arguments: Any) -> Any:
     """Apply an operation to plain numbers, nodes, or anything else that has `__apply_operation__`.
 
@@ -80,17 +112,42 @@ def apply(operation: Operation, *arguments: Any) -> Any:
     >>> apply(multiply, 2, 3.5)
     7.0
     """
-    if len(arguments) != len(operation.arguments):
+    compute, truths = operation.on_floats, False
+    for argument in arguments:  # floats and arrays are most of what there is to compute with
+        kind = type(argument)
+        if kind is float:
+            continue
+        if kind is _ndarray and argument.ndim:
+            compute = operation.on_arrays
+        elif kind is bool:
+            truths = True
+        else:
+            break
+    else:
+        if compute is not None and len(arguments) == len(operation.arguments):
+            if not truths or compute is operation.on_arrays:
+                return compute(*arguments)
+    if len(arguments) != len(operation.arguments) and operation.arguments[-1:] != (array,):
         raise Error(f"{operation.name} takes {len(operation.arguments)} arguments and was given {len(arguments)}")
-    handlers = [h for a in arguments if (h := getattr(type(a), "__apply_operation__", None)) is not None]
-    if not handlers:
-        return operation.value(*(_number(operation, i, argument) for i, argument in enumerate(arguments)))
-    for handler in handlers:
-        result = handler(operation, arguments)
-        if result is not NotImplemented:
-            return result
-    kinds = ", ".join(type(argument).__name__ for argument in arguments)
-    raise Error(f"{operation.name} cannot be applied to these together: {kinds}")
+    refused = False
+    for argument in arguments:
+        handler = getattr(type(argument), "__apply_operation__", None)
+        if handler is not None:
+            result = handler(operation, arguments)
+            if result is not NotImplemented:
+                return result
+            refused = True
+    if refused:
+        kinds = ", ".join(type(argument).__name__ for argument in arguments)
+        raise Error(f"{operation.name} cannot be applied to these together: {kinds}")
+    if operation.array is None and operation.arguments and operation.arguments[0] is array:
+        return operation.value(*arguments)
+    if operation.array is not None and any(isinstance(a, np.ndarray) and a.ndim for a in arguments):
+        return operation.array(*arguments)
+    return operation.value(*(_number(operation, i, argument) for i, argument in enumerate(arguments)))
+
+
+Operation.__call__ = apply  # type: ignore[assignment,method-assign]  # the same, with one call less
 
 
 def _number(operation: Operation, index: int, argument: object) -> float | bool:

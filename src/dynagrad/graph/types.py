@@ -22,3 +22,5 @@ class Type:
 
 real = Type("real", "double")
 boolean = Type("boolean", "bool")
+array = Type("array", "")
+"""Reals in an array of any shape, or a single one."""

@@ -75,7 +75,6 @@ STATUS = (
     "two_values",
     "host_error",
     "bad_adjoint",
-    "no_derivative",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
@@ -134,6 +133,11 @@ def _address(array: npt.NDArray[Any]) -> int:
     return int(array.ctypes.data)
 
 
+def _finally(owner: Any, free: Callable[..., Any], *arguments: Any) -> None:
+    """Frees native memory with its owner, and not at the end of the process: what runs then may still look at it."""
+    weakref.finalize(owner, free, *arguments).atexit = False
+
+
 class Engine:
     """A compiled program."""
 
@@ -159,7 +163,7 @@ class World:
     def __init__(self, engine: Engine, base: World | None = None) -> None:
         self.engine, self.base = engine, base
         self.pointer: int = engine.world_new(base.pointer if base is not None else None)
-        weakref.finalize(self, engine.world_free, self.pointer)
+        _finally(self, engine.world_free, self.pointer)
 
     def set_domains(self, low: Sequence[int], count: Sequence[int]) -> None:
         lows, counts = np.array(low, np.int32), np.array(count, np.int64)
@@ -219,7 +223,7 @@ class FactTable:
         held = [np.ascontiguousarray(c, np.int32) for c in columns]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
         self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows)
-        weakref.finalize(self, engine.facts_free, table, self.pointer)
+        _finally(self, engine.facts_free, table, self.pointer)
 
     @property
     def rows(self) -> int:
@@ -247,7 +251,7 @@ class WeightTable:
         held = None if words is None else np.ascontiguousarray(words, np.uint64)
         address = None if held is None else _address(held)
         self.pointer: int = engine.weights_new(facts.table, facts.pointer, address)
-        weakref.finalize(self, engine.weights_free, self.pointer)
+        _finally(self, engine.weights_free, self.pointer)
 
 
 class NativeChart:
@@ -272,7 +276,7 @@ class NativeChart:
         self._externals: list[Any] = []
         self._held: list[Any] = []  # facts that a change may still look at
         self.adjoints_of: object = None  # what the adjoints in this chart are those of
-        weakref.finalize(self, engine.chart_free, self.pointer)
+        _finally(self, engine.chart_free, self.pointer)
 
     def run(self, settings: Settings, stop: Stop | None = None) -> Report:
         """Runs until a limit or the end; the interpreter lock is free meanwhile, and Ctrl-C raises."""
@@ -374,7 +378,7 @@ class NativeChart:
             return np.zeros(count, np.uint64)
         pointer = self.engine.block_new(size)
         buffer = (ctypes.c_uint64 * count).from_address(pointer)
-        weakref.finalize(buffer, self.engine.block_free, pointer, size)
+        _finally(buffer, self.engine.block_free, pointer, size)
         return np.ctypeslib.as_array(buffer)
 
     def pops(self) -> tuple[Codes, npt.NDArray[np.int64]]:

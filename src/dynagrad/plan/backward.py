@@ -68,7 +68,10 @@ def posteriors(plan: Plan) -> bool:
 
 
 def rolls_back(stage: Stage) -> bool:
-    """Whether what is joined depends on which items were in the chart at that time."""
+    """Whether the chart has to be brought back to what it was before each pop.
+
+    Not where every item is final and each rule has one driver: what such a join finds was there before its driver.
+    """
     if stage.strategy in ("once", "sweep"):
         return stage.strategy == "sweep"
     rules = [join.rule.number for join in stage.drives]
@@ -107,8 +110,7 @@ def write_members(writer: ClassWriter) -> None:
             out.line(f"Array<uint32_t> from_{name}{{&account}}, wait_{name}{{&account}};")
             out.line(f"Array<value_t> aim_{name}{{&account}};")
         if kind == "product":
-            out.line(f"Array<uint32_t> zeros_{name}{{&account}};  // factors that are zero")
-            out.line(f"Array<value_t> rest_{name}{{&account}};  // the product of the others")
+            out.line(f"Factors<semiring> factors_{name}{{&account}};")
 
 
 def record_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
@@ -137,9 +139,7 @@ def record_contribution(writer: ClassWriter, table: Table, where: str, fresh: st
         case "select":
             out.line(f"if ({fresh} || {improves(writer, table, where)}) grown(from_{name}, cell, 0u) = position;")
         case "product":
-            out.line(f"uint32_t& zeros = grown(zeros_{name}, cell, 0u);")
-            out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::one());")
-            out.line("semiring::primal(x) == 0 ? (void)zeros++ : (void)(rest = semiring::times(rest, x));")
+            out.line(f"factors_{name}.add(cell, x);")
 
 
 def improves(writer: ClassWriter, table: Table, where: str) -> str:
@@ -287,7 +287,7 @@ class BackWriter(JoinWriter):
         self.out.line(f"adjoint_t g = {adjoint};")
         self.out.open("if (!back::nothing(g))")
         if kind == "product":
-            others(self.out, self.plan, self.head, name, to)
+            self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
@@ -332,16 +332,6 @@ class BackWriter(JoinWriter):
             f"{self.bar} += back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {adjoints}.data, {shift}, "
             f"{self.weight});  // side by side over {comment(variable)}"
         )
-
-
-def others(out: Writer, plan: Plan, table: Table, name: str, cell: str) -> None:
-    """Turns `g`, the adjoint of a product, into that of its factor `x`: times the product of the others."""
-    out.line(f"const uint32_t zeros = zeros_{name}[{cell}];")
-    if plan.order:  # the others' derivatives would be needed one by one
-        out.line(f"if (zeros) return lose(no_derivative, {table.number}, {cell});")
-    out.line("if (zeros > (semiring::primal(x) == 0)) g = {};")
-    out.line(f"else if (zeros) g = back::scale(g, rest_{name}[{cell}]);")
-    out.line(f"else g = back::scale(g, semiring::over(rest_{name}[{cell}], x));")
 
 
 # -- the pass ----------------------------------------------------------------------------------------------------------
@@ -558,7 +548,7 @@ def _axioms(writer: ClassWriter, table: Table) -> None:
         out.line(f"adjoint_t g = {update_adjoint(plan, writer.names, table)}[cell];")
     if kind == "product":
         out.line(f"const value_t x = axioms_{name}.value[at];")
-        others(out, plan, table, name, "cell")
+        out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
     out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
     out.close()
 
@@ -783,43 +773,48 @@ def _read(writer: ClassWriter) -> None:
     # of each row as it was given: rows that were merged into one share its adjoint
     out.open(
         "template <class F, class R> void rows_of(const F* facts, const R& relation, const adjoint_t* g, "
-        "const uint64_t* given, uint64_t* words) const"
+        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies) const"
     )
-    out.line("Array<uint8_t> taken;")
+    out.line("const int64_t copies = facts->given - facts->rows;")
     if posteriors(plan):
         out.line("if (facts->in_order) return (void)memcpy((void*)words, g, facts->rows * sizeof(double));")
-    if plan.selective:
-        out.line("taken.zeros(facts->rows);")
+    out.line("Array<uint8_t> taken;")
+    out.line("if (selects) taken.zeros(facts->rows);")
+    if writer.plain:
+        out.line("Factors<semiring> factors{nullptr};")
+        out.open("for (int64_t n = 0; n < facts->given && multiplies && copies; n++)")
+        out.line(
+            "factors.add(facts->row_of[n], given ? semiring::read(given + n * semiring::words) : semiring::one());"
+        )
+        out.close()
     out.open("for (int64_t n = 0; n < facts->given; n++)")
     out.line("const int64_t row = facts->row_of[n];")
     out.line("const value_t x = given ? semiring::read(given + n * semiring::words) : semiring::one();")
     out.line("adjoint_t own = g[row];")
-    if plan.selective:  # the first of several equal rows is the one that was used
-        out.line("if (taken[row] || semiring::primal(x) != semiring::primal(relation.value[row])) own = {};")
-        out.line("else taken[row] = 1;")
+    out.open("if (selects)")  # the first of several equal rows is the one that was used
+    out.line("if (taken[row] || semiring::primal(x) != semiring::primal(relation.value[row])) own = {};")
+    out.line("else taken[row] = 1;")
+    out.close()
     if posteriors(plan):  # a row that was merged into another has its share of the weight
-        out.line("if (facts->given != facts->rows) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
-    out.line("(void)relation;")
+        out.line("if (copies) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
+    if writer.plain:
+        out.line("if (multiplies && copies) own = back::scale(own, factors.others(row, x));")
+    out.line("(void)relation, (void)copies, (void)multiplies;")
     out.line("back::finish(own, x, words + n * semiring::adjoint_words);")
     out.close()
     out.close()
-    lines = [
-        (
-            t,
-            f"rows_of({writer.names.table[t.key]}.facts, {writer.names.table[t.key]}, "
-            f"g_{writer.names.table[t.key]}.data, given, words); break;",
-        )
-        for t in writer.facts
-    ]
-    lines += [
-        (
-            t,
-            f"rows_of(axioms_{writer.names.table[t.key]}.facts, axioms_{writer.names.table[t.key]}, "
-            f"g_axioms_{writer.names.table[t.key]}.data, given, words); break;",
-        )
-        for t in writer.derived
-        if writer.has_axioms(t)
-    ]
+    lines = []
+    for t in tables:
+        if t.kind != "facts" and not writer.has_axioms(t):
+            continue
+        name = writer.names.table[t.key]
+        kind = head_kind(plan, t)
+        if t.kind == "facts" and writer.plain:
+            kind = "sum"  # copies of facts that no rule defines add up
+        member = name if t.kind == "facts" else f"axioms_{name}"
+        selects, multiplies = str(kind == "select").lower(), str(kind == "product").lower()
+        text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {selects}, {multiplies}); break;"
+        lines.append((t, text))
     switch(
         "void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const",
         lines,

@@ -608,6 +608,7 @@ class ClassWriter:
                 out.line("if (!first && semiring::same(now, old)) return;")
                 out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
             else:
+                out.line("if (!first && semiring::same(now, old)) return;")
                 out.line("if (!first && semiring::negligible(update, now, settings.tolerance)) return;")
             prune(self, table)
             out.line("report.pops++;")

@@ -117,9 +117,6 @@ class derivatives_base {
     if (status == dynagrad::bad_adjoint)
       return say("the derivative with respect to %s became NaN or infinite, and is the first that did, going backward; "
                  "where numbers are only very large, use log", which);
-    if (status == dynagrad::no_derivative)
-      return say("%s is computed together with products (*=) that depend on each other, whose derivative is not "
-                 "implemented; write the product as exp of a sum of logs", which);
     return say("the backward pass ended with status %d", (int)status);
   }
   // The derivatives with respect to the rows of a predicate, those of axioms first.

@@ -17,9 +17,7 @@ inline void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_
     for (int64_t i = 0; i < n; i++) at[(((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047) + 1]++;
     for (int i = 0; i < 2048; i++) at[i + 1] += at[i];
     for (int64_t i = 0; i < n; i++) spare[at[((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047]++] = order[i];
-    uint32_t* t = order.data;
-    order.data = spare.data;
-    spare.data = t;
+    order.swap(spare);
   }
 }
 

@@ -174,6 +174,7 @@ struct Jets {
   static double size(const Value& old, const Value& update, const Value& now) {
     return S::size(old.v[0], update.v[0], now.v[0]);
   }
+  static bool same(const Value& a, const Value& b) { return S::same(a.v[0], b.v[0]); }
   static bool negligible(const Value& update, const Value& now, double tolerance) {
     return S::negligible(update.v[0], now.v[0], tolerance);
   }
@@ -325,6 +326,7 @@ struct LogJets {
   static double size(const Value&, const Value& update, const Value&) {
     return Log::out({fabs(update.m[0]), update.e});
   }
+  static bool same(const Value& a, const Value& b) { return Log::same(head(a), head(b)); }
   static bool negligible(const Value& update, const Value& now, double tolerance) {
     return Log::negligible(head(update), head(now), tolerance);
   }

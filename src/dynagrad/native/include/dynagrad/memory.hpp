@@ -35,7 +35,7 @@ struct Account {
 struct Blocks {
   static constexpr int most = 6;
   static constexpr int64_t least = 1 << 20, widest = 32 << 20;
-  struct alignas(64) Block { int64_t bytes; };
+  struct alignas(16) Block { int64_t bytes; };  // what malloc gives stands at multiples of 16
   inline static Block* kept[most] = {};
 
   static void* allocate(int64_t bytes, bool zeros) {
@@ -136,6 +136,16 @@ struct Array {
     size = n;
   }
   void clear() { size = 0; }
+  // Elements and room change places; whose account the bytes are on goes with the array.
+  void swap(Array& other) {
+    const int64_t more = (other.capacity - capacity) * (int64_t)sizeof(T);
+    if (account) account->add(more);
+    if (other.account) other.account->add(-more);
+    T* const d = data;
+    const int64_t n = size, c = capacity;
+    data = other.data, size = other.size, capacity = other.capacity;
+    other.data = d, other.size = n, other.capacity = c;
+  }
   T& operator[](int64_t i) { return data[i]; }
   const T& operator[](int64_t i) const { return data[i]; }
 };

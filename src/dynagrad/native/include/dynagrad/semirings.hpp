@@ -34,6 +34,7 @@ struct Real {
   static bool better(Value, Value) { return false; }
   static double size(Value, Value update, Value) { return fabs(update); }
   static bool negligible(Value update, Value now, double tolerance) { return fabs(update) <= tolerance * fabs(now); }
+  static bool same(Value a, Value b) { return a == b; }
   static bool valid(Value v) { return isfinite(v); }
   static bool tiny(Value v) { return fabs(v) < 2.2250738585072014e-308; }
 
@@ -153,6 +154,7 @@ struct Log {
     if (gap > 3) return tolerance > 0;
     return ldexp(update.m, (int)(-256 * gap)) <= tolerance * now.m;
   }
+  static bool same(Value a, Value b) { return a.m == b.m && a.e == b.e; }
   static bool valid(Value v) { return isfinite(v.m) && v.e <= most && v.e >= -most; }
   static bool tiny(Value) { return false; }
 
@@ -328,6 +330,7 @@ struct Count {
   static bool better(Value, Value) { return false; }
   static double size(Value, Value, Value) { return 0; }
   static bool negligible(Value update, Value, double) { return update == 0; }
+  static bool same(Value a, Value b) { return a == b; }
   static bool valid(Value v) { return v != overflow; }
   static bool tiny(Value) { return false; }
 };
@@ -365,6 +368,7 @@ struct Expectation {
       if (fabs(update.r[i]) > tolerance * (fabs(now.r[i]) + fabs(now.p))) return false;
     return true;
   }
+  static bool same(const Value& a, const Value& b) { return !memcmp(&a, &b, sizeof a); }
   static bool valid(const Value& v) {
     bool fine = isfinite(v.p);
     for (int i = 0; i < D; i++) fine = fine && isfinite(v.r[i]);

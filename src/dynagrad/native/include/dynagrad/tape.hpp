@@ -40,6 +40,75 @@ inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
   return array[cell];
 }
 
+// The factors of the items of a table whose aggregator is `*=`: the adjoint of one is that of the product times all the
+// others. That is a division of the product, whose binary exponent is kept apart, so that it stays in range. Factors by
+// which nothing can be divided are not in it, but in a list.
+template <class S>
+struct Factors {
+  using Value = typename S::Value;
+  static constexpr double big = 0x1p256, small = 0x1p-256;
+  static constexpr int numbers = sizeof(Value) / sizeof(double);
+  struct Total { Value product; int64_t exponent, zeros, infinite; };  // exponent: how many times it was divided by big
+  struct Apart { Value x; int64_t next; };
+  Array<Total> total;          // per cell
+  Array<Apart> apart;          // per cell two lists: those that are zero, those that are infinite
+  explicit Factors(Account* a) : total(a), apart(a) {}
+
+  static double size(const Value& x) { return fabs(S::primal(x)); }
+  static Value times(Value x, double c) {
+    double v[numbers];
+    memcpy(v, &x, sizeof x);
+    for (double& y : v) y *= c;
+    memcpy((void*)&x, v, sizeof x);
+    return x;
+  }
+  // Brings a number that is neither zero nor infinite near one; how many times it was divided by `big`.
+  static int64_t settle(Value& x) {
+    int64_t up = 0;
+    for (; size(x) >= big && size(x) < INFINITY; up++) x = times(x, small);
+    for (; size(x) < small && size(x) > 0; up--) x = times(x, big);
+    return up;
+  }
+
+  void add(int64_t cell, Value x) {
+    Total& t = grown(total, cell, Total{S::one(), 0, 0, 0});
+    const double p = size(x);
+    if (p > 0 && p < INFINITY) {
+      t.exponent += settle(x);
+      t.product = S::times(t.product, x);
+      t.exponent += settle(t.product);
+    } else {
+      int64_t& newest = p == 0 ? t.zeros : t.infinite;
+      apart.push({x, newest});
+      newest = apart.size;
+    }
+  }
+  Value others(int64_t cell, Value x) const {
+    const Total& t = total[cell];
+    const double p = size(x);
+    const bool within = p > 0 && p < INFINITY;
+    int64_t exponent = t.exponent;
+    Value rest = t.product;
+    if (within) {
+      exponent -= settle(x);
+      rest = S::over(rest, x);
+    }
+    bool skipped = within;
+    const int64_t lists[] = {t.infinite, t.zeros};
+    for (int64_t list : lists) {
+      // So many make all components infinite, or zero.
+      for (int64_t f = list, most = numbers + 2; f && most; f = apart[f - 1].next) {
+        if (!skipped && !memcmp(&apart[f - 1].x, &x, sizeof x)) skipped = true;
+        else rest = S::times(rest, apart[f - 1].x), most--;
+      }
+    }
+    exponent = exponent > 9 ? 9 : exponent < -9 ? -9 : exponent;  // beyond, nothing is left, or too much
+    for (; exponent > 0; exponent--) rest = times(rest, big);
+    for (; exponent < 0; exponent++) rest = times(rest, small);
+    return rest;
+  }
+};
+
 // The backward twin of add_row, for doubles: the row of `from` at cell a has the adjoints gx, that of `to` at cell b gy.
 // Adds weight * gy to gx and returns the adjoint of the weight, the sum of x * gy. Entries that are not derived hold
 // zero; what reaches their adjoints is never looked at.

@@ -1,0 +1,223 @@
+"""Checking derivatives: forward and reverse mode against differences of the function, and against each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error, NotDifferentiable
+from .numbers import plain, real_part
+from .structure import is_function, leaves, transform
+from .vectors import join, part, size
+
+Function = Callable[..., Any]
+_MODES = ("forward", "reverse")
+_COLUMNS = 6  # of a table of extrapolations
+_DIRECTIONS = 12  # at most so many coordinates are gone through one by one; above, random directions stand for them
+
+
+def check_derivatives(
+    f: Function, *args: Any, order: int = 2, modes: Sequence[str] = _MODES, tolerance: float = 1e-6
+) -> None:
+    """Raises Error where a derivative of `f` at `args` is not that of its differences; returns None where all is well.
+
+    Up to the order, each derivative is taken in each mode, of each derivative of the order below, so that order 2
+    checks forward over reverse and all other mixes. It is compared with central differences, extrapolated to a step of
+    zero (Ridders 1982), to the tolerance relative to max(1, |derivative|). Arguments and results are reals, arrays and
+    structures of these. Up to 12 elements are gone through one by one, more along random directions. The message names
+    the mode, the elements and both numbers. A point where the differences do not settle, such as one where `f` jumps,
+    is an Error too.
+
+    >>> check_derivatives(lambda x, y: x * y * y, 2.0, 3.0)
+    >>> from dynagrad.functions.rules import custom_rule
+    >>> wrong = custom_rule(lambda x: x * x, jvp=lambda primals, tangents: primals[0] * tangents[0])
+    >>> try:
+    ...     check_derivatives(wrong, 3.0)
+    ... except Error as error:
+    ...     print(error)
+    check_derivatives: forward: the derivative of the result by argument 1 should be 6 by differences, and is 3
+    """
+    from .verbs import argument
+
+    if not callable(f):
+        raise Error(f"check_derivatives: {repr(f)[:60]} is no function")
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise Error(f"check_derivatives: the order is a whole number from 1, and {repr(order)[:40]} is not")
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    for mode in modes:
+        if mode not in _MODES:
+            raise Error(f'check_derivatives: the modes are "forward" and "reverse", and {repr(mode)[:40]} is neither')
+    if not args:
+        raise Error("check_derivatives: give the arguments at which to check, after the function")
+    inputs = tuple(argument("check_derivatives", i, x) for i, x in enumerate(args))
+    if any(is_function(leaf) for leaf in leaves(inputs)):
+        raise Error("check_derivatives: an argument is a function, which has no differences; check with it closed over")
+    _check(f, inputs, order, modes, tolerance, "", np.random.default_rng(0))
+
+
+def _check(
+    f: Function,
+    inputs: tuple[Any, ...],
+    order: int,
+    modes: Sequence[str],
+    tolerance: float,
+    over: str,
+    random: np.random.Generator,
+) -> None:
+    """One order of derivatives, and those above. `over` says what `f` is a derivative in."""
+    value = f(*inputs)
+    if any(is_function(leaf) for leaf in leaves(value)):
+        raise Error("check_derivatives: the result is a function, or has one in it; check what it returns instead")
+    directions = list(_directions(list(leaves(inputs)), _argument_names(inputs), random))
+    covectors = list(_directions(list(leaves(value)), _result_names(value), random))
+    differences = [_differences(f, inputs, u) for _, u in directions]
+    for mode in modes:
+        found = _TABLES[mode](f, inputs, value, [u for _, u in directions], [c for _, c in covectors])
+        for i, (by, _) in enumerate(directions):
+            for j, (of, c) in enumerate(covectors):
+                slope, error = float(c @ differences[i][0]), float(np.abs(c) @ differences[i][1])
+                place = f"check_derivatives: {mode}{over}: the derivative of {of} {by}"
+                _compare(place, found[i][j], slope, error, tolerance)
+    if order > 1:
+        along = _structured(inputs, random.standard_normal(sum(map(size, leaves(inputs)))))
+        by = _structured(value, random.standard_normal(sum(map(size, leaves(value)))))
+        for mode in modes:
+            derivative = _DERIVATIVES[mode](f, along, by)
+            _check(derivative, inputs, order - 1, modes, tolerance, f" over {mode}{over}", random)
+
+
+def _compare(place: str, found: float, slope: float, error: float, tolerance: float) -> None:
+    scale = max(1.0, abs(slope))
+    if not math.isfinite(slope) or error > 100.0 * math.sqrt(tolerance) * scale:
+        raise Error(
+            f"{place} cannot be checked: differences do not settle ({slope:.10g}, give or take {error:.2g}), as where "
+            "a function jumps, has a kink or is not defined nearby"
+        )
+    if not abs(found - slope) <= tolerance * scale + 2.0 * error:
+        raise Error(f"{place} should be {slope:.10g} by differences, and is {found:.10g}")
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+Direction = tuple[str, np.ndarray]
+
+
+def _directions(reals: Sequence[Any], names: Sequence[str], random: np.random.Generator) -> Iterator[Direction]:
+    """Vectors to check along, with words for them."""
+    total = sum(map(size, reals))
+    if total > _DIRECTIONS:
+        for i in range(_DIRECTIONS):
+            vector = random.standard_normal(total)
+            yield _along(names, i), vector / np.linalg.norm(vector)
+        return
+    at = itertools.count()
+    for x, name in zip(reals, names, strict=True):
+        for index in np.ndindex(np.shape(x)):
+            unit = np.zeros(total)
+            unit[next(at)] = 1.0
+            yield name + (f" at [{', '.join(map(str, index))}]" if index else ""), unit
+
+
+def _along(names: Sequence[str], i: int) -> str:
+    return f"{'by the arguments' if names[0].startswith('by') else 'the result'} along random direction {i + 1}"
+
+
+def _argument_names(inputs: tuple[Any, ...]) -> list[str]:
+    found = []
+    for i, x in enumerate(inputs):
+        parts = len(list(leaves(x)))
+        found += [f"by argument {i + 1}" + (f", part {k + 1}," if parts > 1 else "") for k in range(parts)]
+    return found
+
+
+def _result_names(value: Any) -> list[str]:
+    count = len(list(leaves(value)))
+    return ["the result" + (f", part {k + 1}," if count > 1 else "") for k in range(count)]
+
+
+# -- derivatives in both modes -----------------------------------------------------------------------------------------
+
+
+def _structured(x: Any, vector: Any) -> Any:
+    """A vector in the structure of something else."""
+    parts = iter(part(vector, list(leaves(x))))
+    return transform(x, lambda _: next(parts))
+
+
+def _vector(x: Any) -> Any:
+    return join([real_part(plain(leaf)) for leaf in leaves(x)])
+
+
+def _forward_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:
+    from .verbs import jvp
+
+    pushed = [_vector(jvp(f, inputs, _structured(inputs, u))[1]) for u in directions]
+    return [[float(c @ d) for c in covectors] for d in pushed]
+
+
+def _reverse_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:
+    from .verbs import vjp
+
+    back = vjp(f, *inputs)[1]
+    pulled = [_vector(back(_structured(value, c))) for c in covectors]
+    return [[float(u @ d) for d in pulled] for u in directions]
+
+
+_TABLES: dict[str, Function] = {"forward": _forward_table, "reverse": _reverse_table}
+
+
+def _forward(f: Function, along: Any, by: Any) -> Function:
+    from .verbs import jvp
+
+    return lambda *xs: jvp(f, xs, along)[1]
+
+
+def _reverse(f: Function, along: Any, by: Any) -> Function:
+    from .verbs import vjp
+
+    return lambda *xs: vjp(f, *xs)[1](by)
+
+
+_DERIVATIVES: dict[str, Function] = {"forward": _forward, "reverse": _reverse}
+
+
+# -- differences -------------------------------------------------------------------------------------------------------
+
+
+def _differences(f: Function, inputs: Any, u: Any, levels: int = 24) -> tuple[Any, Any]:
+    """The derivative along a vector, and an estimate of its error, for each element of the result.
+
+    Central differences with steps h, h/2, ..., extrapolated; each element takes the best entry of the table. Steps that
+    lead to where the function or its derivative is not defined are left out.
+    """
+    x = _vector(inputs)
+    step = 0.1 * max(1.0, float(np.max(np.abs(x)[u != 0.0], initial=0.0)))
+    width = sum(map(size, leaves(f(*inputs))))
+    best: Any = np.full(width, math.nan)
+    error: Any = np.full(width, math.inf)
+    row: list[Any] = []
+    for level in range(levels):
+        h = step / 2.0**level
+        try:
+            with np.errstate(all="ignore"):
+                ahead, behind = (_vector(f(*_structured(inputs, x + s * u))) for s in (h, -h))
+                new = [(ahead - behind) / (2.0 * h)]
+        except NotDifferentiable:
+            row = []
+            continue
+        if not np.isfinite(new[0]).all():
+            row = []
+            continue
+        for k, old in enumerate(row[:_COLUMNS]):
+            new.append(new[k] + (new[k] - old) / (4.0 ** (k + 1) - 1.0))
+            guess = np.maximum(np.abs(new[k + 1] - new[k]), np.abs(new[k + 1] - old))
+            better = guess <= error
+            best, error = np.where(better, new[k + 1], best), np.where(better, guess, error)
+        row = new
+        if (error <= 1e-11 * np.maximum(1.0, np.abs(best))).all():
+            break
+    return best, error

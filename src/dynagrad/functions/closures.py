@@ -1,0 +1,332 @@
+"""Functions as outputs and as inputs of what is differentiated.
+
+As an output: a tag is taken out of a function by taking it out of the results of its calls (`tangent`, `primal`). The
+function may be called with numbers that hold the tag already, from an earlier call of itself; so every call swaps the
+tag for a fresh one in its arguments, and back in its results. That keeps `h(h(exp))` right (Manzyuk et al. 2019).
+
+As an input, forward: a function with a tangent that is a function (`paired`). Backward: the cotangent of a function is
+a `Dual`, a linear functional on functions. A call of the function at x whose result has the adjoint c contributes the
+functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual for its adjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error, NotDifferentiable
+from ..graph import operations as ops
+from ..graph.operation import apply
+from .numbers import Number, Tape, TapeCell, bundle, fresh, kept, plain, real_part, split, zero_like
+from .passes import any_younger, is_open, opened, place
+from .structure import is_function, is_real, leaves, parts, together, transform
+
+# -- functions as outputs ----------------------------------------------------------------------------------------------
+
+
+def tangent(tag: int, x: Any) -> Any:
+    """The part of a structure along a tag; of a function, the function that has the part of its results."""
+    return transform(x, lambda r: _tangent_of_real(tag, r), lambda f: _taken(tag, f, tangent))
+
+
+def primal(tag: int, x: Any) -> Any:
+    """The part of a structure without a tag."""
+    return transform(x, lambda r: split(tag, r)[0], lambda f: _taken(tag, f, primal))
+
+
+def _tangent_of_real(tag: int, x: Any) -> Any:
+    first, second = split(tag, x)
+    return zero_like(first) if second is None else second
+
+
+def _taken(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
+    def part(*arguments: Any, **named: Any) -> Any:
+        other = fresh()
+        with opened(tag, other):
+            y = f(*swapped(tag, other, arguments), **swapped(tag, other, named))
+            found = take(tag, y)
+            if take is tangent:
+                finite_choice("a derivative that is a function", found, y)
+            found = swapped(tag, other, found)
+        return unescaped("a derivative that is a function", found)
+
+    part.__name__ = f"{take.__name__}_of_{getattr(f, '__name__', 'function')}"
+    return like(f, part)
+
+
+def swapped(a: int, b: int, x: Any) -> Any:
+    """The structure with two tags in each other's place. A swapped function swaps arguments and results."""
+    return transform(x, lambda r: _swapped_real(a, b, r), lambda f: _swapped_function(a, b, f))
+
+
+def _swapped_real(a: int, b: int, x: Any) -> Any:
+    if not isinstance(x, Number):
+        return x
+    rest, along_a = split(a, x)
+    neither, along_b = split(b, rest)
+    first, both = (None, None) if along_a is None else split(b, along_a)
+    if along_a is None and along_b is None:
+        return x
+    return bundle(
+        a,
+        bundle(b, neither, first),
+        None if along_b is None and both is None else bundle(b, _or_zero(along_b, neither), both),
+    )
+
+
+def _or_zero(x: Any, like: Any) -> Any:
+    return zero_like(like) if x is None else x
+
+
+def _swapped_function(a: int, b: int, f: Any) -> Any:
+    def called(*arguments: Any, **named: Any) -> Any:
+        with opened(a, b):
+            y = swapped(a, b, f(*swapped(a, b, arguments), **swapped(a, b, named)))
+        return unescaped("a derivative that is a function", y)
+
+    return like(f, called)
+
+
+def unescaped(verb: str, x: Any) -> Any:
+    """What is given back to a user: raises Error where it holds numbers of passes that are closed."""
+    transform(x, lambda r: still_open(verb, r), lambda f: f)
+    return x
+
+
+def still_open(verb: str, r: Any) -> Any:
+    """The same for a single real or array."""
+    number = r
+    while isinstance(number, Number):
+        if not is_open(number.tag):
+            raise Error(
+                f"{verb}: the result holds a number that escaped its derivative: one that a function kept from a "
+                f"call inside another derivative, which is over{place()}. Return it from that derivative instead"
+            )
+        number = number.primal
+    return r
+
+
+def finite_choice(verb: str, derivative: Any, value: Any) -> Any:
+    """Raises where the chain rule has no answer: NaN in a derivative of something that is a number itself."""
+    for leaf in leaves(derivative):
+        if _is_nan(leaf) and not any(map(_is_nan, leaves(value))):
+            raise NotDifferentiable(
+                f"{verb}: the chain rule has no answer here: a derivative is 0 times infinity, or infinity less "
+                "infinity, such as that of sqrt(x)**2 at 0; write the function so that it is smooth there, or choose "
+                f"with np.where{place()}"
+            )
+    return derivative
+
+
+def _is_nan(leaf: Any) -> bool:
+    """Whether there is a NaN in a leaf."""
+    x = real_part(leaf)
+    return x != x if type(x) is float else is_real(leaf) and bool(np.isnan(x).any())
+
+
+# -- functions as inputs, forward --------------------------------------------------------------------------------------
+
+
+def paired(tag: int, x: Any, d: Any, what: str = "the tangent") -> Any:
+    """A structure with tangents along a tag."""
+    return together(what, x, [d], lambda p, t: bundle(tag, plain(p), kept(t)), lambda f, g: _pair_function(tag, f, g))
+
+
+def _pair_function(tag: int, f: Any, g: Any) -> Any:
+    if not callable(g):
+        raise Error(f"the tangent of a function is a function, and {repr(g)[:40]} is none")
+
+    def pair(*arguments: Any, **named: Any) -> Any:
+        change = g(*primal(tag, arguments), **primal(tag, named))
+        return plus_tangent(tag, f(*arguments, **named), change)
+
+    return pair
+
+
+def plus_tangent(tag: int, x: Any, d: Any) -> Any:
+    """A structure that may hold the tag, with more of a tangent along it."""
+    return together(
+        "the tangent of a function's result",
+        x,
+        [d],
+        lambda p, t: apply(ops.add, p, bundle(tag, zero_like(p), t)),
+        lambda f, g: _pair_function(tag, f, g),
+    )
+
+
+# -- functions as inputs, backward -------------------------------------------------------------------------------------
+
+
+class Dual:
+    """A linear functional on functions: the cotangent of a function.
+
+    Calling it on a function gives a real. Duals add up and are scaled (`+`, `*`, `dg.add`, `dg.scale`); that is all.
+
+    >>> import math
+    >>> at_two = Dual.at(1.0, (2.0,))
+    >>> (at_two + at_two * 3.0)(lambda x: x * x)
+    16.0
+    """
+
+    __slots__ = ("_terms",)
+
+    def __init__(self, terms: Sequence[Callable[[Any], Any]] = ()) -> None:
+        self._terms = tuple(terms)
+
+    @staticmethod
+    def at(c: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None) -> Dual:
+        """The functional h -> <c, h(arguments)>."""
+        return Dual([lambda h: inner(c, h(*arguments, **(named or {})))])
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        total: Any = 0.0
+        for term in self._terms:
+            total = apply(ops.add, total, term(function))
+        return total
+
+    def halves(self, tag: int) -> tuple[Dual, Dual]:
+        """The functional without a tag that it may hold, and its tangent along it; see `numbers.split`."""
+        return primal(tag, self), tangent(tag, self)
+
+    def plus(self, other: Any) -> Dual:
+        if not isinstance(other, Dual):
+            raise Error(f"a Dual adds up with Duals only, and {repr(other)[:40]} is none")
+        return Dual(self._terms + other._terms)
+
+    def times(self, c: Any) -> Dual:
+        return Dual([lambda h: apply(ops.multiply, plain(c), self(h))])
+
+    def __add__(self, other: Any) -> Dual:
+        return self.plus(other)
+
+    def __mul__(self, c: Any) -> Dual:
+        return self.times(c)
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"<Dual of {len(self._terms)} terms>"
+
+
+def like(f: Any, made: Callable[..., Any]) -> Any:
+    """A function made of f, which is a Dual if f is."""
+    return Dual([made]) if isinstance(f, Dual) else made
+
+
+def inner(c: Any, x: Any) -> Any:
+    """The pairing of a cotangent with a vector: of reals, arrays, structures; of a Dual with a function."""
+    total: list[Any] = []
+
+    def reals(p: Any, q: Any) -> Any:
+        product = apply(ops.multiply, plain(p), q)
+        total.append(_summed(product))
+        return p
+
+    def functions(d: Any, f: Any) -> Any:
+        if not isinstance(d, Dual):
+            raise Error(f"the cotangent of a function is a Dual, and {repr(d)[:40]} is none")
+        total.append(d(f))
+        return d
+
+    together("the value", c, [x], reals, functions)
+    result: Any = 0.0
+    for term in total:
+        result = apply(ops.add, result, term)
+    return result
+
+
+def _summed(x: Any) -> Any:
+    from ..graph.arrays import sum_to
+
+    return sum_to(())(x) if np.shape(x) else x
+
+
+class TapedFunction:
+    """An input function of a reverse pass: its calls are entries of the tape.
+
+    A call inside a younger pass is none, since what it would add depends on derivatives of functions that are not known
+    yet. Then the tape is marked, and the pass finds its Duals forward; see `verbs.Pullback`.
+    """
+
+    def __init__(self, tape: Tape, function: Callable[..., Any], number: int) -> None:
+        self.tape, self.function, self.number = tape, function, number
+        self.__name__ = getattr(function, "__name__", "function")
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        result = self.function(*arguments, **named)
+        if self.tape.paused and self.tape.rests(self.number):
+            return result
+        if any_younger(self.tape.tag):
+            self.tape.forward = True
+            return result
+        at = transform(stripped(self.tape, (arguments, named)), kept, lambda f: f)  # whoever writes to them later
+        return self._result(result, lambda h: h(*at[0], **at[1]))
+
+    def _result(self, result: Any, pick: Callable[[Any], Any]) -> Any:
+        """What a call returned; `pick` is the same place in what another function h returns there."""
+        if is_real(result):
+            return self._real(result, pick)
+        taken = parts(result)
+        if taken is None:
+            return self._function(result, pick) if is_function(result) else result
+        inside, unflatten = taken
+        return unflatten(result, [self._result(part, _place(pick, i)) for i, part in enumerate(inside)])
+
+    def _real(self, value: Any, pick: Callable[[Any], Any]) -> Any:
+        tape, mine = self.tape, self.number
+        before = value.number if isinstance(value, TapeCell) and value.tape is tape else None
+
+        def pull(delta: Any) -> Iterable[tuple[int, Any]]:
+            found: list[tuple[int, Any]] = [(mine, Dual([lambda h: inner(delta, pick(h))]))]
+            if before is not None:
+                found.append((before, delta))
+            return found
+
+        numbers = [mine] if before is None else [mine, before]
+        return tape.cell(plain(value) if before is None else value.primal, Entry(pull, numbers))
+
+    def _function(self, f: Callable[..., Any], pick: Callable[[Any], Any]) -> TapedFunction:
+        mine, number = self.number, fresh()
+
+        def pull(delta: Any) -> Iterable[tuple[int, Any]]:
+            return [(mine, Dual([lambda h: delta(pick(h))]))]
+
+        self.tape.entries[number] = Entry(pull, [mine])
+        return TapedFunction(self.tape, f, number)
+
+
+def _place(pick: Callable[[Any], Any], i: int) -> Callable[[Any], Any]:
+    def part(h: Any) -> Any:
+        taken = parts(pick(h))
+        if taken is None:
+            raise Error("a function that a Dual was applied to returns another structure than the one it belongs to")
+        return taken[0][i]
+
+    return part
+
+
+class Entry:
+    """A `Pull` with the numbers of the cells that it goes to."""
+
+    __slots__ = ("numbers", "pull")
+
+    def __init__(self, pull: Callable[[Any], Iterable[tuple[int, Any]]], numbers: list[int]) -> None:
+        self.pull, self.numbers = pull, numbers
+
+    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
+        return self.pull(delta)
+
+
+def stripped(tape: Tape, x: Any) -> Any:
+    """A structure without the cells of a pass. Its functions are called as they are, with results stripped."""
+    return transform(
+        x,
+        lambda r: r.primal if isinstance(r, TapeCell) and r.tape is tape else r,
+        lambda f: (
+            f.function
+            if isinstance(f, TapedFunction) and f.tape is tape
+            else like(f, lambda *arguments, **named: stripped(tape, f(*arguments, **named)))
+        ),
+    )

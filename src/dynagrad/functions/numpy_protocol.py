@@ -1,0 +1,389 @@
+"""Numbers in numpy: its functions work on them as on arrays.
+
+numpy asks the numbers, through `__array_ufunc__` and `__array_function__`, and the tables here answer: a ufunc is an
+operation, a numpy function is a handler that is made of operations. Functions that only look at values (`np.argmax`,
+`np.isnan`, steps such as `np.floor`) see the numbers without derivatives. What is in no table raises, and says what to
+write instead; so does whatever would turn a number into a plain array or a float, which would lose its derivatives.
+
+Importing this file gives `Number` the attributes and methods of an array. The handlers of functions are in
+`numpy_functions.py`. Of the options that they do not know `dtype=float` changes nothing, and others raise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error, NotDifferentiable
+from ..graph import arrays
+from ..graph import operations as ops
+from ..graph.arrays import shape_of
+from ..graph.operation import Operation
+from .numbers import Number, lift, plain, real_part
+from .numpy_functions import FUNCTIONS, TAKES, Handler, item_of
+
+# -- ufuncs ------------------------------------------------------------------------------------------------------------
+
+UFUNCS: dict[Any, Operation] = {
+    operation.array: operation for operation in ops.TABLE.values() if isinstance(operation.array, np.ufunc)
+} | {np.fabs: ops.absolute, np.float_power: ops.power, np.matmul: arrays.matmul}
+"""The operation of a ufunc."""
+
+COMPOSED: dict[Any, Handler] = {
+    np.positive: lambda x: x,
+    np.conjugate: lambda x: x,
+    np.deg2rad: lambda x: x * (math.pi / 180.0),
+    np.radians: lambda x: x * (math.pi / 180.0),
+    np.rad2deg: lambda x: x * (180.0 / math.pi),
+    np.degrees: lambda x: x * (180.0 / math.pi),
+    np.logaddexp2: lambda a, b: np.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0)),
+    np.ldexp: lambda x, n: x * np.exp2(real_part(n)),
+    np.divmod: lambda a, b: (np.floor_divide(real_part(a), real_part(b)), lift(ops.modulo, (a, b))),
+    np.modf: lambda x: (x - np.trunc(real_part(x)), np.trunc(real_part(x))),
+} | {
+    getattr(np, name): handler
+    for name, handler in (
+        ("vecdot", lambda a, b: np.sum(lift(ops.multiply, (a, b)), axis=-1)),
+        ("matvec", lambda a, b: lift(arrays.matmul, (a, np.expand_dims(b, -1)))[..., 0]),
+        ("vecmat", lambda a, b: lift(arrays.matmul, (np.expand_dims(a, -2), b))[..., 0, :]),
+    )
+    if hasattr(np, name)  # new in numpy 2
+}
+"""Ufuncs that are made of others."""
+
+STEPS: frozenset[Any] = frozenset(
+    {ufunc for ufunc, operation in UFUNCS.items() if operation.tangent == (None,) * len(operation.arguments)}
+    | {np.isnan, np.isfinite, np.isinf, np.signbit, np.floor_divide, np.heaviside, np.spacing, np.logical_xor}
+)
+"""Ufuncs whose results are truth values, or constant between steps."""
+
+REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
+ACCUMULATIONS: dict[Any, Any] = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """What numpy calls for a ufunc with a number among its arguments."""
+    if method == "__call__":
+        if options:
+            _check_options(f"np.{ufunc.__name__}", options)
+        operation = UFUNCS.get(ufunc)
+        if operation is not None and ufunc not in STEPS:
+            return lift(operation, inputs)
+        if ufunc in STEPS:
+            return ufunc(*map(real_part, inputs))
+        handler = COMPOSED.get(ufunc) or _special(ufunc)
+        if handler is not None:
+            return handler(*inputs)
+        raise _unknown(f"np.{ufunc.__name__}")
+    if method == "reduce" and ufunc in REDUCTIONS:
+        return array_function(self, REDUCTIONS[ufunc], (), inputs, {"axis": 0} | options)
+    if method == "reduce" and ufunc in STEPS:
+        return ufunc.reduce(*map(real_part, inputs), **options)
+    if method == "accumulate" and ufunc in ACCUMULATIONS:
+        return array_function(self, ACCUMULATIONS[ufunc], (), inputs, {"axis": 0} | options)
+    if method == "outer" and ufunc.nin == 2 and not options:
+        a, b = map(plain, inputs)
+        return ufunc(np.reshape(a, shape_of(a) + (1,) * len(shape_of(b))) if shape_of(b) else a, b)
+    raise Error(
+        f"np.{ufunc.__name__}.{method} does not work on numbers with derivatives; there are reduce of add, multiply, "
+        "maximum and minimum, accumulate of add and multiply, and outer"
+    )
+
+
+def _special(ufunc: Any) -> Handler | None:
+    """A ufunc of scipy.special, by its name."""
+    from . import special
+
+    return special.UFUNCS.get(ufunc.__name__)
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    """Let through what changes nothing."""
+    for option, value in options.items():
+        if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
+            raise Error(
+                f"{name}: out= and in-place operators such as `a += x` would write a number with derivatives into an "
+                "array; write `a = a + x`"
+            )
+        harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
+        harmless = harmless or (option == "where" and value is True)
+        if not harmless and not (option == "dtype" and np.dtype(value) == np.float64):
+            raise Error(
+                f"{name} does not take {option}={value!r:.40} with numbers that carry derivatives; "
+                + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
+            )
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+LOOKS: frozenset[Any] = frozenset(
+    {
+        np.all,
+        np.allclose,
+        np.any,
+        np.argmax,
+        np.argmin,
+        np.argpartition,
+        np.argsort,
+        np.argwhere,
+        np.around,
+        np.array2string,
+        np.array_equal,
+        np.array_equiv,
+        np.array_repr,
+        np.array_str,
+        np.can_cast,
+        np.common_type,
+        np.count_nonzero,
+        np.digitize,
+        np.empty_like,
+        np.fix,
+        np.flatnonzero,
+        np.isclose,
+        np.iscomplex,
+        np.iscomplexobj,
+        np.isin,
+        np.isneginf,
+        np.isposinf,
+        np.isreal,
+        np.isrealobj,
+        np.lexsort,
+        np.may_share_memory,
+        np.min_scalar_type,
+        np.nanargmax,
+        np.nanargmin,
+        np.ndim,
+        np.nonzero,
+        np.ones_like,
+        np.result_type,
+        np.round,
+        np.searchsorted,
+        np.shape,
+        np.shares_memory,
+        np.size,
+        np.zeros_like,
+        np.linalg.matrix_rank,
+    }
+)
+"""Functions that see values alone: truth values, places, shapes, whole numbers."""
+
+
+def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+    """What numpy calls for one of its functions with a number among the arguments."""
+    handler = FUNCTIONS.get(function)
+    if handler is not None:
+        if options:
+            takes = TAKES[function]
+            _check_options(_name(function), {k: v for k, v in options.items() if k not in takes})
+            options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+        return handler(*arguments, **options)
+    if function in LOOKS:
+        return function(*_stripped(list(arguments)), **_stripped(options))
+    raise _unknown(_name(function))
+
+
+def _name(function: Any) -> str:
+    module = "np.linalg" if "linalg" in function.__module__ else "np.fft" if "fft" in function.__module__ else "np"
+    return f"{module}.{function.__name__}"
+
+
+def _stripped(x: Any) -> Any:
+    """The same without derivatives, in lists and tuples too."""
+    if isinstance(x, Number):
+        return real_part(x)
+    if isinstance(x, dict):
+        return {key: _stripped(value) for key, value in x.items()}
+    if type(x) in (list, tuple):
+        return type(x)(_stripped(value) for value in x)
+    return x
+
+
+INSTEAD = {
+    "np.copyto": "np.where, or np.broadcast_to(x, shape) where it was np.full",
+    "np.put": "np.where or np.stack",
+    "np.place": "np.where",
+    "np.putmask": "np.where",
+    "np.fill_diagonal": "np.where(np.eye(n, dtype=bool), ...)",
+    "np.linalg.eig": "np.linalg.eigh, for symmetric matrices",
+    "np.linalg.eigvals": "np.linalg.eigvalsh, for symmetric matrices",
+    "np.linalg.pinv": "np.linalg.solve(a.T @ a, a.T)",
+    "np.linalg.lstsq": "np.linalg.solve(a.T @ a, a.T @ b), or np.linalg.qr",
+    "np.nansum": "np.sum(np.where(np.isnan(x), 0.0, x))",
+    "np.median": "np.sort and indexing",
+}
+
+
+def _unknown(name: str) -> NotDifferentiable:
+    known = sorted({_name(f) for f in FUNCTIONS} | {f"np.{u.__name__}" for u in (*UFUNCS, *COMPOSED)})
+    near = difflib.get_close_matches(name, known, 3, 0.75)
+    if name in INSTEAD:
+        advice = f"use {INSTEAD[name]}"
+    elif near:
+        advice = f"there are {', '.join(near)}"
+    else:
+        advice = "write it with functions that have one, look in dg.special, or give it a rule with dg.custom_rule"
+    return NotDifferentiable(f"{name} has no derivative here; {advice}")
+
+
+# -- numbers as arrays -------------------------------------------------------------------------------------------------
+
+
+def _refused(what: str, instead: str) -> Any:
+    def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
+        raise Error(f"{what} would lose the derivatives of a number; {instead}")
+
+    return refuse
+
+
+class Methods:
+    """What a number has of an array; see the end of this file."""
+
+    __array_ufunc__ = array_ufunc
+    __array_function__ = array_function
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+    dtype = property(lambda self: np.dtype(np.float64))
+    T = property(FUNCTIONS[np.transpose])
+    mT = property(lambda self: np.swapaxes(self, -1, -2))
+    real = property(lambda self: self)
+    imag = property(FUNCTIONS[np.imag])
+    flat = property(FUNCTIONS[np.ravel])
+
+    sum, prod, max, min = FUNCTIONS[np.sum], FUNCTIONS[np.prod], FUNCTIONS[np.max], FUNCTIONS[np.min]
+    mean, var, std, ptp = FUNCTIONS[np.mean], FUNCTIONS[np.var], FUNCTIONS[np.std], FUNCTIONS[np.ptp]
+    cumsum, cumprod, dot, clip = FUNCTIONS[np.cumsum], FUNCTIONS[np.cumprod], FUNCTIONS[np.dot], FUNCTIONS[np.clip]
+    trace, diagonal, repeat, take = (
+        FUNCTIONS[np.trace],
+        FUNCTIONS[np.diagonal],
+        FUNCTIONS[np.repeat],
+        FUNCTIONS[np.take],
+    )
+    ravel, flatten, squeeze, swapaxes = (FUNCTIONS[f] for f in (np.ravel, np.ravel, np.squeeze, np.swapaxes))
+
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        return np.compress(condition, self, axis)
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        return FUNCTIONS[np.reshape](self, shape[0] if len(shape) == 1 else shape, order)
+
+    def transpose(self, *axes: Any) -> Any:
+        if not axes or axes == (None,):
+            return np.transpose(self)
+        return np.transpose(self, axes[0] if isinstance(axes[0], tuple | list) else axes)
+
+    def copy(self, order: str = "C") -> Any:
+        return self
+
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        if np.dtype(dtype) != np.float64:
+            raise Error(f"a number with derivatives is of float64 and cannot become {np.dtype(dtype)}")
+        return self
+
+    def conj(self) -> Any:
+        return self
+
+    def argmax(self, *arguments: Any, **options: Any) -> Any:
+        return np.argmax(real_part(self), *arguments, **options)
+
+    def argmin(self, *arguments: Any, **options: Any) -> Any:
+        return np.argmin(real_part(self), *arguments, **options)
+
+    def argsort(self, *arguments: Any, **options: Any) -> Any:
+        return np.argsort(real_part(self), *arguments, **options)
+
+    def any(self, *arguments: Any, **options: Any) -> Any:
+        return np.any(real_part(self), *arguments, **options)
+
+    def all(self, *arguments: Any, **options: Any) -> Any:
+        return np.all(real_part(self), *arguments, **options)
+
+    def nonzero(self) -> Any:
+        return np.nonzero(real_part(self))
+
+    def round(self, decimals: int = 0) -> Any:
+        return np.round(real_part(self), decimals)
+
+    def __len__(self) -> int:
+        shape = shape_of(self)
+        if not shape:
+            raise TypeError("a single real has no length")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not shape_of(self):
+            raise TypeError("a single real cannot be iterated over")
+        return (item_of(self, i) for i in range(shape_of(self)[0]))
+
+    __getitem__ = item_of
+
+    def __contains__(self, x: Any) -> bool:
+        return bool(np.any(np.equal(real_part(self), real_part(x))))
+
+    def __matmul__(self, other: Any) -> Any:
+        return lift(arrays.matmul, (self, other))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return lift(arrays.matmul, (other, self))
+
+    def __mod__(self, other: Any) -> Any:
+        return lift(ops.modulo, (self, other))
+
+    def __rmod__(self, other: Any) -> Any:
+        return lift(ops.modulo, (other, self))
+
+    def __floordiv__(self, other: Any) -> Any:
+        return np.floor_divide(real_part(self), real_part(other))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return np.floor_divide(real_part(other), real_part(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(real_part(self), spec) if spec else repr(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(real_part(self), digits)
+
+    def __trunc__(self) -> int:
+        whole: int = math.trunc(real_part(self))
+        return whole
+
+    def __floor__(self) -> int:
+        whole: int = math.floor(real_part(self))
+        return whole
+
+    def __ceil__(self) -> int:
+        whole: int = math.ceil(real_part(self))
+        return whole
+
+    __array__ = _refused(
+        "turning it into a plain array, which numpy wants here,",
+        "for np.array([x, y]) write np.stack([x, y]), for a[i] = x use np.where, np.stack or np.concatenate; "
+        "functions that are not of numpy may be in dg.special",
+    )
+    __float__ = _refused(
+        "turning it into a float",
+        "for math.exp(x) write np.exp(x), for a[i] = x use np.where or np.stack; functions that are plain Python code "
+        "may be in dg.special",
+    )
+    __int__ = _refused("turning it into a whole number", "np.floor, np.round and comparisons look at its value")
+    __index__ = _refused("using it as an index or a whole number", "np.argmax, np.searchsorted and the like give one")
+    __complex__ = _refused("turning it into a complex number", "derivatives are of reals; keep two parts of your own")
+    item = _refused("item()", "index it with x[()] or x[i]")
+    tolist = _refused("tolist()", "list(x) has its parts, with their derivatives")
+    sort = _refused("sort(), which works in place,", "write np.sort(x)")
+    fill = _refused("fill(), which works in place,", "write np.full_like(x, value)")
+    __setitem__ = _refused(
+        "writing into it",
+        "arrays with derivatives are not changed: build the new one with np.where(mask, new, x), np.stack or "
+        "np.concatenate",
+    )
+
+
+for _key, _method in vars(Methods).items():
+    if _key not in ("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__annotations__"):
+        setattr(Number, _key, _method)

@@ -1,0 +1,91 @@
+"""Which passes of differentiation are open, so that a number that escaped from a closed one is noticed.
+
+A pass is open while its verb runs; the tag of a function that a derivative returned is open during its calls. Numbers
+of an open pass are somebody's business; those of a closed one are a mistake of whoever kept them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+_NOT_THE_USERS = tuple(os.path.dirname(os.path.abspath(f)) + os.sep for f in (os.path.dirname(__file__), np.__file__))
+_lock = threading.Lock()
+_open: dict[int, int] = {}
+_inside: ContextVar[tuple[Any, ...]] = ContextVar("_inside", default=())
+_taping = 0
+_collected = False
+
+
+class opened:
+    """A context that keeps tags open; `tape` is that of the one tag, where a pass backward records."""
+
+    __slots__ = ("before", "passes", "tags")
+
+    def __init__(self, *tags: int, tape: Any = None) -> None:
+        self.tags, self.passes = tags, tags if tape is None else (tape,)
+
+    def __enter__(self) -> None:
+        self.before = _inside.get()
+        _inside.set((*self.before, *self.passes))
+        with _lock:
+            for tag in self.tags:
+                _open[tag] = _open.get(tag, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        _inside.set(self.before)
+        with _lock:
+            for tag in self.tags:
+                _open[tag] -= 1
+                if not _open[tag]:
+                    del _open[tag]
+
+
+def is_open(tag: int) -> bool:
+    return tag in _open
+
+
+def inside() -> Sequence[Any]:
+    """The passes that this thread is in, the innermost last: a tape where one backward records, a tag for others."""
+    return _inside.get()
+
+
+def any_younger(tag: int) -> bool:
+    """Whether a pass is open that began after this one."""
+    with _lock:
+        return any(other > tag for other in _open)
+
+
+def place() -> str:
+    """The line of the user's that is being run, as the end of a message: the innermost one that is not ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+        frame = frame.f_back
+    return "" if frame is None else f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
+
+
+class taping:
+    """A context that keeps Python's garbage collector from looking through a tape again and again while it grows."""
+
+    def __enter__(self) -> None:
+        global _taping, _collected
+        with _lock:
+            if not _taping:
+                _collected = gc.isenabled()
+                gc.disable()
+            _taping += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _taping
+        with _lock:
+            _taping -= 1
+            if not _taping and _collected:
+                gc.enable()

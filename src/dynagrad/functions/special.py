@@ -1,0 +1,551 @@
+"""Special functions of numbers, floats and arrays: `dg.special`.
+
+`logsumexp`, `softmax` and their kin work at infinities: an infinite maximum takes all, several equal ones share alike,
+so that gradients of sums of weights in the log domain are never NaN. `xlogy` and the entropies are 0 where their first
+factor is. The rest has its values from scipy, which must be installed for these; scipy's own ufuncs of the same names
+work on numbers too. All have derivatives of every order, with respect to real arguments; the order of a Bessel function
+or a polygamma is a constant.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from ..graph import arrays
+from ..graph import operations as ops
+from ..graph.arrays import shape_of
+from ..graph.operation import LinearMap, Operation
+from ..graph.types import real
+from .numbers import lift, plain, real_part
+from .numpy_functions import axes_of
+
+__all__ = [
+    "beta",
+    "betaln",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "expit",
+    "gamma",
+    "gammaln",
+    "i0",
+    "i1",
+    "iv",
+    "j0",
+    "j1",
+    "jn",
+    "k0",
+    "k1",
+    "kl_div",
+    "kn",
+    "log_expit",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "rel_entr",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "xlog1py",
+    "xlogy",
+    "y0",
+    "y1",
+    "yn",
+]
+
+ROOT_PI = math.sqrt(math.pi)
+ROOT_2PI = math.sqrt(2.0 * math.pi)
+
+
+# -- sums of exponentials ----------------------------------------------------------------------------------------------
+
+
+def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The maximum over axes, and what is left above it: 0 where an element is the maximum, if infinite too."""
+    top = np.max(x, axis=axes, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return top, np.where(x == top, 0.0, x - top)
+
+
+@arrays.remember
+def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
+    def value(x: Any) -> Any:
+        top, rest = _apart(x, axes)
+        found = top + np.log(np.sum(np.exp(rest), axis=axes, keepdims=True))
+        return arrays.single(found if keepdims else np.squeeze(found, axes))
+
+    def adjoint(delta: Any, y: Any, x: Any) -> Any:
+        return ops.multiply(arrays.spread(delta, axes, keepdims, shape_of(x)), _softmax(axes)(x))
+
+    return arrays.several(
+        "logsumexp",
+        value,
+        (lambda d, y, x: arrays.total(axes, keepdims)(ops.multiply(d, _softmax(axes)(x))),),
+        (adjoint,),
+    )
+
+
+@arrays.remember
+def _softmax(axes: tuple[int, ...]) -> Operation:
+    def value(x: Any) -> Any:
+        weights = np.exp(_apart(x, axes)[1])
+        return arrays.single(weights / np.sum(weights, axis=axes, keepdims=True))
+
+    def change(d: Any, y: Any, x: Any) -> Any:
+        part = ops.multiply(y, d)
+        whole = arrays.broadcast_to(shape_of(y))(arrays.total(axes, True)(part))
+        return ops.subtract(part, ops.multiply(y, whole))
+
+    return arrays.several("softmax", value, (change,), (change,))
+
+
+@arrays.remember
+def _log_softmax(axes: tuple[int, ...]) -> Operation:
+    def value(x: Any) -> Any:
+        rest = _apart(x, axes)[1]
+        return arrays.single(rest - np.log(np.sum(np.exp(rest), axis=axes, keepdims=True)))
+
+    def whole(x: Any) -> Any:
+        return arrays.broadcast_to(shape_of(x))(arrays.total(axes, True)(x))
+
+    return arrays.several(
+        "log_softmax",
+        value,
+        (lambda d, y, x: ops.subtract(d, whole(ops.multiply(_softmax(axes)(x), d))),),
+        (lambda delta, y, x: ops.subtract(delta, ops.multiply(_softmax(axes)(x), whole(delta))),),
+    )
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(b * exp(a))) over axes, without overflow; its gradient is the softmax.
+
+    All -inf gives -inf, and a gradient of equal shares. Shapes as `np.sum`. Errors: an axis that is not there.
+
+    >>> logsumexp(np.array([1000.0, 1000.0]))
+    1000.6931471805599
+    """
+    a = plain(a)
+    if b is not None:
+        with np.errstate(divide="ignore"):
+            a = lift(ops.add, (a, np.log(b)))
+    return lift(_logsumexp(axes_of(axis, len(shape_of(a))), bool(keepdims)), (a,))
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) over axes. Equal infinities share alike: of nothing but -inf all get the same.
+
+    >>> softmax(np.array([0.0, -math.inf]))
+    array([1., 0.])
+    """
+    x = plain(x)
+    return lift(_softmax(axes_of(axis, len(shape_of(x)))), (x,))
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """log(softmax(x)) over axes, without underflow.
+
+    >>> log_softmax(np.array([0.0, -2000.0]))
+    array([    0., -2000.])
+    """
+    x = plain(x)
+    return lift(_log_softmax(axes_of(axis, len(shape_of(x)))), (x,))
+
+
+# -- elementwise functions ---------------------------------------------------------------------------------------------
+
+
+def _elementwise(name: str, value: Callable[..., Any], *tangent: LinearMap | None) -> Operation:
+    """An operation on reals, with as many arguments as there are rules; `value` is for arrays, and does for floats."""
+
+    def quietly(*xs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return value(*xs)
+
+    return Operation(name, (real,) * len(tangent), real, lambda *xs: float(quietly(*xs)), tangent, "", array=quietly)
+
+
+@functools.cache
+def _scipy(name: str) -> Any:
+    try:
+        return getattr(importlib.import_module("scipy.special"), name)
+    except ImportError as error:
+        raise Error(
+            f"dg.special.{name} takes its values from scipy, which is not installed; `pip install scipy`"
+        ) from error
+
+
+def _from_scipy(name: str, *tangent: LinearMap | None, scipy: str = "", first: tuple[Any, ...] = ()) -> Operation:
+    """An operation with scipy's values; `first` are arguments that are constants."""
+    return _elementwise(name, lambda *xs: _scipy(scipy or name)(*first, *xs), *tangent)
+
+
+def _product_with_log(log: Any) -> Callable[[Any, Any], Any]:
+    def value(a: Any, b: Any) -> Any:
+        return np.where((np.asarray(a) == 0.0) & ~np.isnan(b), 0.0, a * log(b))
+
+    return value
+
+
+def _unless_zero(a: Any, x: Any) -> Any:
+    """x, and 0 where a is."""
+    return ops.where(ops.equal(a, 0.0), 0.0, x)
+
+
+_xlogy = _elementwise(
+    "xlogy",
+    _product_with_log(np.log),
+    lambda d, y, a, b: ops.multiply(d, ops.log(b)),
+    lambda d, y, a, b: _unless_zero(a, ops.multiply(d, ops.divide(a, b))),
+)
+_xlog1py = _elementwise(
+    "xlog1py",
+    _product_with_log(np.log1p),
+    lambda d, y, a, b: ops.multiply(d, ops.log1p(b)),
+    lambda d, y, a, b: _unless_zero(a, ops.multiply(d, ops.divide(a, ops.add(1.0, b)))),
+)
+
+
+def _entr_value(x: Any) -> Any:
+    x = np.asarray(x)
+    return np.where(x > 0.0, -x * np.log(x), np.where(x == 0.0, 0.0, np.where(x < 0.0, -math.inf, x)))
+
+
+_entr = _elementwise("entr", _entr_value, lambda d, y, x: ops.negative(ops.multiply(d, ops.add(1.0, ops.log(x)))))
+
+
+def _rel_entr_value(a: Any, b: Any) -> Any:
+    a, b = np.asarray(a), np.asarray(b)
+    inside = np.where((a > 0.0) & (b > 0.0), a * (np.log(a) - np.log(b)), math.inf)
+    return np.where(np.isnan(a) | np.isnan(b), math.nan, np.where((a == 0.0) & (b >= 0.0), 0.0, inside))
+
+
+_rel_entr = _elementwise(
+    "rel_entr",
+    _rel_entr_value,
+    lambda d, y, a, b: ops.multiply(d, ops.add(1.0, ops.subtract(ops.log(a), ops.log(b)))),
+    lambda d, y, a, b: ops.negative(_unless_zero(a, ops.multiply(d, ops.divide(a, b)))),
+)
+_logit = _elementwise(
+    "logit",
+    lambda x: np.log(x) - np.log1p(-np.asarray(x)),
+    lambda d, y, x: ops.divide(d, ops.multiply(x, ops.subtract(1.0, x))),
+)
+
+
+@functools.cache
+def _polygamma(n: int) -> Operation:
+    def rule(d: Any, y: Any, x: Any) -> Any:
+        return ops.multiply(d, _polygamma(n + 1)(x))
+
+    if n == 0:
+        return _from_scipy("digamma", rule)
+    return _from_scipy(f"polygamma{n}", rule, scipy="polygamma", first=(n,))
+
+
+_gammaln = _from_scipy("gammaln", lambda d, y, x: ops.multiply(d, _polygamma(0)(x)))
+_gamma = _from_scipy("gamma", lambda d, y, x: ops.multiply(d, ops.multiply(y, _polygamma(0)(x))))
+
+
+def _betaln_slope(a: Any, b: Any) -> Any:
+    return ops.subtract(_polygamma(0)(a), _polygamma(0)(ops.add(a, b)))
+
+
+_betaln = _from_scipy(
+    "betaln",
+    lambda d, y, a, b: ops.multiply(d, _betaln_slope(a, b)),
+    lambda d, y, a, b: ops.multiply(d, _betaln_slope(b, a)),
+)
+_beta = _from_scipy(
+    "beta",
+    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _betaln_slope(a, b))),
+    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _betaln_slope(b, a))),
+)
+
+
+def _bell(factor: float, x: Any, scale: float = 1.0) -> Any:
+    """factor * exp(-scale * x**2)"""
+    return ops.multiply(factor, ops.exp(ops.multiply(-scale, ops.multiply(x, x))))
+
+
+_erf = _from_scipy("erf", lambda d, y, x: ops.multiply(d, _bell(2.0 / ROOT_PI, x)))
+_erfc = _from_scipy("erfc", lambda d, y, x: ops.negative(ops.multiply(d, _bell(2.0 / ROOT_PI, x))))
+_erfcx = _from_scipy(
+    "erfcx",
+    lambda d, y, x: ops.multiply(d, ops.subtract(ops.multiply(ops.multiply(2.0, x), y), 2.0 / ROOT_PI)),
+)
+_erfinv = _from_scipy("erfinv", lambda d, y, x: ops.multiply(d, _bell(ROOT_PI / 2.0, y, -1.0)))
+_erfcinv = _from_scipy("erfcinv", lambda d, y, x: ops.negative(ops.multiply(d, _bell(ROOT_PI / 2.0, y, -1.0))))
+_ndtr = _from_scipy("ndtr", lambda d, y, x: ops.multiply(d, _bell(1.0 / ROOT_2PI, x, 0.5)))
+_ndtri = _from_scipy("ndtri", lambda d, y, x: ops.multiply(d, _bell(ROOT_2PI, y, -0.5)))
+_log_ndtr = _from_scipy(
+    "log_ndtr",
+    lambda d, y, x: ops.multiply(
+        ops.multiply(d, 1.0 / ROOT_2PI), ops.exp(ops.negative(ops.add(ops.multiply(0.5, ops.multiply(x, x)), y)))
+    ),
+)
+
+
+def _bessel(family: str, of_order: str, known: dict[int, str], up: float, down: float) -> Callable[[int], Operation]:
+    """Bessel functions of whole order: f_n' = down * f_(n-1) + up * f_(n+1), f_(-n) = f_n but for the sign."""
+
+    @functools.cache
+    def make(n: int) -> Operation:
+        def rule(d: Any, y: Any, x: Any) -> Any:
+            below, above = ops.multiply(down, make(n - 1)(x)), ops.multiply(up, make(n + 1)(x))
+            return ops.multiply(d, ops.add(below, above))
+
+        if n in known:
+            return _from_scipy(known[n], rule)
+        return _from_scipy(f"{family}{n}", rule, scipy=of_order, first=(n,))
+
+    return make
+
+
+_iv = _bessel("i", "iv", {0: "i0", 1: "i1"}, 0.5, 0.5)
+_jn = _bessel("j", "jv", {0: "j0", 1: "j1"}, -0.5, 0.5)
+_kn = _bessel("k", "kv", {0: "k0", 1: "k1"}, -0.5, -0.5)
+_yn = _bessel("y", "yv", {0: "y0", 1: "y1"}, -0.5, 0.5)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """x * log(y), and 0 where x is 0, whatever y.
+
+    >>> xlogy(0.0, 0.0), xlogy(2.0, 1.0)
+    (0.0, 0.0)
+    """
+    return lift(_xlogy, (x, y))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """x * log(1 + y), and 0 where x is 0.
+
+    >>> xlog1py(0.0, -1.0)
+    0.0
+    """
+    return lift(_xlog1py, (x, y))
+
+
+def entr(x: Any) -> Any:
+    """The entropy of one outcome, -x * log(x); 0 at 0, -inf below.
+
+    >>> entr(0.0), entr(1.0)
+    (0.0, -0.0)
+    """
+    return lift(_entr, (x,))
+
+
+def rel_entr(x: Any, y: Any) -> Any:
+    """The relative entropy of one outcome, x * log(x / y); 0 where x is 0, infinite outside of the domain.
+
+    >>> rel_entr(0.0, 1.0), rel_entr(1.0, 0.0)
+    (0.0, inf)
+    """
+    return lift(_rel_entr, (x, y))
+
+
+def kl_div(x: Any, y: Any) -> Any:
+    """rel_entr(x, y) - x + y.
+
+    >>> kl_div(1.0, 1.0)
+    0.0
+    """
+    return lift(ops.add, (lift(ops.subtract, (rel_entr(x, y), x)), y))
+
+
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x)), to full precision on both sides.
+
+    >>> expit(0.0), expit(-1000.0)
+    (0.5, 0.0)
+    """
+    return lift(ops.sigmoid, (x,))
+
+
+sigmoid = expit
+
+
+def log_expit(x: Any) -> Any:
+    """log(expit(x)), without underflow.
+
+    >>> log_expit(-1000.0)
+    -1000.0
+    """
+    return lift(ops.negative, (softplus(lift(ops.negative, (x,))),))
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), without overflow.
+
+    >>> softplus(1000.0)
+    1000.0
+    """
+    return lift(ops.log_add, (0.0, x))
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), the inverse of expit.
+
+    >>> logit(0.5), logit(1.0)
+    (0.0, inf)
+    """
+    return lift(_logit, (x,))
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function (scipy)."""
+    return lift(_gamma, (x,))
+
+
+def gammaln(x: Any) -> Any:
+    """The log of the size of the gamma function (scipy); its derivative is `digamma`."""
+    return lift(_gammaln, (x,))
+
+
+def digamma(x: Any) -> Any:
+    """The logarithmic derivative of the gamma function (scipy); its derivative is `polygamma(1, x)`."""
+    return lift(_polygamma(0), (x,))
+
+
+def polygamma(n: int, x: Any) -> Any:
+    """The n-th derivative of `digamma` (scipy); n is a constant."""
+    return lift(_polygamma(_whole("polygamma", n)), (x,))
+
+
+def beta(a: Any, b: Any) -> Any:
+    """The beta function (scipy)."""
+    return lift(_beta, (a, b))
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """The log of the size of the beta function (scipy)."""
+    return lift(_betaln, (a, b))
+
+
+def erf(x: Any) -> Any:
+    """The error function (scipy)."""
+    return lift(_erf, (x,))
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x) (scipy)."""
+    return lift(_erfc, (x,))
+
+
+def erfcx(x: Any) -> Any:
+    """exp(x**2) * erfc(x) (scipy)."""
+    return lift(_erfcx, (x,))
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of erf (scipy)."""
+    return lift(_erfinv, (x,))
+
+
+def erfcinv(x: Any) -> Any:
+    """The inverse of erfc (scipy)."""
+    return lift(_erfcinv, (x,))
+
+
+def ndtr(x: Any) -> Any:
+    """The standard normal distribution function (scipy)."""
+    return lift(_ndtr, (x,))
+
+
+def ndtri(x: Any) -> Any:
+    """The inverse of ndtr (scipy)."""
+    return lift(_ndtri, (x,))
+
+
+def log_ndtr(x: Any) -> Any:
+    """log(ndtr(x)), without underflow (scipy)."""
+    return lift(_log_ndtr, (x,))
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 0 (scipy)."""
+    return lift(_iv(0), (x,))
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 1 (scipy)."""
+    return lift(_iv(1), (x,))
+
+
+def iv(n: int, x: Any) -> Any:
+    """The modified Bessel function of the first kind, of whole order n (scipy)."""
+    return lift(_iv(_whole("iv", n)), (x,))
+
+
+def j0(x: Any) -> Any:
+    """The Bessel function of the first kind, of order 0 (scipy)."""
+    return lift(_jn(0), (x,))
+
+
+def j1(x: Any) -> Any:
+    """The Bessel function of the first kind, of order 1 (scipy)."""
+    return lift(_jn(1), (x,))
+
+
+def jn(n: int, x: Any) -> Any:
+    """The Bessel function of the first kind, of whole order n (scipy)."""
+    return lift(_jn(_whole("jn", n)), (x,))
+
+
+def k0(x: Any) -> Any:
+    """The modified Bessel function of the second kind, of order 0 (scipy)."""
+    return lift(_kn(0), (x,))
+
+
+def k1(x: Any) -> Any:
+    """The modified Bessel function of the second kind, of order 1 (scipy)."""
+    return lift(_kn(1), (x,))
+
+
+def kn(n: int, x: Any) -> Any:
+    """The modified Bessel function of the second kind, of whole order n (scipy)."""
+    return lift(_kn(_whole("kn", n)), (x,))
+
+
+def y0(x: Any) -> Any:
+    """The Bessel function of the second kind, of order 0 (scipy)."""
+    return lift(_yn(0), (x,))
+
+
+def y1(x: Any) -> Any:
+    """The Bessel function of the second kind, of order 1 (scipy)."""
+    return lift(_yn(1), (x,))
+
+
+def yn(n: int, x: Any) -> Any:
+    """The Bessel function of the second kind, of whole order n (scipy)."""
+    return lift(_yn(_whole("yn", n)), (x,))
+
+
+def _whole(name: str, n: Any) -> int:
+    value = real_part(n)
+    if n is not value or int(value) != value or (name == "polygamma" and value < 0):
+        raise Error(f"dg.special.{name}: the order {value!r} should be a whole number that is constant")
+    return int(value)
+
+
+UFUNCS: dict[str, Callable[..., Any]] = {
+    name: globals()[name]
+    for name in __all__
+    if name not in ("logsumexp", "softmax", "log_softmax", "sigmoid", "softplus")
+} | {"psi": digamma, "jv": jn, "kv": kn, "yv": yn}
+"""What scipy's ufuncs of these names are here."""

@@ -1,0 +1,510 @@
+"""The verbs: derivatives of Python functions, as functions.
+
+Names, and the order of arguments, are those of JAX. Every verb is one pass (`jvp` forward, `vjp` backward) or made of
+these two, and all nest in any order, through closures, with functions as inputs and as outputs. Values go through
+tuples, lists, dicts, dataclasses and registered classes; inside of these, integers, strings and None are constants.
+How the numbers work is in `numbers.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from ..graph import operations as ops
+from ..graph.operation import apply
+from .closures import Dual, TapedFunction, finite_choice, inner, paired, primal, still_open, stripped, tangent
+from .numbers import Bundle, Tape, TapeCell, fresh, kept, plain, shape_of, zero_like
+from .passes import opened, place, taping
+from .structure import is_function, is_real, leaves, parts, together, transform
+from .sweep import sweep
+
+Function = Callable[..., Any]
+
+# -- arguments and results ---------------------------------------------------------------------------------------------
+
+
+def argument(verb: str, index: int, x: Any) -> Any:
+    """What is differentiated with respect to: a real, an array of reals, a function, or a structure of these."""
+    if isinstance(x, bool | int | np.integer | np.bool_) or (isinstance(x, np.ndarray) and x.dtype.kind in "biu"):
+        raise Error(
+            f"{verb}: argument {index + 1} is {_shown(x)}, and derivatives are with respect to reals; write "
+            f"{_shown(x)}.0, or convert it with float() or .astype(float){place()}"
+        )
+    if is_real(x):
+        x = kept(plain(x))
+        if isinstance(x, np.ndarray) and x.dtype.kind != "f":
+            raise Error(
+                f"{verb}: argument {index + 1} is an array of {x.dtype}, and derivatives are for reals{place()}"
+            )
+        return x
+    if parts(x) is None and not is_function(x):
+        raise Error(
+            f"{verb}: argument {index + 1} is {_shown(x)} of type {type(x).__name__}, which has no derivatives; give "
+            "reals, arrays, functions, or tuples, lists, dicts and dataclasses of these, or dg.register its class"
+            + place()
+        )
+    return transform(x, lambda r: kept(plain(r)), lambda f: f)
+
+
+def needs_function(verb: str, f: Any) -> None:
+    """Raises where what should be a function is none."""
+    if not callable(f):
+        raise Error(f"{verb}: {_shown(f)} is no function{place()}")
+
+
+def in_tuples(verb: str, *several: Any) -> None:
+    """Raises where arguments are not given as tuples."""
+    if not all(isinstance(x, tuple | list) for x in several):
+        raise Error(f"{verb}: the primals, and the tangents, are given as a tuple with one for each argument{place()}")
+
+
+def chosen(verb: str, argnums: Any, count: int) -> list[int]:
+    """The places of the arguments that `argnums` chooses out of so many."""
+    found = []
+    for n in argnums if isinstance(argnums, tuple | list) else (argnums,):
+        if isinstance(n, bool) or not isinstance(n, int | np.integer):
+            raise Error(
+                f"{verb}: argnums is a whole number, or a tuple of these, and {_shown(argnums)} is not{place()}"
+            )
+        if not -count <= n < count:
+            raise Error(f"{verb}: argnums has {n}, and the function was called with {count} arguments{place()}")
+        found.append(int(n) % count)
+    if len(set(found)) < len(found):
+        raise Error(f"{verb}: argnums has an argument twice: {_shown(argnums)}{place()}")
+    return found
+
+
+def _shown(x: Any) -> str:
+    return repr(x)[:60]
+
+
+def result(verb: str, x: Any) -> Any:
+    """What a verb gives back: numbers of passes that are closed must not be in it."""
+
+    seen: set[int] = set()
+
+    def own(r: Any) -> Any:
+        if not isinstance(r, np.ndarray):
+            return still_open(verb, r)
+        memory = id(r if r.base is None else r.base)
+        if memory in seen or not r.flags.writeable:
+            return r.copy()
+        seen.add(memory)
+        return r
+
+    return transform(x, own, lambda f: f)
+
+
+# -- forward -----------------------------------------------------------------------------------------------------------
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of `f` at the primals, and its derivative along the tangents: one pass forward.
+
+    A tangent has the structure of its primal; that of a function is a function. Raises Error where they do not fit.
+
+    >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 10.0))
+    (6.0, 23.0)
+    """
+    needs_function("jvp", f)
+    in_tuples("jvp", primals, tangents)
+    if len(primals) != len(tangents):
+        raise Error(f"jvp: {len(primals)} primals need as many tangents, and {len(tangents)} were given{place()}")
+    tag = fresh()
+    arguments = [
+        paired(tag, argument("jvp", i, x), d, f"jvp: tangent {i + 1}")
+        for i, (x, d) in enumerate(zip(primals, tangents, strict=True))
+    ]
+    with opened(tag):
+        y = f(*arguments)
+        value, derivative = primal(tag, y), tangent(tag, y)
+    return result("jvp", value), result("jvp", finite_choice("jvp", derivative, value))
+
+
+def derivative(f: Function, n: int = 1) -> Function:
+    """The n-th derivative of a function of one real, as a function; the result of `f` may be any structure.
+
+    The derivative of a function whose results are functions is such a function again, and may be applied to itself.
+    Of higher order, by Taylor arithmetic, in time polynomial in n.
+
+    >>> derivative(lambda x: x * x * x)(2.0), derivative(lambda x: x * x * x, 2)(2.0)
+    (12.0, 12.0)
+    """
+    needs_function("derivative", f)
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise Error(f"derivative: the order is a whole number from 0, and {_shown(n)} is not")
+
+    def derived(x: Any) -> Any:
+        x = argument("derivative", 0, x)
+        if not is_real(x) or np.shape(x):
+            raise Error(
+                f"derivative: the argument is one real, and {_shown(x)} is not; for arrays and structures there are "
+                f"dg.grad, dg.jvp, dg.jacfwd and dg.jacrev{place()}"
+            )
+        if n == 0:
+            return f(x)
+        if n > 1:
+            from .series import derivative_n
+
+            return result("derivative", derivative_n(f, x, n))
+        tag = fresh()
+        with opened(tag):
+            y = f(Bundle(tag, x, 1.0))
+            found = tangent(tag, y)
+            value = primal(tag, y)
+        return result("derivative", finite_choice("derivative", found, value))
+
+    return _named(derived, "derivative", f)
+
+
+# -- backward ----------------------------------------------------------------------------------------------------------
+
+
+class Pullback:
+    """From a cotangent of a function's value to those of its arguments; made by `vjp`, and may be called again.
+
+    A cotangent has the structure of the value; that of a function is a `Dual`.
+    """
+
+    def __init__(self, tape: Tape, arguments: Sequence[Any], value: Any, again: Function, once: bool) -> None:
+        self.tape, self._arguments, self._value, self._again = tape, arguments, value, again
+        self._once = once
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        value = self._value
+        if type(value) is TapeCell and value.tape is self.tape and type(cotangent) is float and not value.shape:
+            with opened(self.tape.tag):  # what a gradient asks for
+                return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
+        cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
+        if any(is_function(leaf) for leaf in leaves(value)):
+            return self._of_functions(cotangent)
+        seed: dict[int, Any] = {}
+
+        def plant(y: Any, c: Any) -> Any:
+            if isinstance(y, TapeCell) and y.tape is self.tape:
+                seed[y.number] = apply(ops.add, seed[y.number], c) if y.number in seed else c
+            return y
+
+        together("vjp: the cotangent", value, [cotangent], plant)
+        with opened(self.tape.tag):
+            return self._swept(self.tape, self._arguments, seed, cotangent)
+
+    def _swept(self, tape: Tape, arguments: Sequence[Any], seed: dict[int, Any], cotangent: Any) -> tuple[Any, ...]:
+        numbers = [leaf.number for leaf in leaves(arguments) if isinstance(leaf, TapeCell | TapedFunction)]
+        adjoints = sweep(tape, seed, set(numbers), free=self._once)
+
+        def real(x: Any) -> Any:
+            adjoint = adjoints.get(x.number)
+            return zero_like(x) if adjoint is None else adjoint
+
+        count = itertools.count()
+
+        def function(f: TapedFunction) -> Dual:
+            at = next(count)
+            return self._forward(cotangent, at) if tape.forward else adjoints.get(f.number, Dual())
+
+        found = transform(tuple(arguments), real, function)
+        assert isinstance(found, tuple)
+        return found
+
+    def _forward(self, cotangent: Any, index: int) -> Dual:
+        """The Dual of one input function, forward: at h, the change of the value where the function's tangent is h."""
+
+        def along(h: Any) -> Any:
+            tag, at = fresh(), itertools.count()
+            arguments = transform(
+                tuple(self._again.arguments),  # type: ignore[attr-defined]
+                lambda x: x,
+                lambda f: paired(tag, f, h) if next(at) == index else f,
+            )
+            with opened(tag):
+                return inner(cotangent, tangent(tag, self._again(*arguments)))
+
+        return Dual([along])
+
+    def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
+        """Where the value has functions: a Dual is applied to what the function is in a pass of its own."""
+        tape = Tape()
+        arguments = wrapped(tape, self._again.arguments)  # type: ignore[attr-defined]
+        with opened(tape.tag, tape=tape):
+            value = self._again(*arguments)
+            total = inner(cotangent, value)
+            seed = {total.number: 1.0} if isinstance(total, TapeCell) and total.tape is tape else {}
+            return self._swept(tape, arguments, seed, cotangent)
+
+
+def _dual(f: Any, c: Any) -> Dual:
+    if isinstance(c, Dual):
+        return c
+    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{place()}")
+
+
+def wrapped(tape: Tape, x: Any) -> Any:
+    """A structure with the inputs of a reverse pass in the place of reals and functions."""
+
+    def function(f: Any) -> Any:
+        number = fresh()
+        tape.entries[number] = None
+        return TapedFunction(tape, f, number)
+
+    return transform(x, tape.cell, function)
+
+
+def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
+    """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
+
+    The cotangent of an argument that is a function is a `Dual`. A value that is a function needs a Dual for its
+    cotangent; then `f` is evaluated once more, so that the passes stay apart. Where `f` called an argument inside
+    another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time that it is applied.
+
+    >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> value, pullback(10.0)
+    (6.0, (30.0, 20.0))
+    """
+    needs_function("vjp", f)
+    value, pullback = _vjp("vjp", f, primals)
+    return result("vjp", value), lambda c: result("vjp", finite_choice("vjp", pullback(c), value))  # type: ignore[return-value]
+
+
+def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:
+    inputs = [argument(verb, i, x) for i, x in enumerate(primals)]
+    tape = Tape()
+    arguments = wrapped(tape, inputs)
+
+    def again(*xs: Any) -> Any:
+        return f(*xs)
+
+    again.arguments = inputs  # type: ignore[attr-defined]
+    with opened(tape.tag, tape=tape), taping():
+        y = f(*arguments)
+    return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
+
+
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
+
+    The gradient has the structure of the argument; of several arguments it is a tuple. Of an argument that is a
+    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on.
+
+    >>> value_and_grad(lambda x, y: x * x * y)(3.0, 2.0)
+    (18.0, 12.0)
+    """
+    needs_function("grad", f)
+
+    def both(*arguments: Any, **named: Any) -> Any:
+        places = chosen("grad", argnums, len(arguments))
+        aux: list[Any] = []
+
+        def of_these(*xs: Any) -> Any:
+            full = list(arguments)
+            for n, x in zip(places, xs, strict=True):
+                full[n] = x
+            y = f(*full, **named)
+            if has_aux:
+                y, extra = y
+                aux.append(extra)
+            if isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y):
+                raise Error(
+                    f"grad: the function should return one real, and returned {_returned(y)}; for other results there "
+                    f"are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
+                )
+            return y
+
+        value, pullback = _vjp("grad", of_these, [arguments[n] for n in places], once=True)
+        gradient = finite_choice("grad", pullback(1.0), value)
+        gradient = gradient[0] if isinstance(argnums, int) else gradient
+        value = result("grad", value)
+        if has_aux:
+            value = (value, result("grad", stripped(pullback.tape, aux[0])))
+        return value, result("grad", gradient)
+
+    return _named(both, "value_and_grad", f)
+
+
+def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The gradient of a function whose result is one real; see `value_and_grad`.
+
+    >>> grad(lambda x: x * x)(3.0)
+    6.0
+    >>> import math
+    >>> grad(lambda f: f(2.0) * 3.0)(math.sqrt)(lambda x: x)  # the cotangent of a function is a functional
+    6.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    def gradient(*arguments: Any, **named: Any) -> Any:
+        value, found = both(*arguments, **named)
+        return (found, value[1]) if has_aux else found
+
+    return _named(gradient, "grad", f)
+
+
+gradient = grad
+
+
+# -- made of these -----------------------------------------------------------------------------------------------------
+
+
+def _named(made: Function, verb: str, f: Any) -> Function:
+    made.__name__ = f"{verb}_of_{getattr(f, '__name__', 'function')}"
+    return made
+
+
+def _returned(y: Any) -> str:
+    if is_real(y):
+        return f"an array of shape {np.shape(y)}"
+    return f"{_shown(y)} of type {type(y).__name__}"
+
+
+def pullback(f: Function, omega: Function) -> Function:
+    """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) taken back to x (Betancourt 2018; 001, 2.2).
+
+    A 1-form takes a point to a cotangent there. With the constant form of a coordinate this is a row of the Jacobian.
+
+    >>> pullback(lambda x: x * x, lambda y: 10.0)(3.0)
+    60.0
+    """
+
+    needs_function("pullback", f)
+    needs_function("pullback", omega)
+
+    def form(*arguments: Any) -> Any:
+        value, back = vjp(f, *arguments)
+        found = back(omega(value))
+        return found[0] if len(arguments) == 1 else found
+
+    return _named(form, "pullback", f)
+
+
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of a function with one real as its result, times a vector: forward over reverse.
+
+    With several arguments, a tuple.
+
+    >>> hvp(lambda x: x * x * x, (2.0,), (1.0,))
+    12.0
+    """
+    in_tuples("hvp", primals, tangents)
+    numbers = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, numbers), primals, tangents)[1]
+
+
+def basis(x: Any) -> list[Any]:
+    """The unit vectors of a structure of reals, in order."""
+    sizes = [np.shape(leaf) for leaf in leaves(x)]
+    found = []
+    for leaf, shape in enumerate(sizes):
+        for i in range(int(np.prod(shape))):
+            unit = [0.0 if not s else np.zeros(s) for s in sizes]
+            if shape:
+                unit[leaf].flat[i] = 1.0  # type: ignore[union-attr]
+            else:
+                unit[leaf] = 1.0
+            rest = iter(unit)
+            found.append(transform(x, lambda _, rest=rest: next(rest)))  # type: ignore[misc]
+    return found
+
+
+def _stacked(columns: Sequence[Any], shape: tuple[int, ...], leading: bool) -> Any:
+    """One leaf of a Jacobian, from the derivatives along (or by) each unit vector."""
+    if not shape:
+        return columns[0]
+    stacked = np.stack(columns, axis=0 if leading else -1)
+    inside = np.shape(columns[0])
+    return stacked.reshape((*shape, *inside) if leading else (*inside, *shape))
+
+
+def jacfwd(f: Function, argnums: int = 0) -> Function:
+    """The Jacobian, one pass forward for each input: for functions with few inputs and many outputs.
+
+    For structures: in the structure of the result, with that of the argument inside; of arrays, the shape of the result
+    and then that of the argument.
+
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x * x)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    needs_function("jacfwd", f)
+
+    def jacobian(*arguments: Any) -> Any:
+        index = chosen("jacfwd", (argnums,), len(arguments))[0]
+        x = argument("jacfwd", index, arguments[index])
+        _no_functions("jacfwd", x)
+
+        def of_this(z: Any) -> Any:
+            return f(*(z if i == index else a for i, a in enumerate(arguments)))
+
+        pushed = [jvp(of_this, (x,), (unit,))[1] for unit in basis(x)]
+        return (
+            together("jacfwd: the result", pushed[0], pushed[1:], lambda *columns: _by_input(x, list(columns)))
+            if pushed
+            else pushed
+        )
+
+    return _named(jacobian, "jacfwd", f)
+
+
+def _by_input(x: Any, columns: list[Any]) -> Any:
+    rest = iter(columns)
+
+    def leaf(r: Any) -> Any:
+        count = int(np.prod(np.shape(r)))
+        return _stacked([next(rest) for _ in range(count)], np.shape(r), False)
+
+    return transform(x, leaf)
+
+
+def jacrev(f: Function, argnums: int = 0) -> Function:
+    """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
+
+    Shapes are those of `jacfwd`.
+
+    >>> import numpy as np
+    >>> jacrev(lambda x: x[0] * x[1])(np.array([2.0, 3.0]))
+    array([3., 2.])
+    """
+
+    needs_function("jacrev", f)
+
+    def jacobian(*arguments: Any) -> Any:
+        index = chosen("jacrev", (argnums,), len(arguments))[0]
+        x = argument("jacrev", index, arguments[index])
+        _no_functions("jacrev", x)
+
+        def of_this(z: Any) -> Any:
+            return f(*(z if i == index else a for i, a in enumerate(arguments)))
+
+        value, back = vjp(of_this, x)
+        _no_functions("jacrev", value)
+        rows = iter([back(unit)[0] for unit in basis(value)])
+
+        def leaf(y: Any) -> Any:
+            mine = [next(rows) for _ in range(int(np.prod(np.shape(y))))]
+            return together("jacrev", mine[0], mine[1:], lambda *parts: _stacked(parts, np.shape(y), True))
+
+        return transform(value, leaf)
+
+    return _named(jacobian, "jacrev", f)
+
+
+def _no_functions(verb: str, x: Any) -> None:
+    if any(is_function(leaf) for leaf in leaves(x)):
+        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
+
+
+def hessian(f: Function, argnums: int = 0) -> Function:
+    """The matrix of second derivatives: forward over reverse.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] * x[0] * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    return _named(jacfwd(grad(f, argnums), argnums), "hessian", f)

@@ -1,0 +1,634 @@
+"""Operations on whole arrays: shapes, reductions, indexing, products. Linear algebra is in `matrices.py`.
+
+Each is declared once, as the scalar operations are in `operations.py`: a name, the value in numpy, the tangent, and the
+adjoint, which here is not its own transpose. What numpy takes as parameters (axes, shapes, an index) makes an operation
+of its own, so that an operation's arguments are reals only; `functools.lru_cache` keeps one for each. Rules call
+operations, so they work on whatever the operations work on; of arguments they see the shape alone. Parameters are in
+normal form: axes are tuples of numbers from 0, shapes have no -1.
+
+A single real is a float, also as the result of a reduction. At ties, the maximum and the minimum of an axis follow the
+first of the equals, and `sort` keeps their order. Products and running products are differentiated without dividing,
+so zeros among the factors do no harm.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from . import operations as ops
+from . import series as power_series
+from .operation import LinearMap, Operation, Series
+from .types import array
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+Rules = tuple[Callable[..., Any] | None, ...]
+Needs = tuple[tuple[int, ...] | None, ...]
+
+remember = functools.lru_cache(maxsize=4096)
+"""One operation for each choice of parameters."""
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of a real, an array or a number with derivatives.
+
+    >>> shape_of(2.0), shape_of(np.ones((2, 3)))
+    ((), (2, 3))
+    """
+    return () if type(x) is float else getattr(x, "shape", ())
+
+
+def single(x: Any) -> Any:
+    """A value of no dimension as a float."""
+    return x if isinstance(x, np.ndarray) and x.ndim else float(x)
+
+
+# -- how operations are made -------------------------------------------------------------------------------------------
+
+
+def linear(name: str, value: Callable[[Any], Any], transpose: Callable[[Any, Shape], Any]) -> Operation:
+    """A linear operation of one array; `transpose(delta, shape)` is its transpose, to an argument of that shape.
+
+    >>> double = linear("double", lambda x: 2.0 * x, lambda delta, shape: double(delta))
+    >>> double(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    made = Operation(
+        name,
+        (array,),
+        array,
+        value,
+        (lambda d, y, x: made(d),),
+        "",
+        adjoint=lambda delta, y, x: (transpose(delta, shape_of(x)),),
+        series=power_series.linear(lambda c: made(c)),
+        needs=((),),
+    )
+    return made
+
+
+def several(
+    name: str,
+    value: Callable[..., Any],
+    tangent: Rules,
+    adjoint: Rules,
+    series: Series | None = None,
+    needs: Needs | None = None,
+) -> Operation:
+    """An operation of several arrays: for each a rule forward and a rule backward, None where it is a constant.
+
+    Where two rules apply the operation itself, as those of a product do, power series need a rule of their own: to
+    follow the tangents would take exponential time.
+    """
+    return Operation(
+        name,
+        (array,) * len(tangent),
+        array,
+        value,
+        tangent,
+        "",
+        adjoint=lambda delta, y, *xs: Parts(adjoint, (delta, y, *xs)),
+        series=series,
+        needs=needs,
+    )
+
+
+class Parts(Sequence[Any]):
+    """The increments of several arguments, each computed when it is looked at: often one is enough."""
+
+    __slots__ = ("given", "rules")
+
+    def __init__(self, rules: Rules, given: tuple[Any, ...]) -> None:
+        self.rules, self.given = rules, given
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        rule = self.rules[index]
+        return None if rule is None else rule(*self.given)
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+
+
+@remember
+def broadcast_to(shape: Shape) -> Operation:
+    """Repeats along new and single axes. The result is a view that cannot be written to."""
+
+    def value(x: Any) -> Any:
+        if type(x) is not float:
+            return np.broadcast_to(x, shape)
+        full = np.empty(shape)
+        full.fill(x)
+        return full
+
+    return linear("broadcast_to", value if shape else float, lambda d, s: sum_to(s)(d))
+
+
+@remember
+def sum_to(shape: Shape) -> Operation:
+    """Sums over the axes along which an array of `shape` would have been broadcast; its transpose."""
+
+    def value(x: Any) -> Any:
+        given = np.shape(x)
+        if given == shape:
+            return x
+        extra = len(given) - len(shape)
+        axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and given[i + extra] != 1))
+        total = np.add.reduce(x, axis=axes) if axes else x
+        return np.reshape(total, shape) if shape else float(total)
+
+    return linear("sum_to", value, lambda d, s: broadcast_to(s)(d))
+
+
+@remember
+def reshape(shape: Shape) -> Operation:
+    """The same elements, in the order of C."""
+    return linear("reshape", lambda x: np.reshape(x, shape) if shape else _only(x), lambda d, s: reshape(s)(d))
+
+
+def _only(x: Any) -> float:
+    return float(np.reshape(x, ()))
+
+
+@remember
+def transpose(axes: Axes) -> Operation:
+    """Axis i of the result is axis `axes[i]` of the argument."""
+    inverse = tuple(int(i) for i in np.argsort(axes))
+    return linear("transpose", lambda x: np.transpose(x, axes), lambda d, s: transpose(inverse)(d))
+
+
+def swap(x: Any) -> Any:
+    """A matrix, or each of a stack of them, transposed."""
+    n = len(shape_of(x))
+    return transpose((*range(n - 2), n - 1, n - 2))(x)
+
+
+def insert_axes(x: Any, *axes: int) -> Any:
+    """New axes of length one, at these places of the result."""
+    left = iter(shape_of(x))
+    count = len(shape_of(x)) + len(axes)
+    return reshape(tuple(1 if i in axes else next(left) for i in range(count)))(x)
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+
+
+def spread(delta: Any, axes: Axes, keepdims: bool, shape: Shape) -> Any:
+    """What came out of a reduction over `axes`, repeated along these."""
+    if not keepdims and len(axes) < len(shape):
+        delta = reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))(delta)
+    return broadcast_to(shape)(delta)
+
+
+@remember
+def total(axes: Axes, keepdims: bool = False) -> Operation:
+    """The sum over axes."""
+
+    def value(x: Any) -> Any:
+        over = None if len(axes) == np.ndim(x) else axes
+        return single(x.sum(axis=over, keepdims=keepdims) if isinstance(x, np.ndarray) else x)
+
+    return linear("sum", value, lambda d, s: spread(d, axes, keepdims, s))
+
+
+@remember
+def product(axes: Axes, keepdims: bool = False) -> Operation:
+    """The product over axes. The partial derivative for a factor is the product of the others, also at zeros."""
+
+    def value(x: Any) -> Any:
+        return single(np.prod(x, axis=axes, keepdims=keepdims))
+
+    def others(x: Any) -> Any:
+        shape = shape_of(x)
+        rest = tuple(i for i in range(len(shape)) if i not in axes)
+        order = rest + axes
+        flat = reshape((*(shape[i] for i in rest), _size(shape, axes)))(transpose(order)(x))
+        back = tuple(int(i) for i in np.argsort(order))
+        return transpose(back)(reshape(tuple(shape[i] for i in order))(_products_of_others(flat)))
+
+    return several(
+        "prod",
+        value,
+        (lambda d, y, x: total(axes, keepdims)(ops.multiply(d, others(x))),),
+        (lambda delta, y, x: ops.multiply(spread(delta, axes, keepdims, shape_of(x)), others(x)),),
+    )
+
+
+def _size(shape: Shape, axes: Axes) -> int:
+    return int(np.prod([shape[i] for i in axes], dtype=int))
+
+
+def _products_of_others(x: Any) -> Any:
+    """For each element the product of the others on its last axis, without division, in a tree of halves."""
+    *_, n = shape = shape_of(x)
+    if n <= 1:
+        return broadcast_to(shape)(1.0)
+    half = n // 2
+    a, b, left = (take_slice(x, start, end) for start, end in ((0, half), (half, 2 * half), (2 * half, n)))
+    up = _products_of_others(join(ops.multiply(a, b), left))
+    top, top_left = take_slice(up, 0, half), take_slice(up, half, half + n - 2 * half)
+    return join(ops.multiply(top, b), ops.multiply(top, a), top_left)
+
+
+def take_slice(x: Any, start: int, end: int) -> Any:
+    """A stretch of the last axis."""
+    return getitem((..., slice(start, end)))(x)
+
+
+def join(*xs: Any) -> Any:
+    """Arrays one after the other on the last axis; empty ones are left out."""
+    some = [x for x in xs if shape_of(x)[-1]] or [xs[0]]
+    return some[0] if len(some) == 1 else concatenate(len(shape_of(some[0])) - 1, len(some))(*some)
+
+
+@remember
+def winners(largest: bool, axes: Axes) -> Operation:
+    """Where the first of the largest, or smallest, elements of the axes stands: truth values, so a step."""
+
+    def value(x: Any) -> Any:
+        shape = np.shape(x)
+        rest = tuple(i for i in range(len(shape)) if i not in axes)
+        order = rest + axes
+        flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in rest), _size(shape, axes)))
+        place = np.expand_dims((np.argmax if largest else np.argmin)(flat, axis=-1), -1)
+        mask = np.arange(flat.shape[-1]) == place
+        return np.transpose(mask.reshape([shape[i] for i in order]), np.argsort(order)) if shape else True
+
+    return Operation("winners", (array,), array, value, (None,), "")
+
+
+@remember
+def extreme(largest: bool, axes: Axes, keepdims: bool = False) -> Operation:
+    """The largest or the smallest element of axes; the derivative is that of the first of them."""
+    reduce: Any = np.maximum.reduce if largest else np.minimum.reduce
+    won = winners(largest, axes)
+    return several(
+        "max" if largest else "min",
+        lambda x: single(reduce(x, axis=axes, keepdims=keepdims)),
+        (lambda d, y, x: total(axes, keepdims)(ops.where(won(x), d, 0.0)),),
+        (lambda delta, y, x: ops.where(won(x), spread(delta, axes, keepdims, shape_of(x)), 0.0),),
+    )
+
+
+# -- running sums and products -----------------------------------------------------------------------------------------
+
+
+def _reversed(axis: int) -> Operation:
+    return getitem((*(slice(None),) * axis, slice(None, None, -1)))
+
+
+@remember
+def cumsum(axis: int) -> Operation:
+    """Sums up to and with each element."""
+    back = _reversed(axis)
+    return linear("cumsum", lambda x: np.cumsum(x, axis=axis), lambda d, s: back(cumsum(axis)(back(d))))
+
+
+@remember
+def cumprod(axis: int) -> Operation:
+    """Products up to and with each element."""
+    back = _reversed(axis)
+
+    def before(y: Any) -> Any:
+        """The product before each element."""
+        return join_axis(axis, broadcast_to(_resized(shape_of(y), axis, 1))(1.0), cut(axis, 0, -1)(y))
+
+    def tangent(d: Any, y: Any, x: Any) -> Any:
+        return _recurrence(axis, x, ops.multiply(before(y), d))
+
+    def adjoint(delta: Any, y: Any, x: Any) -> Any:
+        after = join_axis(axis, cut(axis, 1, None)(x), broadcast_to(_resized(shape_of(x), axis, 1))(0.0))
+        return ops.multiply(before(y), back(_recurrence(axis, back(after), back(delta))))
+
+    return several("cumprod", lambda x: np.cumprod(x, axis=axis), (tangent,), (adjoint,))
+
+
+def cut(axis: int, start: int | None, end: int | None) -> Operation:
+    """A stretch of an axis."""
+    return getitem((*(slice(None),) * axis, slice(start, end)))
+
+
+def join_axis(axis: int, *xs: Any) -> Any:
+    return concatenate(axis, len(xs))(*xs)
+
+
+def _resized(shape: Shape, axis: int, n: int) -> Shape:
+    return (*shape[:axis], n, *shape[axis + 1 :])
+
+
+def _recurrence(axis: int, a: Any, b: Any) -> Any:
+    """h[i] = a[i] h[i-1] + b[i] along an axis, by doubling the reach of each element."""
+    n, reach = shape_of(a)[axis], 1
+    while reach < n:
+        head, tail, earlier = cut(axis, 0, reach), cut(axis, reach, None), cut(axis, 0, n - reach)
+        b = join_axis(axis, head(b), ops.add(ops.multiply(tail(a), earlier(b)), tail(b)))
+        a = join_axis(axis, head(a), ops.multiply(tail(a), earlier(a)))
+        reach *= 2
+    return b
+
+
+# -- indexing ----------------------------------------------------------------------------------------------------------
+
+
+def getitem(index: Any) -> Operation:
+    """`x[index]`, for an index of any kind that numpy knows; elements that stand in it twice count twice.
+
+    >>> getitem((..., [1, 1]))(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[2., 2.],
+           [4., 4.]])
+    """
+    if type(index) is int:
+        return _at(index)
+    parts = index if type(index) is tuple else (index,)
+    key: list[Any] = []
+    for i in parts:
+        if type(i) is slice:
+            key.append((i.start, i.stop, i.step))
+        elif type(i) is int or i is None or i is Ellipsis:
+            key.append(i)
+        else:  # arrays and lists are copied, because they may change later
+            return _getitem(tuple(np.array(i) if isinstance(i, np.ndarray | list | tuple) else i for i in parts))
+    try:
+        return _simple(tuple(key))
+    except TypeError:  # a slice from something that has no hash
+        return _getitem(parts)
+
+
+@remember
+def _at(index: int) -> Operation:
+    return _getitem((index,))
+
+
+@remember
+def _simple(key: tuple[Any, ...]) -> Operation:
+    return _getitem(tuple(slice(*i) if type(i) is tuple else i for i in key))
+
+
+def _getitem(index: tuple[Any, ...]) -> Operation:
+    return linear("getitem", lambda x: _item(x, index), lambda d, s: place(index, s)(d))
+
+
+def _item(x: Any, index: tuple[Any, ...]) -> Any:
+    found = (x if isinstance(x, np.ndarray) else np.asarray(x))[index]
+    return found if isinstance(found, np.ndarray) and found.ndim else float(found)
+
+
+def place(index: tuple[Any, ...], shape: Shape) -> Operation:
+    """Zeros with an array added at an index: the transpose of `getitem`."""
+    several_times = any(isinstance(i, np.ndarray | list) and np.asarray(i).dtype != bool for i in index)
+
+    def value(d: Any) -> Any:
+        out = np.zeros(shape)
+        if several_times:
+            np.add.at(out, index, d)
+        else:
+            out[index] = d
+        return out if shape else float(out)
+
+    return linear("place", value, lambda delta, s: _getitem(index)(delta))
+
+
+@remember
+def take_along(axis: int) -> Operation:
+    """`np.take_along_axis(x, order, axis)`; the order is a constant."""
+
+    def value(x: Any, order: Any) -> Any:
+        return np.take_along_axis(x, _whole(order), axis)
+
+    return several(
+        "take_along_axis",
+        value,
+        (lambda d, y, x, order: take_along(axis)(d, order), None),
+        (lambda delta, y, x, order: put_along(axis, shape_of(x))(delta, order), None),
+        needs=((1,), ()),
+    )
+
+
+@remember
+def put_along(axis: int, shape: Shape) -> Operation:
+    """Zeros with an array added along an axis; the transpose of `take_along`."""
+
+    def value(d: Any, order: Any) -> Any:
+        out = np.zeros(shape)
+        order = _whole(order)
+        grid = list(np.ogrid[tuple(slice(n) for n in order.shape)])
+        grid[axis] = order
+        np.add.at(out, tuple(grid), d)
+        return out
+
+    return several(
+        "put_along_axis",
+        value,
+        (lambda d, y, x, order: put_along(axis, shape)(d, order), None),
+        (lambda delta, y, x, order: take_along(axis)(delta, order), None),
+        needs=((1,), ()),
+    )
+
+
+def _whole(order: Any) -> Any:
+    return np.asarray(order).astype(np.intp, copy=False)
+
+
+@remember
+def argsort(axis: int) -> Operation:
+    """The order that sorts an axis, equals as they stand: a step."""
+    return Operation("argsort", (array,), array, lambda x: np.argsort(x, axis=axis, kind="stable"), (None,), "")
+
+
+@remember
+def sort(axis: int) -> Operation:
+    """An axis sorted; derivatives go where their elements go."""
+    order = argsort(axis)
+    return several(
+        "sort",
+        lambda x: np.sort(x, axis=axis, kind="stable"),
+        (lambda d, y, x: take_along(axis)(d, order(x)),),
+        (lambda delta, y, x: put_along(axis, shape_of(x))(delta, order(x)),),
+    )
+
+
+# -- moving elements ---------------------------------------------------------------------------------------------------
+
+
+@remember
+def roll(shift: int, axis: int) -> Operation:
+    """Elements moved round an axis."""
+    return linear("roll", lambda x: np.roll(x, shift, axis), lambda d, s: roll(-shift, axis)(d))
+
+
+@remember
+def triangle(lower: bool, k: int = 0) -> Operation:
+    """A matrix, or each of a stack, with zeros above (`lower`) or below the k-th diagonal."""
+    cut_off = np.tril if lower else np.triu
+    return linear("tril" if lower else "triu", lambda x: cut_off(x, k), lambda d, s: triangle(lower, k)(d))
+
+
+@remember
+def diagonal(offset: int = 0) -> Operation:
+    """The diagonals of the matrices on the last two axes."""
+
+    def value(x: Any) -> Any:
+        return np.diagonal(x, offset, -2, -1)
+
+    return linear("diagonal", value, lambda d, s: on_diagonal(offset, s)(d))
+
+
+@remember
+def on_diagonal(offset: int, shape: Shape) -> Operation:
+    """Matrices of zeros with these diagonals; the transpose of `diagonal`."""
+
+    def value(d: Any) -> Any:
+        out = np.zeros(shape)
+        i = np.arange(np.shape(d)[-1])
+        out[..., i + max(-offset, 0), i + max(offset, 0)] = d
+        return out
+
+    return linear("on_diagonal", value, lambda delta, s: diagonal(offset)(delta))
+
+
+@remember
+def concatenate(axis: int, count: int) -> Operation:
+    """Arrays one after the other along an axis."""
+
+    def stretch(i: int, xs: tuple[Any, ...]) -> tuple[Any, ...]:
+        start = sum(shape_of(x)[axis] for x in xs[:i])
+        return (*(slice(None),) * axis, slice(start, start + shape_of(xs[i])[axis]))
+
+    def tangent(i: int) -> LinearMap:
+        return lambda d, y, *xs: place(stretch(i, xs), shape_of(y))(d)
+
+    def adjoint(i: int) -> LinearMap:
+        return lambda delta, y, *xs: getitem(stretch(i, xs))(delta)
+
+    return several(
+        "concatenate",
+        lambda *xs: np.concatenate(xs, axis),
+        tuple(map(tangent, range(count))),
+        tuple(map(adjoint, range(count))),
+        needs=((),) * count,
+    )
+
+
+@remember
+def stack(axis: int, count: int) -> Operation:
+    """Arrays of one shape, or floats, side by side along a new axis."""
+
+    def at(i: int) -> tuple[Any, ...]:
+        return (*(slice(None),) * axis, i)
+
+    def value(*xs: Any) -> Any:
+        return np.stack(xs, axis) if isinstance(xs[0], np.ndarray) else np.array(xs)
+
+    def tangent(i: int) -> LinearMap:
+        return lambda d, y, *xs: place(at(i), shape_of(y))(d)
+
+    def adjoint(i: int) -> LinearMap:
+        index = at(i)
+        return lambda delta, y, *xs: getitem(index)(delta)
+
+    return several(
+        "stack", value, tuple(map(tangent, range(count))), tuple(map(adjoint, range(count))), needs=((),) * count
+    )
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+def _matmul_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
+    """The adjoint of the left factor."""
+    ranks = len(shape_of(a)), len(shape_of(b))
+    if ranks == (2, 2):
+        return matmul(delta, transpose((1, 0))(b))
+    if ranks == (1, 1):
+        return ops.multiply(delta, b)
+    if ranks[1] == 1:
+        return ops.multiply(insert_axes(delta, ranks[0] - 1), b)
+    if ranks[0] == 1:
+        return sum_to(shape_of(a))(matmul(b, delta) if ranks[1] == 2 else _column(b, delta))
+    return sum_to(shape_of(a))(matmul(delta, swap(b)))
+
+
+def _column(b: Any, delta: Any) -> Any:
+    """Each matrix times its own vector."""
+    columns = matmul(b, insert_axes(delta, len(shape_of(delta))))
+    return reshape(shape_of(columns)[:-1])(columns)
+
+
+def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
+    """The adjoint of the right factor."""
+    ranks = len(shape_of(a)), len(shape_of(b))
+    if ranks in ((2, 2), (2, 1)):
+        return matmul(transpose((1, 0))(a), delta)
+    if ranks == (1, 1):
+        return ops.multiply(delta, a)
+    if ranks[0] == 1:
+        column = insert_axes(a, 1)
+        return ops.multiply(column, insert_axes(delta, ranks[1] - 2))
+    n = shape_of(a)[-1]
+    if ranks[1] <= 2:  # all rows of a stack at once
+        rows = _size(shape_of(a), tuple(range(ranks[0] - 1)))
+        flat = reshape((rows,) if ranks[1] == 1 else (rows, shape_of(b)[1]))(delta)
+        return matmul(transpose((1, 0))(reshape((rows, n))(a)), flat)
+    return sum_to(shape_of(b))(matmul(swap(a), delta))
+
+
+def _matmul_value(a: Any, b: Any) -> Any:
+    y = np.matmul(a, b)
+    return y if isinstance(y, np.ndarray) else float(y)
+
+
+matmul: Operation = several(
+    "matmul",
+    _matmul_value,
+    (lambda d, y, a, b: matmul(d, b), lambda d, y, a, b: matmul(a, d)),
+    (_matmul_left, _matmul_right),
+    power_series.multilinear(lambda a, b: matmul(a, b)),
+    needs=((1,), (0,)),
+)
+
+
+@remember
+def einsum(inputs: tuple[str, ...], output: str) -> Operation:
+    """Sums of products over named axes: a letter for each axis of each argument, none twice in one, no ellipsis."""
+    text = ",".join(inputs) + "->" + output
+
+    def value(*xs: Any) -> Any:
+        return single(np.einsum(text, *xs, optimize=len(xs) > 1))
+
+    def tangent(i: int) -> LinearMap:
+        return lambda d, y, *xs: made(*xs[:i], d, *xs[i + 1 :])
+
+    def adjoint(i: int) -> LinearMap:
+        others = inputs[:i] + inputs[i + 1 :]
+        mine = "".join(letter for letter in inputs[i] if letter in output or any(letter in o for o in others))
+
+        def rule(delta: Any, y: Any, *xs: Any) -> Any:
+            part = einsum((output, *others), mine)(delta, *xs[:i], *xs[i + 1 :])  # made when it is needed
+            length = dict(zip(mine, shape_of(part), strict=True))
+            shape = shape_of(xs[i])
+            if tuple(length.values()) == shape:
+                return part
+            # An axis of length one that met a longer one was repeated; one that nobody else has was summed alone.
+            found = tuple(length.get(letter, 1) for letter in inputs[i])
+            narrow = tuple(1 if n == 1 else m for n, m in zip(shape, found, strict=True))
+            return broadcast_to(shape)(sum_to(narrow)(reshape(found)(part)))
+
+        return rule
+
+    places = range(len(inputs))
+    series = power_series.multilinear(lambda *xs: made(*xs))
+    others = tuple(tuple(j for j in places if j != i) for i in places)
+    made = several("einsum", value, tuple(map(tangent, places)), tuple(map(adjoint, places)), series, others)
+    return made

@@ -1,0 +1,248 @@
+"""Checkpoints: gradients of long loops with a short tape."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.functions.checkpoint import left
+from dynagrad.functions.numbers import TapeCell
+from dynagrad.graph import operations as ops
+
+MODES = {"forward": dg.derivative, "reverse": dg.grad}
+
+
+def loop(step, state, n=None, **_):
+    for _ in itertools.count() if n is None else range(n):
+        new = step(state)
+        if new is None:
+            break
+        state = new
+    return state
+
+
+def turned(run, n, entries=None, **options):
+    """A loop with two numbers for its state and a number that the step closes over."""
+
+    def f(x, w):
+        def step(state):
+            a, b = state
+            if entries is not None and isinstance(a, TapeCell):
+                entries.append(len(a.tape.entries))
+            return a * 0.999 + b * w, b - ops.sin(a) * w
+
+        a, b = run(step, (x, 2.0 * x), n, **options)
+        return a * b
+
+    return f
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 300, 3000])
+@pytest.mark.parametrize("snapshots", [None, 1, 2, 5])
+def test_the_gradient_is_that_of_the_loop(n, snapshots):
+    expected = dg.value_and_grad(turned(loop, n), (0, 1))(1.1, 0.01)
+    found = dg.value_and_grad(turned(dg.checkpoint, n, snapshots=snapshots), (0, 1))(1.1, 0.01)
+    assert found[0] == expected[0]
+    assert found[1] == pytest.approx(expected[1], rel=1e-10)
+
+
+@pytest.mark.parametrize("modes", list(itertools.product(MODES, repeat=2)))
+@pytest.mark.parametrize("same", [True, False])
+def test_nested_derivatives(modes, same):
+    outer, inner = (MODES[m] for m in modes)
+
+    def second(run):
+        f = turned(run, 9, snapshots=3)
+        if same:
+            return outer(lambda x: inner(lambda y: f(y, 0.3))(x))(0.7)
+        return outer(lambda x: inner(lambda w: f(x, w))(0.3))(0.7)
+
+    assert second(dg.checkpoint) == pytest.approx(second(loop), rel=1e-12)
+
+
+def test_third_derivatives_and_series():
+    for run in (dg.checkpoint, loop):
+        f = functools.partial(turned(run, 6), 0.7)
+        found = [
+            dg.grad(dg.grad(dg.grad(f)))(0.3),
+            dg.grad(dg.derivative(f, 2))(0.3),
+            dg.derivative(dg.grad(f), 2)(0.3),
+        ]
+        assert found == pytest.approx([dg.derivative(f, 3)(0.3)] * 3, rel=1e-10)
+
+
+def test_the_tape_stays_short():
+    entries = []
+    n = 100_000
+    found = dg.grad(turned(dg.checkpoint, n, entries, snapshots=50), (0, 1))(1.1, 1e-4)
+    assert max(entries) < 5000
+    assert found == pytest.approx(dg.grad(turned(loop, n), (0, 1))(1.1, 1e-4), rel=1e-9)
+
+
+def test_the_tape_of_arrays_is_shorter():
+    """A stride is counted in numbers, not in entries."""
+    entries = []
+    w = np.linspace(0.1, 1.0, 10_000)
+
+    def f(w):
+        def step(x):
+            entries.append(len(w.tape.entries))
+            return ops.sin(x) * w
+
+        return np.sum(dg.checkpoint(step, w, 60))
+
+    found = dg.grad(f)(w)
+    assert max(entries) <= 8  # of 120
+    np.testing.assert_allclose(found, dg.grad(lambda w: np.sum(loop(lambda x: ops.sin(x) * w, w, 60)))(w), rtol=1e-12)
+
+
+def test_how_often_a_step_is_computed():
+    """With c states and binomial(c + r, c) strides, r times again; also where the number of steps is not known."""
+    calls = 0
+    n = 2000
+
+    def step(state):
+        nonlocal calls
+        calls += 1
+        x, i = state
+        if i == n:
+            return None
+        y = x
+        for _ in range(100):  # many entries: a stride is a few steps
+            y = y + 0.0
+        return y * 0.999, i + 1
+
+    for known in (n, None):
+        calls = 0
+        assert dg.grad(lambda x, known=known: dg.checkpoint(step, (x, 0), known)[0])(1.0) == pytest.approx(0.999**n)
+        assert calls < 5 * n
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 100, 1000])
+@pytest.mark.parametrize("snapshots", [None, 1, 3, 10])
+def test_a_number_of_steps_that_is_not_known(n, snapshots):
+    def f(run, x, w):
+        def step(state):
+            a, i = state
+            return None if i == n else (a + w * ops.cos(a), i + 1)
+
+        return run(step, (x, 0), None, snapshots=snapshots)[0]
+
+    expected = dg.grad(functools.partial(f, loop), (0, 1))(0.5, 0.01)
+    assert dg.grad(functools.partial(f, dg.checkpoint), (0, 1))(0.5, 0.01) == pytest.approx(expected, rel=1e-12)
+
+
+def test_structures_and_what_a_step_returns_as_it_is():
+    def f(run, w, v):
+        def step(s):
+            return {"a": s["b"] * v, "b": w, "n": s["n"] + 1, "x": [s["a"], s["x"][0] * s["b"]]}
+
+        s = run(step, {"a": 1.0, "b": 2.0, "n": 0, "x": [w, np.ones(2)]}, 4)
+        assert s["n"] == 4
+        return s["a"] + s["b"] * s["x"][0] + np.sum(s["x"][1])
+
+    expected = dg.grad(functools.partial(f, loop), (0, 1))(1.5, 0.7)
+    assert dg.grad(functools.partial(f, dg.checkpoint), (0, 1))(1.5, 0.7) == pytest.approx(expected)
+
+
+def test_checkpoints_in_checkpoints():
+    def f(run, x, w):
+        return run(lambda s: run(lambda t: t + w * ops.sin(t), s, 5) * x, x, 4)
+
+    for modes in itertools.product(MODES, repeat=2):
+        a, b = (MODES[m] for m in modes)
+        found = [a(lambda x, run=run: b(lambda w: f(run, x, w))(0.1))(0.9) for run in (dg.checkpoint, loop)]  # noqa: B023
+        assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_a_fixed_point_in_a_step():
+    def f(run, w):
+        return run(lambda s: dg.fixed_point(lambda x: 0.3 * ops.cos(x * s) + w, 0.0), w, 5)
+
+    for derivative in (dg.grad, dg.derivative, lambda f: dg.grad(dg.grad(f))):
+        assert derivative(functools.partial(f, dg.checkpoint))(0.4) == pytest.approx(
+            derivative(functools.partial(f, loop))(0.4), rel=1e-10
+        )
+
+
+def test_functions_that_the_step_closes_over_have_their_duals():
+    def f(run):
+        return lambda g: run(lambda s: g(s) * 0.5, 0.3, 4)
+
+    duals = [dg.grad(f(run))(ops.sin) for run in (dg.checkpoint, loop)]
+    assert duals[0](ops.cos) == pytest.approx(duals[1](ops.cos))
+
+
+def test_pulling_back_twice():
+    value, pullback = dg.vjp(turned(dg.checkpoint, 20, snapshots=3), 1.1, 0.1)
+    assert value == turned(loop, 20)(1.1, 0.1)
+    assert pullback(1.0) == pullback(1.0)
+    found = dg.jacrev(lambda w: np.stack(dg.checkpoint(lambda s: (s[0] * w, s[1] + s[0]), (1.0, 0.0), 3)))(2.0)
+    np.testing.assert_allclose(found, [12.0, 5.0])  # of w**3 and 1 + w + w**2
+
+
+def test_a_state_that_does_not_depend_on_the_pass_stays_plain():
+    kinds = []
+
+    def f(x):
+        kinds.append(type(dg.checkpoint(lambda s: s * 2.0, 1.0, 3)))
+        return x
+
+    dg.grad(f)(1.0)
+    assert kinds == [float]
+
+
+def test_a_pass_is_paused_in_one_thread_only():
+    def f(x):
+        used = set()
+        with x.tape.pause(used):
+            here = x * x
+            with ThreadPoolExecutor(1) as pool:
+                there = pool.submit(lambda: x * x).result()
+        assert here == 9.0 and type(here) is float and used == {x.number}
+        return there
+
+    assert dg.grad(f)(3.0) == 6.0
+
+
+@pytest.mark.parametrize("c", [2, 3, 5])
+def test_the_schedule_is_the_best_one(c):
+    @functools.cache
+    def fewest(n, c):
+        if n == 1:
+            return 0
+        if c == 1:
+            return n * (n - 1) // 2
+        return min(m + fewest(n - m, c - 1) + fewest(m, c) for m in range(1, n))
+
+    @functools.cache
+    def ours(n, c):
+        if n == 1:
+            return 0
+        if c == 1:
+            return n * (n - 1) // 2
+        m = left(n, c)
+        return m + ours(n - m, c - 1) + ours(m, c)
+
+    for n in range(2, 90):
+        assert ours(n, c) == fewest(n, c)
+
+
+def test_what_goes_wrong_says_so():
+    for n in (-1, 2.5, True):
+        with pytest.raises(dg.Error, match="number of steps"):
+            dg.checkpoint(lambda s: s, 1.0, n)
+    with pytest.raises(dg.Error, match="snapshots"):
+        dg.checkpoint(lambda s: s, 1.0, 3, snapshots=0)
+    with pytest.raises(dg.Error, match="returned None"):
+        dg.checkpoint(lambda s: None, 1.0, 3)
+    with pytest.raises(dg.Error, match="function in it"):
+        dg.checkpoint(lambda s: s, (1.0, ops.sin), 3)
+    random = np.random.default_rng(0)
+    with pytest.raises(dg.Error, match="another result"):
+        dg.grad(lambda x: dg.checkpoint(lambda s: s * random.uniform(), x, 3))(1.0)

@@ -1,0 +1,163 @@
+"""The reverse pass: every cell once, no recursion, linear cost, memory freed, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import dynagrad as dg
+from dynagrad.functions.numbers import fresh
+from dynagrad.functions.passes import inside, is_open
+from dynagrad.graph import operations as ops
+
+
+def chain(length: int) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        for _ in range(length):
+            x = x * 0.999999
+        return x
+
+    return f
+
+
+def test_a_chain_of_a_million_operations() -> None:
+    wanted = 0.999999**1_000_000
+    assert dg.grad(chain(1_000_000))(1.0) == pytest.approx(wanted, rel=1e-9)
+    assert dg.derivative(chain(1_000_000))(1.0) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("verb", [dg.grad, dg.derivative, lambda f: dg.grad(dg.grad(f))])
+def test_time_is_linear_in_the_operations(verb: Any) -> None:
+    def seconds(length: int) -> float:
+        def once() -> float:
+            begin = time.perf_counter()
+            verb(lambda x: chain(length)(x) * x)(1.0)
+            return time.perf_counter() - begin
+
+        return min(once() for _ in range(3))
+
+    seconds(100)
+    assert seconds(60_000) < 40.0 * seconds(6_000)  # ten, and what a busy machine adds
+
+
+def test_a_shared_value_is_visited_once() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(50):
+            x = x + x
+        return x
+
+    before = fresh()
+    assert dg.grad(f)(1.0) == 2.0**50
+    assert dg.derivative(f)(1.0) == 2.0**50
+    assert dg.grad(lambda x: f(x) * f(x))(1.0) == 2.0**101
+    assert dg.derivative(dg.grad(lambda x: f(x) * f(x)))(1.0) == 2.0**101
+    assert fresh() - before < 2_000
+
+
+def test_sharing_beneath_younger_passes_is_not_lost_either() -> None:
+    h = dg.derivative(lambda x: lambda g: lambda y: g(x * y))(1.0)
+
+    def f(t: Any) -> Any:
+        def doubled(y: Any) -> Any:
+            y = y * t
+            for _ in range(40):
+                y = y + y
+            return y
+
+        return h(doubled)(t)
+
+    before = fresh()
+    assert dg.grad(f)(1.0) == 2.0 * 2.0**40
+    assert dg.grad(dg.grad(f))(1.0) == 2.0 * 2.0**40
+    assert fresh() - before < 5_000
+
+
+def test_the_tape_is_empty_after_a_gradient() -> None:
+    kept: list[Any] = []
+    dg.grad(lambda x: (kept.append(x), x * x * x)[1])(2.0)
+    assert not kept[0].tape.entries
+
+
+def test_a_pullback_may_be_called_again() -> None:
+    _, pullback = dg.vjp(lambda x, y: x * y * y, 2.0, 3.0)
+    assert pullback(1.0) == (9.0, 12.0)
+    assert pullback(10.0) == (90.0, 120.0)
+
+
+def test_the_garbage_collector_is_back_after_a_pass_whatever_happens() -> None:
+    assert gc.isenabled()
+    dg.grad(lambda x: dg.grad(lambda y: x * y)(x) * x)(2.0)
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        dg.grad(lambda x: x / (1 // 0))(2.0)
+    assert gc.isenabled()
+
+
+def test_no_pass_is_open_after_an_error() -> None:
+    tags: list[int] = []
+
+    def f(x: Any) -> Any:
+        tags.append(x.tag)
+        assert is_open(x.tag)
+        raise ValueError("no")
+
+    for verb in (dg.grad, dg.derivative, lambda f: dg.derivative(f, 3)):
+        with pytest.raises(ValueError, match="no"):
+            verb(f)(2.0)
+    assert len(tags) == 3 and not any(map(is_open, tags)) and not inside()
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+def test_threads_with_passes_of_their_own() -> None:
+    both = threading.Barrier(4, timeout=10)
+
+    def work(k: int) -> list[float]:
+        def f(x: Any) -> Any:
+            for _ in range(200):
+                x = ops.sin(x) * (1.0 + k * 0.1)
+            return x * dg.derivative(lambda y: x * y)(x)
+
+        both.wait()
+        return [dg.grad(f)(0.5 + k), dg.derivative(f)(0.5 + k), dg.grad(dg.grad(f))(0.5 + k)]
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(work, range(4)))
+        both.reset()
+    for k, found in enumerate(together):
+        both = threading.Barrier(1)
+        assert found == work(k)
+        assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_workers_inside_a_function_compute_on_its_tape() -> None:
+    def f(x: Any) -> Any:
+        def part(k: int) -> Any:
+            y = x * (k + 1.0)
+            for _ in range(300):
+                y = ops.sin(y) * 1.5
+            return y
+
+        with ThreadPoolExecutor(4) as pool:
+            return sum(pool.map(part, range(8)), start=0.0)
+
+    assert dg.grad(f)(0.3) == pytest.approx(dg.derivative(f)(0.3), rel=1e-9)
+    assert dg.grad(dg.grad(f))(0.3) == pytest.approx(dg.derivative(dg.derivative(f))(0.3), rel=1e-9)
+
+
+def test_workers_inside_a_function_open_passes_of_their_own() -> None:
+    def f(g: Any, x: Any) -> Any:
+        with ThreadPoolExecutor(4) as pool:
+            return sum(pool.map(lambda k: dg.grad(lambda y: g(y * x * k))(1.0), [1.0, 2.0, 3.0]), start=0.0)
+
+    by_function, by_number = dg.grad(f, (0, 1))(ops.sin, 0.7)
+    cos, sin = lambda x: float(ops.cos(x)), lambda x: float(ops.sin(x))
+    assert by_number == pytest.approx(sum(k * cos(0.7 * k) - 0.7 * k * k * sin(0.7 * k) for k in (1, 2, 3)))
+    assert by_function(ops.exp) == pytest.approx(sum(0.7 * k * float(ops.exp(0.7 * k)) for k in (1, 2, 3)))
