@@ -57,6 +57,17 @@ def test_it_is_the_sum_of_the_gradients_of_charts(bound: dg.Bound) -> None:
     assert np.array_equal(batch.gradient["arc/2"].values, summed(bound, ENDS, "arc/2"))
 
 
+def test_probabilities_are_converted_before_anything_is_differentiated() -> None:
+    bound = dg.Program(PATHS, "log").bind({"arc/2": ARCS}, values="probabilities")
+    examples = [{"end/1": [(end, 0.5)]} for end in "bcd"]
+    batch = bound.run_batch(examples, query="goal", gradient="arc/2", values="probabilities", threads=1)
+    charts = [bound.run(facts, values="probabilities") for facts in examples]
+    assert np.array_equal(batch.values, [chart["goal"] for chart in charts])
+    expected = sum(chart.gradient("goal")["arc/2"].values for chart in charts)
+    assert np.array_equal(batch.gradient["arc/2"].values, expected)
+    assert expected.sum() == pytest.approx(1 + (0.5 + 0.125 * 2) / 0.625 + (0.25 * 2 + 0.0625 * 3) / 0.3125, rel=1e-12)
+
+
 def test_the_objective_may_be_the_sum_of_the_logs(bound: dg.Bound) -> None:
     batch = bound.run_batch(ENDS, query="goal", gradient=["arc/2"], objective="log")
     assert batch.values.tolist() == [1.0, 1.25, 0.625]

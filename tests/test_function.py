@@ -485,3 +485,44 @@ def test_what_a_function_says_of_itself() -> None:
     assert (many().goal, many().adjoint().shapes[-1]) == (GOALS, (4,))
     assert repr(f()) == "<Function: goal by a/1 (3,), b/1 (3,), c/0 (1,)>"
     assert "derivative" in repr(f().tangent())
+
+
+# -- in the verbs of functions -----------------------------------------------------------------------------------------
+
+
+def squared() -> tuple[Any, Any]:
+    """a = a*a + r.x by rules, whose solution is known in closed form."""
+    program = dg.Program("a += a*a.  a += r(X) * x(X).")
+    facts = {"r/1": np.array([0.1, 0.05]), "x/1": np.array([0.5, 1.0])}
+    f = program.function("a", inputs=["r/1", "x/1"], facts=facts, tolerance=1e-15)
+    return f, lambda r, x: (1 - np.sqrt(1 - 4 * np.sum(r * x))) / 2
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.ProgramWarning")
+def test_a_program_takes_part_in_all_verbs_of_functions() -> None:
+    f, closed = squared()
+    r, x = np.array([0.1, 0.05]), np.array([0.5, 1.0])
+
+    def same(verb: Any, *arguments: Any) -> None:
+        mine, theirs = verb(f)(*arguments), verb(closed)(*arguments)
+        for a, b in zip(*(t if isinstance(t, tuple) else (t,) for t in (mine, theirs)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+    same(lambda g: dg.grad(g, (0, 1)), r, x)
+    same(lambda g: lambda r, x: dg.jvp(g, (r, x), (x, r)), r, x)
+    same(lambda g: dg.hessian(lambda r: g(r, x)), r)
+    same(lambda g: dg.jacrev(dg.grad(g, 1), 0), r, x)
+    same(lambda g: lambda r, x: dg.hvp(g, (r, x), (x, r)), r, x)
+    same(lambda g: dg.grad(lambda r: np.sum(np.sin(dg.grad(g, 1)(r, x)) * dg.grad(g, 0)(x, r))), r)
+    same(lambda g: dg.derivative(lambda t: g(r * t, x), 3), 0.9)
+    same(lambda g: dg.derivative(dg.grad(lambda t: dg.jvp(lambda s: g(r * s, x * t), (t,), (1.0,))[1])), 0.8)
+    same(lambda g: dg.grad(lambda r: dg.fixed_point(lambda y: g(r * y, x) + 0.5, 1.0)), r)
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.ProgramWarning")
+def test_the_functional_of_a_program_that_is_an_input() -> None:
+    f, closed = squared()
+    r, x = np.array([0.1, 0.05]), np.array([0.5, 1.0])
+    outer = lambda g: g(g(r, x) * r, x) * 2.0  # noqa: E731
+    h = lambda r, x: np.sum(r * x * x)  # noqa: E731
+    assert dg.grad(outer)(f)(h) == pytest.approx(dg.grad(outer)(closed)(h), rel=1e-6)

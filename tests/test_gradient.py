@@ -396,6 +396,7 @@ def test_what_pruning_and_beams_hold_back_has_no_part_in_the_gradient() -> None:
     assert free["e/2"]["c", "b"] > 0
     gradient = held.gradient("goal")
     assert list(gradient["e/2"].values) == [3.0, 0.0, 0.0] and list(gradient["f/1"].values) == [0.5, 0.0]
+    assert held.jvp({"e/2": np.ones(3), "f/1": np.ones(2)})["goal"] == 3.5
     beam = dg.Program(text + " :- prune p(X) =< 0.5.").run(rows)
     assert not beam.gradient("goal")["e/2"].values.any()
 
@@ -426,16 +427,29 @@ def test_asking_for_a_gradient_changes_nothing() -> None:
     assert chart.gradient("goal")["edge/2"] == whole.gradient("goal")["edge/2"]
 
 
-@pytest.mark.parametrize("semiring", ["real", "log", "tropical"])
-def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str) -> None:
+def test_stopped_at_an_item_the_gradient_is_that_of_its_value() -> None:
+    arcs = [("a", "b", 1.0), ("a", "c", 4.0), ("b", "c", 2.0), ("c", "d", 1.0)]
+    program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+    chart = program.run({"edge/2": arcs}, until="path(c)")
+    assert chart.status == "until" and "path(d)" not in chart
+    assert list(chart.gradient("path(c)")["edge/2"].values) == [1.0, 0.0, 1.0, 0.0]
+    assert not chart.gradient("path(d)")["edge/2"].values.any()
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "tropical", "viterbi"])
+@pytest.mark.parametrize("taped", [False, True])
+def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped: bool) -> None:
     program = dg.Program(PATHS, semiring)
     edges = [("a", "b", 0.5), ("b", "a", 0.25), ("b", "c", 0.5)]
     facts = {"edge/2": edges, "edgezero/1": [("c", 1.0), ("b", 0.5)], "start/1": [("a", 1.0)]}
-    if semiring == "log":
+    if semiring in ("log", "viterbi"):
         facts = {key: logs(rows) for key, rows in facts.items()}
-    new, other = (-1.0, -0.5) if semiring == "log" else (0.3, 0.25)
+    new, other = (-1.0, -0.5) if semiring in ("log", "viterbi") else (0.3, 0.25)
     chart = program.run(facts)
     chart.gradient("goal")
+    if taped:  # a run that keeps a tape from the start
+        chart = program.run(facts)
+        assert chart.stats.tape_bytes
     chart.add("edge/2", [("a", "c", new)])
     with pytest.raises(dg.QueryError, match=r"facts of this chart changed.*call chart.run"):
         chart.gradient("goal")
@@ -528,6 +542,21 @@ def test_entropy_is_that_of_the_distribution_of_derivations(semiring: str) -> No
     total = sum(p for p, _ in trees())
     expected = -sum(p / total * math.log(p / total) for p, _ in trees())
     assert chart.entropy() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("semiring", ["real", "log"])
+def test_around_a_cycle_marginals_are_expected_visits_and_entropy_is_that_of_the_walks(semiring: str) -> None:
+    """A walk that goes on with probability q, by one of two copies of an arc, and stops with probability 1 - q."""
+    q = 0.6
+    program = dg.Program("at += start.  at += at * on.  goal += at * stop.", semiring)
+    facts = {"start/0": [(1.0,)], "on/0": [(q / 4,), (3 * q / 4,)], "stop/0": [(1 - q,)]}
+    chart = program.run(facts if semiring == "real" else {key: logs(rows) for key, rows in facts.items()})
+    assert chart.marginal("at") == pytest.approx(1 / (1 - q), rel=1e-9)
+    assert chart.expected_counts()["on/0"].values == pytest.approx([q / 4 / (1 - q), 3 * q / 4 / (1 - q)], rel=1e-9)
+    outside = chart.outside("at")
+    assert (math.exp(outside) if semiring == "log" else outside) == pytest.approx(1.0, rel=1e-9)
+    # copies of a fact are one fact: an entropy is that of walks, which do not tell them apart
+    assert chart.entropy() == pytest.approx(-(q * math.log(q) + (1 - q) * math.log(1 - q)) / (1 - q), rel=1e-6)
 
 
 def test_tangents_are_those_of_all_items() -> None:

@@ -29,10 +29,18 @@ ARROWS: dict[str, set[str]] = {
     "progress": set(),
     "changing": {"rules", "plan", "binding", "encoding", "reading"} | HANDLES_FACTS,
     "gradient": {"rules", "plan", "binding", "reading", "semirings"} | HANDLES_FACTS,
-    "chart": {"rules", "plan", "binding", "changing", "encoding", "gradient", "reading", "progress"} | HANDLES_FACTS,
+    "limits": {"plan", "binding", "reading", "semirings"} | HANDLES_FACTS,
+    "looking": {"rules", "binding", "encoding", "reading"} | HANDLES_FACTS,
+    "directions": {"binding", "gradient", "looking", "reading"} | HANDLES_FACTS,
+    "questions": {"plan", "binding", "directions", "gradient", "looking"} | HANDLES_FACTS,
+    "chart": {"rules", "plan", "binding", "changing", "directions", "encoding", "gradient", "limits", "looking"}
+    | {"progress", "questions", "reading"}
+    | HANDLES_FACTS,
     "batch": {"chart", "gradient", "semirings"} | HANDLES_FACTS,
-    "function": {"chart", "gradient", "binding", "semirings", "functions", "graph"} | HANDLES_FACTS,
-    "program": {"chart", "batch", "binding", "function", "rules", "plan", "functions", "semirings"} | HANDLES_FACTS,
+    "function": {"chart", "gradient", "binding", "limits", "looking", "semirings", "functions", "graph"}
+    | HANDLES_FACTS,
+    "program": {"chart", "batch", "binding", "function", "limits", "rules", "plan", "functions", "semirings"}
+    | HANDLES_FACTS,
     "forest": {"chart", "binding", "plan", "rules"} | HANDLES_FACTS,
     "training": {"program", "forest", "functions"} | HANDLES_FACTS,
     "interop": {"program", "forest", "functions"} | HANDLES_FACTS,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import shlex
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -75,6 +77,25 @@ def test_the_commands_print_what_they_say(command: str, output: str, folder: Pat
     result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
     assert program == "dynagrad"
     assert (result.exit_code, result.stdout) == (0, output)
+
+
+EDGES = re.findall(r"^\| `(.+?)` \| `(.+?)` \| `(.+?)` \|", README.partition("### Edges")[2], re.MULTILINE)
+
+
+def test_the_table_of_edges_was_found() -> None:
+    assert len(EDGES) > 20
+
+
+@pytest.mark.parametrize(("text", "point", "derivative"), EDGES, ids=[text for text, *_ in EDGES])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of values
+def test_derivatives_at_the_edges_are_those_of_the_table(text: str, point: str, derivative: str) -> None:
+    names = {"np": np, "dg": dg, "inf": math.inf, "nan": math.nan}
+    gradient, at = dg.grad(eval(f"lambda x: {text}", names)), eval(point, names)
+    if derivative == "dg.NotDifferentiable":
+        with pytest.raises(dg.NotDifferentiable):
+            gradient(at)
+    else:
+        np.testing.assert_allclose(gradient(at), eval(derivative, names), rtol=1e-12, atol=1e-12)
 
 
 def test_every_declaration_of_the_table_parses() -> None:

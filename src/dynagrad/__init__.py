@@ -1,7 +1,7 @@
 """Dynagrad: differentiable dynamic programming. The public names, and nothing else."""
 
 from .batch import Batch
-from .chart import Chart, Statistics
+from .chart import Chart
 from .errors import (
     CompileError,
     Error,
@@ -38,6 +38,7 @@ from .functions.verbs import (
     value_and_grad,
     vjp,
 )
+from .limits import Statistics
 from .program import Bound, Program
 from .semirings import Semiring
 from .table import Table

@@ -132,6 +132,33 @@ def row_numbers(relation: Relation) -> Codes:
     return numbers.astype(np.int32)
 
 
+def take(relation: Relation, rows: Array) -> Relation:
+    """Some rows of a relation."""
+    values = None if relation.values is None else relation.values[rows]
+    columns = tuple(c.take(rows) for c in relation.columns)
+    return Relation(relation.key, len(rows), columns, values, relation.value_shape)
+
+
+def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows of `here` are among `gone`, and which of `gone` are there. Values count where `gone` has them."""
+    numbers = row_numbers(concatenate(replace(here, values=None), replace(gone, values=None), one))
+    mine, theirs = numbers[: here.count], numbers[here.count :]
+    among = np.isin(mine, theirs)
+    if gone.values is None:
+        return among, np.isin(theirs, mine)
+    both = concatenate(here, gone, one).values
+    assert both is not None
+    wanted: dict[int, list[int]] = {}
+    for n, number in enumerate(theirs.tolist()):
+        wanted.setdefault(number, []).append(n)
+    found = np.zeros(gone.count, np.bool_)
+    for row in np.flatnonzero(among).tolist():
+        same = [n for n in wanted[int(mine[row])] if np.array_equal(both[row], both[here.count + n])]
+        among[row] = bool(same)
+        found[same] = True
+    return among, found
+
+
 def axiom_relations(rules: Rules, scale: Scale) -> dict[str, Relation]:
     """The axioms of the program's text, as facts."""
     rows: dict[str, list[tuple[Any, ...]]] = {}

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from . import facts as fact_forms
 from .binding import Along, Binding, Prepared
-from .chart import Chart, Limits
+from .chart import Chart
 from .errors import Error, FactError, NotConverged, NotDifferentiable, QueryError, ValueRangeError
 from .facts import Relation
 from .functions.numbers import Number
@@ -36,11 +36,15 @@ from .gradient import backward as go_back
 from .graph import arrays
 from .graph.operation import Operation, apply
 from .graph.types import array as array_type
+from .limits import Limits
+from .looking import ground, place_of, read_item, words_at, zero_of
 from .terms import cut, shown
 
 Array = npt.NDArray[np.float64]
 MOST_ORDERS = 10
 """The numbers of a run over jets have two to this many components at most."""
+MOST_ORDERS_PLAIN = 6
+"""The same where right sides are arithmetic, whose derivatives are written out: beyond, compiling takes minutes."""
 
 UNUSED = -1
 
@@ -72,7 +76,7 @@ class Core:
         self.given = [binding.given[key] for key in inputs]
         self.shapes = [r.dense_shape if r.dense_shape is not None else (r.count,) for r in self.given]
         until = limits.until  # checks the item, too
-        self.until = None if until is None else Chart(binding, {}, limits, False)._item(until).key
+        self.until = None if until is None else read_item(binding.setting, None, until).key
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.binding, self.goals, self.listed, self.inputs, self.limits
@@ -97,8 +101,11 @@ class Core:
 
     def run(self, order: int, adjoint: bool, x: Mapping[int, Sequence[Array]]) -> Pass:
         """The program over jets of the facts, whose components x has."""
-        if order > MOST_ORDERS:
-            raise Error(f"derivatives of order {order} are beyond what is implemented, which is order {MOST_ORDERS}")
+        plain = self.binding.setting.scale.name == "plain"
+        most = MOST_ORDERS_PLAIN if plain else MOST_ORDERS
+        if order > most:
+            what = "a program of plain arithmetic" if plain else "a program of rules"
+            raise Error(f"derivatives of {what} are implemented to order {most}, and one of order {order} is asked for")
         derivatives = class_of(*self._class(order, adjoint))
         given = dict(self.binding.given)
         for relation, array in zip(self.given, x[0], strict=True):
@@ -143,15 +150,14 @@ class Pass:
     def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
         self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
         self._lock = threading.Lock()
-        tables = prepared.compiled.plan.tables
+        setting = core.binding.setting
         self.values = np.zeros((len(core.goals), 1 << order))
         self.places: list[tuple[str, list[int]] | None] = []
         for row, goal in zip(self.values, core.goals, strict=True):
-            key, codes = chart._place(prepared, goal)
-            table = tables.get(key)
-            words = None if table is None or codes is None else prepared.chart.get(table.number, codes, len(row))
+            key, codes = place_of(setting, prepared, goal)
+            words = words_at(prepared, key, codes, len(row))
             if words is None or codes is None:
-                row[0] = chart._zero(key)
+                row[0] = zero_of(setting, key)
                 self.places.append(None)
             else:
                 row[:] = words.view(np.float64)
@@ -573,11 +579,10 @@ def function_of(binding: Binding, goal: str | Sequence[str], inputs: Sequence[st
         )
     listed = not isinstance(goal, str)
     goals = tuple(_listed(goal, "the goals")) if listed else (goal,)
-    chart = Chart(binding, {}, limits, False)
     for item in goals:
         if not isinstance(item, str):
             raise QueryError(f'{shown(item)} is no item; write it as in rules, such as "constit(np,0,2)"')
-        chart._values(chart._item(item))
+        ground(read_item(binding.setting, None, item))
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise Error(f'inputs is a list of predicates, such as ["rewrite/3"], and {shown(inputs)} is none')
     if not inputs:

@@ -18,10 +18,11 @@ import numpy as np
 from . import facts as fact_forms
 from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
 from .binding import Binding, Setting, from_probabilities, read_facts
-from .chart import Chart, Limits, probabilities_flag
+from .chart import Chart, probabilities_flag
 from .errors import Error, FactError, ProgramError, QueryError
 from .facts import Relation
 from .function import Function, function_of
+from .limits import Limits
 from .plan.compiled import Stop
 from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring

@@ -36,7 +36,7 @@ def test_tags_grow_and_are_never_used_again() -> None:
 
 def test_a_bundle_without_a_tangent_is_its_primal() -> None:
     assert bundle(fresh(), 2.0, None) == 2.0
-    assert type(bundle(fresh(), 2.0, 0.0)) is float
+    assert type(bundle(fresh(), 2.0, 0.0)) is Bundle  # a computed zero is a tangent
 
 
 def test_what_a_number_holds_has_smaller_tags() -> None:

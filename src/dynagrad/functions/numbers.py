@@ -135,11 +135,11 @@ def _on_bundles(operation: Operation) -> tuple[Operator, Operator]:
             if kind is float:
                 y, p, _ = slopes(a, other)
                 d = d * p
-                return Bundle(self.tag, y, d) if d != 0.0 else y
+                return Bundle(self.tag, y, d)
             if kind is Bundle and other.tag == self.tag and type(other.primal) is type(other.tangent) is float:
                 y, p, q = slopes(a, other.primal)
                 d = d * p + other.tangent * q
-                return Bundle(self.tag, y, d) if d != 0.0 else y
+                return Bundle(self.tag, y, d)
             if kind in _EXACT:
                 return forward(self, plain(other))
         return _binary(operation, self, other)
@@ -150,7 +150,7 @@ def _on_bundles(operation: Operation) -> tuple[Operator, Operator]:
             if type(other) is float:
                 y, _, q = slopes(other, a)
                 d = d * q
-                return Bundle(self.tag, y, d) if d != 0.0 else y
+                return Bundle(self.tag, y, d)
             if type(other) in _EXACT:
                 return reflected(self, plain(other))
         return _binary(operation, other, self)
@@ -407,10 +407,12 @@ def _compared(operation: Operation, a: Any, b: Any) -> Any:
 def bundle(tag: int, primal: Any, tangent: Any) -> Any:
     """`primal + tag * tangent`, sorted by tag; the primal alone where there is no tangent.
 
+    A tangent that happens to be zero is one: times an infinite slope it must not pass for zero.
+
     >>> bundle(3, 2.0, None)
     2.0
     """
-    if tangent is None or (type(tangent) is float and tangent == 0.0):
+    if tangent is None:
         return primal
     if tag_of(primal) < tag and tag_of(tangent) < tag:
         return Bundle(tag, primal, tangent)
@@ -496,7 +498,7 @@ def _lift_bundle(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     if operation in SLOPES and all(type(x) is float for x in primals):
         y, *slopes = SLOPES[operation](*primals)
         for own, x, slope in zip(mine, arguments, slopes, strict=True):
-            if own:
+            if own and not (slope == 0.0 and operation in CHOOSING):  # what was not chosen is not connected
                 part = x.tangent * slope if type(x.tangent) is float else apply(ops.multiply, x.tangent, slope)
                 total = part if total is None else total + part
         return bundle(tag, y, total)
@@ -504,7 +506,7 @@ def _lift_bundle(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     for index, own in enumerate(mine):
         if own:
             part = tangent_part(operation, index, arguments[index].tangent, y, primals)
-            if part is not None:
+            if part is not None and not (operation in CHOOSING and type(part) is float and part == 0.0):
                 total = part if total is None else apply(ops.add, total, part)
     return bundle(tag, y, total)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
+
 from ..graph import operations as ops
 from ..graph import sweep as graph_sweep
 from ..graph.operation import apply
@@ -35,9 +37,7 @@ def sweep(
     order.sort()  # sorted already, unless threads made cells side by side
     take = entries.pop if free else entries.get
 
-    if tape.chooses:
-        masks = Masks()
-        return graph_sweep(order, seed, plus, lambda n, d: masks.pull(n, take(n, None), d, _spread), keep)
+    masks = Masks()
 
     def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
         entry = take(number, None)
@@ -54,7 +54,11 @@ def sweep(
                     return ((a, delta * p), (b, delta * q))
         return _spread(entry, delta)
 
-    return graph_sweep(order, seed, plus, generate, keep)
+    def chosen(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
+        return masks.pull(number, take(number, None), delta, _spread)
+
+    with np.errstate(all="ignore"):  # what is not a number is found by the verb, which says more than a warning
+        return graph_sweep(order, seed, plus, chosen if tape.chooses else generate, keep)
 
 
 def _spread(entry: Any, delta: Any) -> Iterable[tuple[int, Any]]:

@@ -329,6 +329,15 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The gradient of a function whose result is one real; see `value_and_grad`.
 
+    At the edges, here and in all verbs: the derivative of `abs` and `np.sign` at 0 is 0; `np.maximum`, `np.max` and
+    their kin give all of it to the first of equals, and `np.sort` keeps the order of equals; the ends of `np.clip` are
+    inside; that of `x**0` is 0 everywhere, and so is that of `0.0**y` in y; those of `np.sqrt` and `np.log` at 0 are
+    infinite; `np.where` passes by what it does not choose, be that infinite or NaN. Where the chain rule has no answer,
+    being 0 times infinity, NotDifferentiable is raised: `np.sqrt(x)**2` and `np.linalg.norm` at 0, `x**y` in y where x
+    is negative, vectors of equal eigenvalues. README.md has the whole table, under "Functions", "Edges".
+
+    >>> grad(abs)(0.0), grad(lambda x: max(x, 0.0))(0.0), grad(lambda x: x**0)(0.0)
+    (0.0, 1.0, 0.0)
     >>> grad(lambda x: x * x)(3.0)
     6.0
     >>> import math

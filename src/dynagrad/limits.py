@@ -1,0 +1,186 @@
+"""When a run stops, and what its end says: limits going in, a status coming out as an error or a warning.
+
+What a chart does about an end, such as that it has to be run again, is `chart`'s business; what the end of a run that
+was made again for its derivatives says is `gradient`'s.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .binding import Prepared
+from .errors import Error, NotConverged, ProgramWarning, ValueRangeError
+from .plan.compiled import Settings
+from .reading import reported
+from .semirings import Scale
+
+MAX_ITEMS = 200_000_000
+"""The limit on the items of a chart where none is given."""
+
+PAUSE = 100_000_000
+"""Nanoseconds between two looks of the progress bar."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run stops before its end. `until` is an item: the run stops when it is final."""
+
+    max_pops: int | None = None
+    tolerance: float | None = None
+    timeout: float | None = None
+    until: str | None = None
+    max_items: int | None = None
+    max_bytes: int | None = None
+
+    def check(self) -> None:
+        for name in ("max_pops", "timeout", "max_items", "max_bytes", "tolerance"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise Error(f"{name} must be a number from 0, and {value!r} is not")
+
+    @property
+    def room(self) -> int:
+        """The bytes that a chart may take."""
+        return default_bytes() if self.max_bytes is None else _whole(self.max_bytes)
+
+    def settings(self, pops: int, nanoseconds: int) -> Settings:
+        """The limits as native code takes them; pops and time count from what was spent before."""
+        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12)
+        if self.max_pops is not None:
+            settings.max_pops = _whole(pops + self.max_pops)
+        if self.timeout is not None:
+            settings.timeout_ns = _whole(nanoseconds + self.timeout * 1e9)
+        if self.tolerance is not None:
+            settings.tolerance = self.tolerance
+        settings.max_items = MAX_ITEMS if self.max_items is None else _whole(self.max_items)
+        settings.max_bytes = self.room
+        return settings
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a run did.
+
+    `pops` are items taken off the agenda, `updates` contributions of rule instances, `items` derived items, `bytes` the
+    memory of the chart itself without the facts that it shares, `seconds` the time in native code. `tape_bytes` is what
+    the run keeps for its derivatives: none before the first gradient is asked for, then eight bytes a pop, and the old
+    value and the update of each item that was popped again.
+
+    >>> import dynagrad as dg
+    >>> dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]}).stats.items
+    2
+    """
+
+    pops: int
+    updates: int
+    items: int
+    bytes: int
+    seconds: float
+    tape_bytes: int = 0
+
+
+@functools.cache
+def default_bytes() -> int:
+    """The default limit on a chart's memory: half of the machine's."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError, AttributeError):
+        return 8 << 30
+
+
+def _whole(number: float) -> int:
+    """A limit as native code takes it."""
+    return int(min(number, 2**62))
+
+
+# -- the end of a run --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run of a chart ended: a name of `plan.compiled.STATUS`, and what is needed to say more."""
+
+    status: str
+    prepared: Prepared
+    scale: Scale
+    chart: Any  # what a NotConverged carries
+
+    @property
+    def report(self) -> Any:
+        return self.prepared.chart.report
+
+
+def _at_limit(end: End) -> NotConverged:
+    report = end.report
+    return NotConverged(
+        f"the run stopped after {report.pops:,} pops at its limit on {end.status}: {report.items:,} items, "
+        f"{report.bytes:,} bytes. Raise max_{end.status}, or stop earlier with max_pops, timeout or until; "
+        "the chart so far is in this error's .chart",
+        chart=end.chart,
+    )
+
+
+def _bad_value(end: End) -> ValueRangeError:
+    item, scale = reported(end.prepared, end.report), end.scale
+    if scale.shape == "count":
+        return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
+    if scale.name == "plain":
+        return ValueRangeError(
+            f"{item} became NaN, and is the first item that did: by 0/0, inf - inf, or a function outside its "
+            "domain, such as the log of a negative number; `if ... then ... else ...` can step around it"
+        )
+    return ValueRangeError(
+        f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
+        "sum around a cycle may grow without end; where the numbers are only very large or very small, use log"
+    )
+
+
+def _two_values(end: End) -> ValueRangeError:
+    return ValueRangeError(
+        f"{reported(end.prepared, end.report)} is given two different values by `=`; "
+        "use +=, max= or min= where several contributions may meet"
+    )
+
+
+def _integer_overflow(end: End) -> ValueRangeError:
+    return ValueRangeError(
+        "integer arithmetic in an argument left the range -2**31 .. 2**31-1, or divided by zero; "
+        "bound the arguments with a condition, such as `for I < N`"
+    )
+
+
+def _host_error(end: End) -> ValueRangeError:
+    return ValueRangeError("the native function behind an external predicate said that it failed")
+
+
+_RAISED: dict[str, Callable[[End], BaseException]] = {
+    "items": _at_limit,
+    "bytes": _at_limit,
+    "bad_value": _bad_value,
+    "two_values": _two_values,
+    "integer_overflow": _integer_overflow,
+    "host_error": _host_error,
+    "interrupted": lambda end: KeyboardInterrupt(),
+}
+LOST = frozenset({"host_error", "interrupted"})
+"""Ends after which a chart can neither be read nor go on."""
+
+
+def check_end(end: End, *, stacklevel: int) -> None:
+    """Raises or warns where the end of a run says so; `stacklevel` counts from the caller, as warnings do."""
+    if end.status in _RAISED:
+        raise _RAISED[end.status](end)
+    if end.report.underflow:
+        warnings.warn(
+            f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
+            "use semiring log, which never underflows",
+            ProgramWarning,
+            stacklevel=stacklevel + 1,
+        )
