@@ -22,7 +22,6 @@ from dynagrad.rules.parse import parse
 from oracle import Key, close, declared_semiring, evaluate, ground, zero_of
 from programs import Program, combined
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 SLOW_FOR_THE_ORACLE = {"nussinov"}
