@@ -355,11 +355,11 @@ RUNS: tuple[tuple[str | None, str, tuple[Shape, ...], bool], ...] = (
     ("real", "lifo", (SQUARE, MUTUAL, NEGATED), False),
     ("log", "auto", (TREES, MUTUAL, UNFOLDED), True),
     ("log", "fifo", (PATHS, TERMS), False),
-    ("viterbi", "auto", (PATHS, TREES), True),
+    ("viterbi", "auto", (PATHS, TREES), False),
     ("viterbi", "lifo", (MUTUAL, GIVEN), False),
     ("tropical", "auto", (MUTUAL, TERMS), True),
     ("tropical", "fifo", (PATHS, SQUARE), False),
-    ("expectation", "auto", (SQUARE, TREES, NEGATED), True),
+    ("expectation", "auto", (SQUARE, TREES, NEGATED), False),
     ("expectation", "priority", (PATHS, GIVEN), False),
     (None, "auto", PLAIN, True),
     (None, "lifo", PLAIN[:2], False),
@@ -470,8 +470,6 @@ GENERATED: list[tuple[str | None, str]] = [
     ("real", "auto"),
     ("log", "fifo"),
     ("viterbi", "lifo"),
-    ("tropical", "priority"),
-    ("expectation", "fifo"),
     (None, "auto"),
 ]
 if EVERYTHING:
