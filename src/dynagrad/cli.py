@@ -222,7 +222,7 @@ def run(
             "reads.",
             show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ] = [],  # noqa: B006  -- typer copies it
     grad: Annotated[
         list[str],
         typer.Option(
@@ -234,7 +234,7 @@ def run(
             "expected counts. Without --query nothing else is printed.",
             show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ] = [],  # noqa: B006  -- typer copies it
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
     max_pops: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
@@ -475,7 +475,7 @@ def check(file: File, semiring: SemiringName = None) -> None:
 @_command
 def explain(
     file: File,
-    facts: Facts = [],  # noqa: B006
+    facts: Facts = [],  # noqa: B006  -- typer copies it
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
 ) -> None:
@@ -530,7 +530,7 @@ def cpp(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The header to write; without it, standard output.")
     ] = None,
-    facts: Facts = [],  # noqa: B006
+    facts: Facts = [],  # noqa: B006  -- typer copies it
     name: Annotated[
         str | None, typer.Option(help="The namespace; without it, after the header's name.", show_default=False)
     ] = None,
