@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiling, dijkstra, functions, gradient, hmm, loading, wsj
+from . import compiled, compiling, dijkstra, functions, gradient, hmm, loading, wsj
 from .common import HERE, Row, Skip
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "taylor": functions.taylor,
     "nested": functions.nested,
     "memory": functions.memory,
+    "compiled": compiled.compiled,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 
@@ -90,9 +91,9 @@ def main(names: list[str]) -> int:
         text = (
             "# Benchmarks\n\n"
             "Made by `make bench`. Own run and peer take turns on the same machine, and each figure is the least of\n"
-            "several, for `scalars`, `arrays`, `taylor` and `nested` their median; `log`, `real` and `rules` take\n"
-            "long and are run once. A loading time is binding and a first run, less a later run. The baseline's\n"
-            "log p of all sentences is kept in `benchmarks/build`.\n\n"
+            "several, for `scalars`, `arrays`, `taylor`, `nested` and `compiled` their median; `log`, `real` and\n"
+            "`rules` take long and are run once. A loading time is binding and a first run, less a later run. The\n"
+            "baseline's log p of all sentences is kept in `benchmarks/build`.\n\n"
             f"The machine: {machine()}.\n\n"
         )
         (HERE / "RESULTS.md").write_text(text + markdown(table) + "\n")

@@ -143,6 +143,65 @@ def test_an_infinite_tangent_is_named() -> None:
         run.jvp({"p/1": [1.0, 1.0]})
 
 
+# -- what is not finite ------------------------------------------------------------------------------------------------
+
+
+def test_a_fact_with_an_infinite_gradient_is_named_and_the_item_that_made_it_so() -> None:
+    text = "dist(X,Y) += sqrt((x(X) - x(Y))^2) for X < Y. far += dist(X,Y) * pull(X,Y)."
+    facts = {"x/1": [(1, 1.0), (2, 2.0), (3, 1.0)], "pull/2": [(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)]}
+    run = program(text).run(facts)
+    with pytest.raises(dg.ValueRangeError, match=r"respect to x\(1\) is NaN.*, and dist\(1,3\) is the first item"):
+        run.gradient("far")
+    assert run.gradient("dist(1,2)")["x/1"].values.tolist() == [-1.0, 1.0, 0.0]
+
+
+def test_an_item_that_has_no_part_in_an_infinite_gradient_is_not_named() -> None:
+    run = program("early(X) += sqrt(p(X)). late += c(X) * d(X) * p(X).").run(
+        {"p/1": [("a b", 0.0)], "c/1": [("a b", 1e200)], "d/1": [("a b", 1e100)]}
+    )
+    with pytest.raises(dg.ValueRangeError, match=r"respect to p\('a b'\) is NaN or infinite; where"):
+        run.gradient({"late": 1e10})
+    assert run.gradient("late")["p/1"]["a b"] == 1e300
+
+
+@pytest.mark.parametrize(("semiring", "agenda"), [("real", "auto"), ("log", "fifo")])
+def test_the_first_item_going_backward_is_named(semiring: str, agenda: str) -> None:
+    """Each step doubles the derivative, and 2^1024 is too much: in `log` that shows when it is read, or before."""
+    steps = program(f":- agenda {agenda}. a(I+1) += a(I) * a(I) for I < 1100. a(0) += s.", semiring)
+    run = steps.run({"s/0": [(1.0 if semiring == "real" else 0.0,)]})
+    assert run.gradient("a(1023)")["s/0"][()] == 2.0**1023
+    for goal, first in ((1024, 0), (1100, 76)):
+        with pytest.raises(
+            dg.ValueRangeError, match=rf"respect to a\({first}\) became NaN or infinite, and is the first"
+        ):
+            run.gradient(f"a({goal})")
+    if semiring == "real":
+        with pytest.raises(
+            dg.ValueRangeError, match=r"derivative of a\(1024\) became NaN or infinite, and is the first"
+        ):
+            run.jvp({"s/0": [1.0]})
+
+
+def test_facts_of_a_run_axioms_and_facts_of_a_function_have_their_names() -> None:
+    roots = program("goal += sqrt(p(X)) * w(X). p(c) = 1.")
+    facts = {"p/1": [("a", 4.0), ("b", 0.0)]}
+    named = r"respect to p\({}\) is NaN or infinite, and goal is the first"
+    weights = {"w/1": [(x, 1.0) for x in "abcd"]}
+    bound = roots.bind(facts)
+    with pytest.raises(dg.ValueRangeError, match=named.format("b")):
+        bound.run(weights).gradient("goal")
+    chart = roots.bind({"p/1": [("a", 4.0)]}).run(weights)
+    chart.add("p/1", [("d", 0.0)])
+    with pytest.raises(dg.ValueRangeError, match=named.format("d")):
+        chart.run().gradient("goal")
+    f = roots.function("goal", ["p/1"], {**facts, **weights})
+    with pytest.raises(dg.ValueRangeError, match=named.format("a")):
+        f.value_and_grad([0.0, 1.0])
+    batch = bound.run_batch([{"w/1": [("a", 1.0)]}, weights], query="goal", gradient=["p/1"])
+    assert list(batch.errors) == [1] and "with respect to p(b) is NaN" in str(batch.errors[1])
+    assert batch.gradient["p/1"].values.tolist() == [0.25, 0.0]
+
+
 # -- functions and batches ---------------------------------------------------------------------------------------------
 
 

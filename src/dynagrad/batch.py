@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Error, FactError, NotDifferentiable, ValueRangeError
-from .facts import Relation
+from .facts import Relation, fact_text
 from .gradient import differentiable, like
 from .semirings import Scale
 from .table import Table
-from .terms import shown
+from .terms import cut, shown
 
 if TYPE_CHECKING:
     from .chart import Chart
@@ -258,7 +258,8 @@ class Sums:
             if not np.isfinite(total).all():
                 row = int((~np.isfinite(total)).any(axis=1).argmax())
                 raise ValueRangeError(
-                    f"the gradient with respect to {relation.key}, row {row + 1}, summed over the examples, is infinite"
+                    f"the gradient with respect to {cut(fact_text(relation, row))}, summed over the examples, is "
+                    "infinite"
                 )
             found[relation.key] = like(relation, self.scale, total)
         return found

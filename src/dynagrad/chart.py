@@ -29,10 +29,10 @@ from .limits import LOST, PAUSE, End, Limits, Statistics, check_end
 from .plan.compiled import STATUS, Stop
 from .plan.model import Derivatives
 from .progress import Progress
-from .reading import decode, item_text
+from .reading import decode
 from .rules.syntax import Item, Variable
 from .table import Table
-from .terms import cut
+from .terms import cut, item_text
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

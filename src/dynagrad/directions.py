@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from .binding import Prepared, concatenate, read_facts, row_numbers
 from .errors import FactError, QueryError
-from .facts import Relation
+from .facts import Relation, fact_text
 from .gradient import Source
 from .looking import check_known
-from .reading import item_text
 from .terms import cut, shown
 
 Codes = npt.NDArray[np.int32]
@@ -68,7 +67,7 @@ def read_direction(source: Source, key: str, rows: Any) -> Array:
     wrong = strange | ~np.isfinite(given).all(axis=1)
     if wrong.any():
         n = int(wrong.argmax())
-        text = cut(item_text(key, [c.take(np.array([n])).to_list()[0] for c in relation.columns]))
+        text = cut(fact_text(relation, n))
         if strange[n]:
             raise FactError(f"the direction has {text}, which is no fact of this chart, or more often than it")
         raise FactError(f"the direction of {text} is infinite")

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Error, FactError
-from .terms import INTEGER_MAX, INTEGER_MIN, Flat, Term, atom, canonical, cut, flatten, shown, unflatten
+from .terms import INTEGER_MAX, INTEGER_MIN, Flat, Term, atom, canonical, cut, flatten, item_text, shown, unflatten
 
 Array = npt.NDArray[Any]
 
@@ -244,6 +244,12 @@ def finish(
             raise place.error(f"{len(column)} entries, but {raw.count} rows were expected", None, index)
     values = None if raw.values is None else read_values(place, raw.count, raw.values, value_shape, finite)
     return Relation(place.key, raw.count, columns, values, value_shape, raw.dense_shape)
+
+
+def fact_text(relation: Relation, row: int) -> str:
+    """A fact in the syntax of rules, without its value."""
+    at = np.array([row])
+    return item_text(relation.key, [column.take(at).to_list()[0] for column in relation.columns])
 
 
 def with_values(relation: Relation, values: object, *, value_shape: ValueShape, finite: str = "finite") -> Relation:

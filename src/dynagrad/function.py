@@ -11,6 +11,10 @@ the top component of <c, y>: its derivative with respect to c_S is y_(K-S), and 
 choice of components that go in, and of components that come out, is a `Function`, and such choices are closed under
 derivatives: its tangent is the choice over K+1 directions that repeats each with the new one; its adjoint is the
 gradient of that number along what the cotangents say, which again is such a choice.
+
+In `expectation` each of these components is a pair (p, r): p, and then the numbers of r. To Python they are real
+numbers like any other, and a pullback is the transpose of the derivative as a matrix of them. `Pass.back` says how that
+comes from passes over pairs.
 """
 
 from __future__ import annotations
@@ -74,7 +78,10 @@ class Core:
     ) -> None:
         self.binding, self.goals, self.listed, self.inputs, self.limits = binding, goals, listed, inputs, limits
         self.given = [binding.given[key] for key in inputs]
-        self.shapes = [r.dense_shape if r.dense_shape is not None else (r.count,) for r in self.given]
+        scale = binding.setting.scale
+        self.width = scale.width  # how many numbers a value has
+        self.pair = (scale.width,) if scale.shape == "expectation" else ()  # the axes of a value
+        self.shapes = [(*(r.dense_shape if r.dense_shape is not None else (r.count,)), *self.pair) for r in self.given]
         until = limits.until  # checks the item, too
         self.until = None if until is None else read_item(binding.setting, None, until).key
 
@@ -86,7 +93,7 @@ class Core:
 
     def slot_shapes(self, slot: Slot) -> list[tuple[int, ...]]:
         """The shapes of the arrays of a slot."""
-        return list(self.shapes) if slot.kind in "xg" else [(len(self.goals),) if self.listed else ()]
+        return list(self.shapes) if slot.kind in "xg" else [((len(self.goals),) if self.listed else ()) + self.pair]
 
     def _class(self, order: int, adjoint: bool) -> tuple[int, bool]:
         """The class to run in; what it needs that is the same for all runs is kept in the binding that they share."""
@@ -109,7 +116,7 @@ class Core:
         derivatives = class_of(*self._class(order, adjoint))
         given = dict(self.binding.given)
         for relation, array in zip(self.given, x[0], strict=True):
-            given[relation.key] = replace(relation, values=array.reshape(-1), value_shape="float")
+            given[relation.key] = self.with_numbers(relation, array)
         binding = self.binding.with_values(given, frozenset(self.inputs))
         parts = {mask: self._gathered(arrays) for mask, arrays in x.items() if mask}
         directions = tuple(parts.pop(1 << d, {}) for d in range(order))
@@ -134,13 +141,18 @@ class Core:
             raise
         return Pass(self, chart, prepared, order)
 
+    def with_numbers(self, relation: Relation, array: Array) -> Relation:
+        """A relation with the numbers of an argument."""
+        shape = self.binding.setting.scale.shape
+        return replace(relation, values=array.reshape(relation.count, *self.pair), value_shape=shape)
+
     def _gathered(self, arrays: Sequence[Array]) -> dict[str, Array]:
         """Derivatives of the facts that were given as those of all facts; the axioms of the text have none."""
         found = {}
         for key, array in zip(self.inputs, arrays, strict=True):
             axioms = self.binding.axioms.get(key)
             flat = array.reshape(-1)
-            found[key] = flat if axioms is None else np.concatenate([flat, np.zeros(axioms.count)])
+            found[key] = flat if axioms is None else np.concatenate([flat, np.zeros(axioms.count * self.width)])
         return found
 
 
@@ -151,16 +163,16 @@ class Pass:
         self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
         self._lock = threading.Lock()
         setting = core.binding.setting
-        self.values = np.zeros((len(core.goals), 1 << order))
+        self.values = np.zeros((len(core.goals), 1 << order, core.width))
         self.places: list[tuple[str, list[int]] | None] = []
         for row, goal in zip(self.values, core.goals, strict=True):
             key, codes = place_of(setting, prepared, goal)
-            words = words_at(prepared, key, codes, len(row))
+            words = words_at(prepared, key, codes, row.size)
             if words is None or codes is None:
-                row[0] = zero_of(setting, key)
+                row[0] = 0.0 if core.pair else zero_of(setting, key)
                 self.places.append(None)
             else:
-                row[:] = words.view(np.float64)
+                row[:] = words.view(np.float64).reshape(row.shape)
                 self.places.append((key, codes))
 
     @cached_property
@@ -169,12 +181,12 @@ class Pass:
         return self.chart._source()
 
     def component(self, mask: int) -> Array:
-        """A component of the goals, one number each."""
+        """A component of the goals, a row of numbers for each."""
         found = self.values[:, mask].copy()
         if mask and self.source:
             for n in range(len(found)):
                 self._weighs(n)
-            wrong = ~np.isfinite(found) & np.isfinite(self.values[:, 0])
+            wrong = ~np.isfinite(found).all(axis=1) & np.isfinite(self.values[:, 0]).all(axis=1)
             if wrong.any():
                 raise ValueRangeError(
                     f"a derivative of {shown(self.core.goals[int(wrong.argmax())])} is NaN or infinite; where numbers "
@@ -183,23 +195,48 @@ class Pass:
         return found
 
     def back(self, cotangents: Array) -> list[Array]:
-        """The jet of the gradient with respect to each input, a row for each of its rows."""
+        """The jet of the gradient with respect to each input: per row and set of directions, a row of numbers.
+
+        Of pairs, a pass back multiplies: its start (s, t) becomes (s g, s h + t g), with (g, h) the derivative of the
+        goal, itself a pair. The transpose of that derivative takes a cotangent (c, d) to (c g + d.h, d g), so it is a
+        pass started with (d, c) whose result is turned round. Each number of a vector d needs a pass of its own.
+        """
+        if not self.core.pair:
+            return self._back(cotangents)
+        found: list[Array] = []
+        for n in range(1, self.core.width):
+            starts = np.zeros(cotangents.shape)
+            starts[..., 0] = cotangents[..., n]
+            if n == 1:
+                starts[..., 1] = cotangents[..., 0]
+            elif not starts.any():
+                continue
+            rows = self._back(starts)
+            found = found or [np.zeros(r.shape) for r in rows]
+            for total, row in zip(found, rows, strict=True):
+                total[..., n] = row[..., 0]
+                total[..., 0] += row[..., n]
+        return found
+
+    def _back(self, starts: Array) -> list[Array]:
+        """One pass back, over what the semiring has for numbers."""
         seeds = []
-        for n, (place, cotangent) in enumerate(zip(self.places, cotangents, strict=True)):
-            if place is not None and cotangent.any():
+        for n, (place, start) in enumerate(zip(self.places, starts, strict=True)):
+            if place is not None and start.any():
                 self._weighs(n)
-                seeds.append(Seed(*place, np.ascontiguousarray(cotangent).view(np.uint64)))
+                seeds.append(Seed(*place, np.ascontiguousarray(start).reshape(-1).view(np.uint64)))
+        shape = self.values.shape[1:]
         with self._lock:
             source = self.source
             go_back(self.prepared, seeds)
-            return [row_adjoints(source, self.prepared, key) for key in self.core.inputs]
+            return [row_adjoints(source, self.prepared, key).reshape(-1, *shape) for key in self.core.inputs]
 
     def _weighs(self, n: int) -> None:
         """Raises where a goal in logs weighs nothing."""
         if (
             self.places[n] is not None
             and self.core.binding.setting.scale.name == "log"
-            and not np.isfinite(self.values[n, 0])
+            and not np.isfinite(self.values[n, 0, 0])
         ):
             raise NotDifferentiable(
                 f"{shown(self.core.goals[n])} has weight zero, and the log of zero has no derivative; ask for it in "
@@ -217,6 +254,8 @@ class Function:
     order of the rows, or the shape of the dense array that the facts came as; a result is a float for one item and an
     array for a list of items. Numbers are in the semiring's scale, and derivatives are those of the computation that
     runs, as in `Chart.gradient`: in `log` with respect to log weights, in `viterbi` and `tropical` along the winner.
+    In `expectation` arguments and results have one axis more, the last, for the numbers of a pair: p, and then those
+    of r. They are real numbers like any other here, and derivatives are with respect to each of them.
 
     `tangent` and `adjoint` are functions again, so that derivatives are there to any order (up to ten directions in
     one run). A function is never changed, may be called from several threads, and pickles. The first call for each
@@ -319,7 +358,7 @@ class Function:
         >>> f.value_and_grad([3.0])
         (9.0, (array([6.]),))
         """
-        if not self._single or self._core.listed:
+        if not self._number:
             raise Error("the function has more than one number as its value; use vjp, which takes a cotangent")
         value, pullback = self.vjp(*arrays)
         return value, pullback(1.0)
@@ -455,7 +494,7 @@ class Function:
         """
         along, read = self._along(primals, directions)
         if cotangent is None:
-            if not self._single or self._core.listed:
+            if not self._number:
                 raise Error("the function has more than one number as its value; say by cotangent= which sum is meant")
             cotangent = 1.0
         adjoint = along.adjoint()
@@ -477,6 +516,11 @@ class Function:
     def _single(self) -> bool:
         """Whether the value is that of the goals, and no tuple."""
         return len(self._outs) == 1 and self._outs[0].kind == "y"
+
+    @property
+    def _number(self) -> bool:
+        """Whether the value is one number."""
+        return self._single and not self._core.listed and not self._core.pair
 
     def _read(self, arrays: Any, what: str = "") -> list[Array]:
         """Arrays given for the arguments, checked and copied; `what` says that they are directions."""
@@ -500,7 +544,8 @@ class Function:
         if np.isfinite(array).all():
             return
         try:
-            fact_forms.with_values(relation, array.reshape(-1), value_shape="float", finite=finite)
+            numbers = self._core.with_numbers(relation, array)
+            fact_forms.with_values(relation, numbers.values, value_shape=numbers.value_shape, finite=finite)
         except FactError as error:
             raise FactError(f"{what}{error}") from None
 
@@ -543,15 +588,16 @@ class Function:
         for slot in outs:
             if slot.mask == UNUSED:
                 zeros = [np.zeros(shape) for shape in core.slot_shapes(slot)]
-                found.extend(zeros if slot.kind == "g" or core.listed else [0.0])
+                found.extend(float(z) if slot.kind == "y" and not z.shape else z for z in zeros)
             elif slot.kind == "y":
-                values = run.component(slot.mask)
-                found.append(values if core.listed else float(values[0]))
+                (shape,) = core.slot_shapes(slot)
+                values = run.component(slot.mask).reshape(shape)
+                found.append(values if shape else float(values))
             else:
                 if gradient is None:
                     jets = np.zeros(run.values.shape)
                     for mask, (array,) in cotangents.items():
-                        jets[:, mask] = array
+                        jets[:, mask] = array.reshape(-1, core.width)
                     gradient = run.back(jets)
                 for rows, shape in zip(gradient, core.shapes, strict=True):
                     found.append(rows[:, slot.mask].copy().reshape(shape))
@@ -570,13 +616,7 @@ POINT, VALUE = (Slot("x", 0),), (Slot("y", 0),)
 def function_of(binding: Binding, goal: str | Sequence[str], inputs: Sequence[str], limits: Limits) -> Function:
     """The function of some facts' numbers that the rules are. Raises where there is none."""
     limits.check()
-    scale = binding.setting.scale
-    differentiable(scale)
-    if scale.shape == "expectation":
-        raise NotDifferentiable(
-            "a program in the expectation semiring is no function of arrays, because its numbers are pairs; use "
-            "chart.gradient, or real or log, whose derivatives give expectations too"
-        )
+    differentiable(binding.setting.scale)
     listed = not isinstance(goal, str)
     goals = tuple(_listed(goal, "the goals")) if listed else (goal,)
     for item in goals:

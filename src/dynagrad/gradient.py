@@ -17,14 +17,15 @@ import numpy.typing as npt
 
 from .binding import Along, Binding, Prepared, concatenate, jet_words
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError
-from .facts import IntColumn, Relation
+from .facts import IntColumn, Relation, fact_text
+from .limits import unsettled
 from .plan.compiled import STATUS, Settings, Stop
 from .plan.model import Derivatives
-from .reading import reported
+from .reading import code, place_text, reported, reported_item
 from .rules.check import nearest
 from .semirings import Scale
 from .table import Table
-from .terms import shown
+from .terms import cut, item_text, shown
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
@@ -80,19 +81,41 @@ class Source:
     ) -> Prepared:
         """The same run in a class with derivatives."""
         along = along or Along()
-        prepared = self.binding.prepare(
-            self.run,
-            self.until,
-            instead=self.shared,
-            derivatives=Derivatives(along.order, adjoint, outside),
-            along=along,
-        )
-        self.connect(prepared)
-        for pops, tolerance in self.course:
-            settings = Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance)
-            report = prepared.chart.run(settings, stop)
-            ended(prepared, report)
+        prepared = self._prepared(Derivatives(along.order, adjoint, outside), along)
+        for settings in self._runs():
+            ended(prepared, prepared.chart.run(settings, stop))
         return prepared
+
+    def _prepared(self, derivatives: Derivatives, along: Along) -> Prepared:
+        prepared = self.binding.prepare(self.run, self.until, instead=self.shared, derivatives=derivatives, along=along)
+        self.connect(prepared)
+        return prepared
+
+    def _runs(self) -> Iterator[Settings]:
+        for pops, tolerance in self.course:
+            yield Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance)
+
+    def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
+        """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
+        or infinite. None where none is, or where the run cannot be made again over dual numbers.
+        """
+        shared, axioms, run = self.places(key)
+        direction = np.zeros((shared + axioms + run, self.scale.width))
+        direction[row if row < shared else row + axioms, 0] = 1.0
+        along = Along(({key: direction},), (None,))
+        try:
+            prepared = self._prepared(Derivatives(along.order, False), along)
+        except Error:
+            return None
+        for settings in self._runs():
+            status = STATUS[prepared.chart.run(settings, stop).status]
+            if status == "interrupted":
+                raise KeyboardInterrupt
+            if status == "bad_value":
+                return reported_item(prepared, prepared.chart.report)
+            if status not in ("done", "max_pops"):
+                break
+        return None
 
     def own(self, key: str) -> Relation | None:
         """The facts of a predicate that were given, without the axioms of the text."""
@@ -124,6 +147,8 @@ def ended(prepared: Prepared, report: Any) -> None:
     status = STATUS[report.status]
     if status in ("done", "max_pops"):
         return
+    if status == "unsettled":
+        raise ValueRangeError(unsettled(reported(prepared, report)))
     if status == "interrupted":
         raise KeyboardInterrupt
     if status == "bytes":
@@ -134,7 +159,7 @@ def ended(prepared: Prepared, report: Any) -> None:
     if status == "host_error":
         raise Error("a function behind an external predicate failed when the run was made again for its derivatives")
     raise ValueRangeError(
-        f"a derivative of {reported(prepared, report)} became NaN or infinite, and is the first that did"
+        f"a derivative of {cut(reported(prepared, report))} became NaN or infinite, and is the first that did"
     )
 
 
@@ -165,15 +190,14 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
     if status == "interrupted":
         raise KeyboardInterrupt
     if status == "bad_adjoint":
-        raise ValueRangeError(
-            f"the gradient with respect to {reported(prepared, chart.report)} became NaN or infinite, and is the first "
-            "that did, going backward; where numbers are only very large, use log"
-        )
+        raise _first(prepared, reported(prepared, chart.report))
+    if status == "unsettled":
+        raise ValueRangeError(unsettled(reported(prepared, chart.report)))
     if status != "done":
         raise Error(f"the backward pass ended with {status}")
 
 
-def row_adjoints(source: Source, prepared: Prepared, key: str) -> Array:
+def row_adjoints(source: Source, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:
     """The derivatives with respect to the facts of a predicate that were given: a row of doubles for each."""
     width = adjoint_width(prepared, source.scale)
     shared, axioms, run = source.places(key)
@@ -189,11 +213,80 @@ def row_adjoints(source: Source, prepared: Prepared, key: str) -> Array:
     with np.errstate(all="ignore"):
         fine = np.isfinite(numbers.sum()) or np.isfinite(numbers).all()  # the sum alone is the quicker question
     if not fine:
-        row = int((~np.isfinite(numbers)).any(axis=1).argmax())
-        raise ValueRangeError(
-            f"the gradient with respect to {key}, row {row + 1}, is NaN or infinite; where numbers are only very "
-            "large, use log"
-        )
+        raise _unsound(source, prepared, key, int((~np.isfinite(numbers)).any(axis=1).argmax()), stop)
+    return numbers
+
+
+def _unsound(source: Source, prepared: Prepared, key: str, row: int, stop: Stop | None) -> ValueRangeError:
+    """What is wrong where the pass back came to its end, but a fact's derivative is NaN or infinite.
+
+    It may have arisen in an item before: an adjoint that is not too large in itself gives a derivative that is. Else it
+    arose in this fact. Which of the items that use the fact made it so, the run over dual numbers says, where the
+    derivative is too much in that direction too.
+    """
+    before = _first_backward(prepared, source.scale)
+    if before is not None:
+        return _first(prepared, before)
+    own = source.own(key)
+    assert own is not None
+    found, text = source.first_steep(key, row, stop), ""
+    if found is not None:
+        table = prepared.compiled.plan.tables.get(found[0])
+        codes = [] if table is None else [code(prepared, d, v) for d, v in zip(table.domains, found[1], strict=True)]
+        known = [c for c in codes if c is not None]
+        if table is not None and len(known) == len(codes):
+            share = prepared.chart.adjoint(table.number, known, adjoint_width(prepared, source.scale))
+            if share is not None and share.view(np.float64).any():
+                text = f", and {cut(item_text(*found))} is the first item whose derivative by it is"
+    fact = cut(fact_text(own, row))
+    return ValueRangeError(f"the gradient with respect to {fact} is NaN or infinite{text}{_advice(prepared)}")
+
+
+def _first(prepared: Prepared, item: str) -> ValueRangeError:
+    return ValueRangeError(
+        f"the gradient with respect to {cut(item)} became NaN or infinite, and is the first that did, going backward"
+        f"{_advice(prepared)}"
+    )
+
+
+def _advice(prepared: Prepared) -> str:
+    name = prepared.compiled.plan.semiring
+    return "; where numbers are only very large, use log" if name in ("real", "plain", "expectation") else ""
+
+
+def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
+    """Of the items whose derivative is NaN or infinite, the one that was popped last; None where there is none."""
+    chart, plan = prepared.chart, prepared.compiled.plan
+    wrong: dict[int, list[list[int]]] = {}
+    for table in plan.tables.values():
+        if table.kind not in ("dense", "hashed"):
+            continue
+        codes, _ = chart.items(table.number, table.arity, scale.width << plan.order)
+        numbers = chart.adjoints_of_items(table.number, adjoint_width(prepared, scale)).view(np.float64)
+        unsound = ~np.isfinite(numbers).all(axis=1)
+        if unsound.any():
+            wrong[table.number] = codes[unsound].tolist()
+    if not wrong:
+        return None
+    tables = {table.number: table for table in plan.tables.values()}
+    for number, cell in zip(*(a[::-1].tolist() for a in chart.pops()), strict=True):
+        if number in wrong:
+            arguments = chart.arguments(number, cell, tables[number].arity)
+            if arguments in wrong[number]:
+                return place_text(prepared, tables[number].key, arguments)
+    number = next(iter(wrong))  # never popped
+    return place_text(prepared, tables[number].key, wrong[number][0])
+
+
+def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array) -> Array:
+    """The derivatives by some items of a predicate, a row for each. Raises for the first that is none.
+
+    The pass back stops at an adjoint that is NaN or infinite; but what it can hold may be too large for a float.
+    """
+    wrong = ~np.isfinite(numbers).all(axis=1)
+    if wrong.any():
+        text = place_text(prepared, key, codes[int(wrong.argmax())])
+        raise ValueRangeError(f"the gradient with respect to {cut(text)} is NaN or infinite")
     return numbers
 
 
@@ -327,7 +420,7 @@ class Gradient(Mapping[str, Table]):
             words = np.array(rows, np.uint64).reshape(len(codes), width)
         else:
             words = prepared.chart.adjoints_of_items(table.number, width)
-        numbers = words.view(np.float64)
+        numbers = _finite(prepared, key, codes, words.view(np.float64))
         if self._counts is not None:  # of `real`
             numbers = numbers * held.view(np.float64) / self._counts
         return self._items(prepared, key, codes, numbers)
@@ -346,6 +439,7 @@ class Gradient(Mapping[str, Table]):
         words = self._asked.item(key, codes)
         if words is None or codes is None:
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
+        _finite(self._asked.prepared, key, [codes], words.view(np.float64)[None])
         if self._counts is not None:
             prepared = self._asked.prepared
             held = prepared.chart.get(prepared.compiled.plan.tables[key].number, codes, scale.width)

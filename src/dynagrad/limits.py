@@ -160,6 +160,15 @@ def _host_error(end: End) -> ValueRangeError:
     return ValueRangeError("the native function behind an external predicate said that it failed")
 
 
+def unsettled(item: str) -> str:
+    """What is wrong where derivatives go around a cycle without end."""
+    return (
+        f"the derivative with respect to {item} does not settle: values around a cycle stand still, since a weight "
+        "there is zero, and its derivatives grow without end, or shrink too slowly. Make the weights around the cycle "
+        "smaller, or break it"
+    )
+
+
 _RAISED: dict[str, Callable[[End], BaseException]] = {
     "items": _at_limit,
     "bytes": _at_limit,
@@ -167,6 +176,7 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "two_values": _two_values,
     "integer_overflow": _integer_overflow,
     "host_error": _host_error,
+    "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),
 }
 LOST = frozenset({"host_error", "interrupted"})

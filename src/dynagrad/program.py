@@ -414,11 +414,12 @@ class Bound:
 
         `goal` is an item, whose value is then a float, or a list of items, whose values are an array. `inputs` are
         predicates that have facts, among the bound ones and `facts`: the arguments of the function are an array for
-        each, in the order of the rows. All other facts stay as they are, and nothing is coded again when it is called.
-        The limits are those of `run`, for each call.
+        each, in the order of the rows. In `expectation` arguments and results have one axis more, for the numbers of a
+        pair. All other facts stay as they are, and nothing is coded again when it is called. The limits are those of
+        `run`, for each call.
 
         Raises `QueryError` for an item that the program does not have, `Error` for inputs without facts, and
-        `NotDifferentiable` in `expectation`, `boolean`, `count` and semirings of your own.
+        `NotDifferentiable` in `boolean`, `count` and semirings of your own.
 
         >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
         >>> f = bound.function("goal", inputs=["a/1", "b/1"])

@@ -90,7 +90,7 @@ def row_gradient(
     prepared.chart.adjoints_of = None
     backward(prepared, asked.seeds, stop=stop)
     prepared.chart.adjoints_of = asked
-    return [row_adjoints(source, prepared, key)[: source.places(key)[0]] for key in keys]
+    return [row_adjoints(source, prepared, key, stop)[: source.places(key)[0]] for key in keys]
 
 
 def tangents(ran: Ran, direction: Any) -> Tangents:

@@ -14,22 +14,32 @@ from .encoding import atom_key, flat_terms, syntax_value
 from .facts import AtomColumn, Column, IntColumn, TermColumn
 from .rules.syntax import Compound, Variable
 from .rules.syntax import Term as SyntaxTerm
-from .terms import Flat, Term, same_term, term_text, unflatten
+from .terms import Flat, Term, item_text, same_term, term_text, unflatten
 
 
-def item_text(key: str, values: Sequence[Any]) -> str:
-    """An item in the syntax of rules."""
-    name = key.rsplit("/", 1)[0]
-    return f"{name}({','.join(term_text(v) for v in values)})" if values else name
+def reported_item(prepared: Prepared, report: Any) -> tuple[str, list[Any]] | None:
+    """The item that the end of a run or of a pass is about: its predicate and its arguments."""
+    table = next((t for t in prepared.compiled.plan.tables.values() if t.number == report.error_table), None)
+    if table is None or report.error_cell < 0:
+        return None
+    codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
+    return table.key, _arguments(prepared, table.key, codes)
+
+
+def _arguments(prepared: Prepared, key: str, codes: Sequence[int]) -> list[Any]:
+    domains = prepared.compiled.plan.tables[key].domains
+    return [decode(prepared, d, [c])[0] for d, c in zip(domains, codes, strict=True)]
+
+
+def place_text(prepared: Prepared, key: str, codes: Sequence[int]) -> str:
+    """The item with these codes, in the syntax of rules."""
+    return item_text(key, _arguments(prepared, key, codes))
 
 
 def reported(prepared: Prepared, report: Any) -> str:
-    """The item that the end of a run or of a pass is about."""
-    table = next((t for t in prepared.compiled.plan.tables.values() if t.number == report.error_table), None)
-    if table is None or report.error_cell < 0:
-        return "an item"
-    codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
-    return item_text(table.key, [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)])
+    """That item in the syntax of rules."""
+    found = reported_item(prepared, report)
+    return "an item" if found is None else item_text(*found)
 
 
 def code(prepared: Prepared, domain: int, value: Any) -> int | None:

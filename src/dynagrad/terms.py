@@ -350,6 +350,16 @@ def term_text(value: object, limit: int = TEXT_LIMIT) -> str:
     return _write(value, _rule_layout, limit)
 
 
+def item_text(key: str, values: Sequence[Any]) -> str:
+    """An item in the syntax of rules.
+
+    >>> print(item_text("rewrite/3", ["s", "N P", 1]))
+    rewrite(s,'N P',1)
+    """
+    name = key.rsplit("/", 1)[0]
+    return f"{name}({','.join(term_text(v) for v in values)})" if values else name
+
+
 _Layout = list[tuple[bool, Any]]  # pieces of text (True), and parts still to be laid out (False)
 
 

@@ -535,6 +535,38 @@ def test_attributes_and_methods_are_those_of_arrays():
     assert dg.grad(f)(A) == pytest.approx(6 * A)
 
 
+def test_lists_and_tuples_beside_a_number_are_arrays():
+    row, weights = np.array([0.5, 2.0]), [3.0, -1.0]
+    for f in (
+        lambda x: weights * x,
+        lambda x: x * tuple(weights),
+        lambda x: weights / x,
+        lambda x: x ** [2, 3],
+        lambda x: x + [x[1], 2.0 * x[0]],
+        lambda x: np.where(x < [1.0, 1.0], x, 0.0),
+        lambda x: np.maximum(x, [1.0, 1]),
+        lambda x: x @ weights,
+    ):
+        np.testing.assert_array_equal(dg.jvp(f, (row,), (row,))[0], f(row))
+        np.testing.assert_allclose(dg.jacfwd(f)(row), dg.jacrev(f)(row))
+        dg.check_derivatives(f, row)
+    assert dg.grad(lambda x: np.sum(weights * x))(3.0) == 2.0
+
+
+@pytest.mark.parametrize("verb", [dg.grad, dg.jacfwd, lambda f: dg.hessian(f)])
+def test_numpy_warns_of_values_and_never_of_derivatives(verb):
+    x = np.array([0.0, 1.0, 4.0])
+
+    def f(x):
+        with np.errstate(all="ignore"):
+            roots, logs, ratios = np.sqrt(x), np.log(x), 1.0 / x
+        return np.sum(np.where(x > 0.0, roots + logs * ratios, 0.0))
+
+    assert np.isfinite(verb(f)(x)).all()
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in log"):
+        verb(lambda x: np.sum(np.where(x > 0.0, np.log(x), 0.0)))(x)
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 

@@ -228,6 +228,22 @@ def test_powers_of_negative_bases_and_whole_powers_of_arrays():
     assert found.tolist() == [0.0, 6.0]
 
 
+def test_zero_to_the_power_of_itself_in_every_mode():
+    def f(x):
+        return x**x
+
+    for n in (1, 2, 3):
+        assert dg.derivative(f, n)(0.0) == 0.0
+        for verb in (dg.grad, dg.derivative):
+            derived = f
+            for _ in range(n):
+                derived = verb(derived)
+            assert derived(0.0) == 0.0
+    assert dg.derivative(lambda x: x ** (2.0 * x + 3.0), 2)(0.0) == dg.grad(dg.grad(lambda x: x ** (2.0 * x + 3.0)))(
+        0.0
+    )
+
+
 def test_zero_to_a_power_that_varies():
     assert dg.derivative(lambda x: 0.0**x, 2)(1.5) == 0.0
 

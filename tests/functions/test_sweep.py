@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dynagrad as dg
@@ -161,3 +162,53 @@ def test_workers_inside_a_function_open_passes_of_their_own() -> None:
     cos, sin = lambda x: float(ops.cos(x)), lambda x: float(ops.sin(x))
     assert by_number == pytest.approx(sum(k * cos(0.7 * k) - 0.7 * k * k * sin(0.7 * k) for k in (1, 2, 3)))
     assert by_function(ops.exp) == pytest.approx(sum(0.7 * k * float(ops.exp(0.7 * k)) for k in (1, 2, 3)))
+
+
+# -- arrays, element by element ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extra", ["nothing", "before", "after", "choice"])
+def test_elements_of_an_array_share_one_adjoint(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop over n elements makes a few arrays of n numbers, and not n of them."""
+    n = 2_000
+    point = np.linspace(0.5, 1.5, n)
+
+    def f(x: Any) -> Any:
+        total = np.sum(x) if extra == "before" else 0.0
+        for part in x:
+            total = total + (np.where(part > 1.0, part, 0.0) if extra == "choice" else part) * part
+        return total + (np.sum(x) if extra == "after" else 0.0)
+
+    made = []
+    zeros = np.zeros
+    monkeypatch.setattr(np, "zeros", lambda *a, **o: made.append(a) or zeros(*a, **o))  # type: ignore[func-returns-value]
+    found = dg.grad(f)(point)
+    assert len(made) <= 2
+    expected = 2.0 * point * (point > 1.0) if extra == "choice" else 2.0 * point + (extra != "nothing")
+    np.testing.assert_allclose(found, expected)
+
+
+def test_elements_rows_and_masks_of_an_array_add_up() -> None:
+    x, places = np.arange(12.0).reshape(3, 4) - 5.5, np.array([0, 0, 2])
+
+    def f(x: Any) -> Any:
+        parts = [x[0, 1], x[..., 2], x[1:], x[places], x[x > 0.0], x[None, 1], x, x[2][3], x[0, 1]]
+        return sum(np.sum(part * part) for part in parts)
+
+    expected = np.zeros((3, 4))
+    for index in ((0, 1), (..., 2), slice(1, None), x > 0.0, 1, ..., (2, 3), (0, 1)):
+        expected[index] += 2.0 * x[index]
+    np.add.at(expected, places, 2.0 * x[places])
+    np.testing.assert_allclose(dg.grad(f)(x), expected)
+    np.testing.assert_allclose(dg.jvp(dg.grad(f), (x,), (x,))[1], expected)
+    np.testing.assert_allclose(dg.grad(lambda x: np.sum(dg.grad(f)(x) * x))(x), 2.0 * expected)
+    _, pullback = dg.vjp(f, x)
+    np.testing.assert_array_equal(pullback(1.0)[0], pullback(1.0)[0])
+
+
+def test_an_adjoint_that_two_share_is_not_written_to() -> None:
+    def f(x: Any) -> Any:
+        y = x + 0.0  # passes its adjoint on as it is
+        return np.sum(x * np.array([1.0, 2.0, 3.0])) + np.sum(y) + y[1] + x[1] + x[2]
+
+    assert dg.grad(f)(np.ones(3)).tolist() == [2.0, 5.0, 5.0]

@@ -210,7 +210,7 @@ class TestComplaints:
             toolchain._ziglang()
 
     def test_a_bad_level_is_refused(self):
-        with pytest.raises(ValueError, match="optimise is 1, 2 or 3"):
+        with pytest.raises(ValueError, match="optimise is 0, 1, 2 or 3"):
             toolchain.flags(toolchain.compiler(), optimise=9)
 
 

@@ -24,7 +24,7 @@ from .numbers import Recorded, Tape, TapeCell, kept, plain, real_part
 from .passes import inside, opened, taping
 from .structure import leaves, transform
 from .sweep import plus, sweep
-from .vectors import join, part, size
+from .vectors import join, part
 
 Step = Callable[[Any], Any]
 Piece = tuple[int, int, int, Any]  # from stride a to stride b with so many states to keep, that at a included
@@ -153,8 +153,7 @@ class _Loop:
         """How many steps make a small tape: the first one is recorded, and forgotten."""
         before = len(self.tape.entries)
         self.step(transform(self.state, self.tape.cell))
-        taken = sum(map(_weight, self._forgotten(before).values()))
-        self.stride = max(1, ROOM // max(1, taken))
+        self.stride = max(1, ROOM // max(1, _weight(self._forgotten(before).values())))
 
     def _forgotten(self, before: int) -> dict[int, Any]:
         """Takes the entries off the tape that came after the first so many."""
@@ -265,9 +264,18 @@ class _Loop:
         return [adjoints.get(number) for number in inputs], {n: adjoints[n] for n in self.used if n in adjoints}
 
 
-def _weight(entry: Any) -> int:
-    """How much of a small tape an entry takes."""
-    return 1 + (sum(size(x) for x in (entry.result, *entry.arguments)) // 16 if isinstance(entry, Recorded) else 0)
+def _weight(entries: Iterable[Any]) -> int:
+    """How much of a small tape entries take, by the arrays that they keep; one that several keep counts once."""
+    entries = list(entries)
+    arrays = {id(x): x for entry in entries for x in _held(entry) if isinstance(x, np.ndarray)}
+    return len(entries) + sum(x.size for x in arrays.values()) // 16
+
+
+def _held(entry: Any) -> Iterable[Any]:
+    """What an entry computes with."""
+    if isinstance(entry, Recorded):
+        return map(real_part, (entry.result, *entry.arguments))
+    return map(real_part, entry[1::2]) if isinstance(entry, tuple) else ()
 
 
 def _number(tape: Tape, x: Any) -> int | None:

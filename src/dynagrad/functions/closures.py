@@ -123,7 +123,12 @@ def finite_choice(verb: str, derivative: Any, value: Any) -> Any:
 def _is_nan(leaf: Any) -> bool:
     """Whether there is a NaN in a leaf."""
     x = real_part(leaf)
-    return x != x if type(x) is float else is_real(leaf) and bool(np.isnan(x).any())
+    if type(x) is float:
+        return x != x
+    if not is_real(leaf) or not x.size:
+        return False
+    least = x.min()  # which passes NaN on
+    return bool(least != least)
 
 
 # -- functions as inputs, forward --------------------------------------------------------------------------------------

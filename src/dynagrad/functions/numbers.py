@@ -19,13 +19,15 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..errors import Error, NotDifferentiable
 from ..graph import operations as ops
+from ..graph.arrays import broadcast_to, sum_to
+from ..graph.buffers import SMALLEST, Lease, copy, is_copy
 from ..graph.operation import Operation, apply, as_number
 from .floats import SLOPES
 from .passes import place
@@ -381,11 +383,11 @@ def plain(x: Any) -> Any:
                 + place()
             )
     if isinstance(x, list | tuple):
-        return np.asarray(x, np.float64)
+        return np.stack(x) if any(isinstance(part, Number) for part in x) else np.asarray(x, np.float64)
     return x
 
 
-_OPERANDS = (Number, float, int, np.ndarray, np.generic)
+_OPERANDS = (Number, float, int, np.ndarray, np.generic, list, tuple)
 
 
 def _binary(operation: Operation, a: Any, b: Any) -> Any:
@@ -398,7 +400,7 @@ def _binary(operation: Operation, a: Any, b: Any) -> Any:
 def _compared(operation: Operation, a: Any, b: Any) -> Any:
     if not isinstance(b, _OPERANDS):
         return NotImplemented
-    return apply(operation, real_part(a), real_part(b))
+    return apply(operation, real_part(a), real_part(plain(b)))
 
 
 # -- making numbers ----------------------------------------------------------------------------------------------------
@@ -421,15 +423,14 @@ def bundle(tag: int, primal: Any, tangent: Any) -> Any:
 
 def kept(x: Any) -> Any:
     """An argument that a derivative will be computed from later: arrays that may be written to are copied."""
-    if not isinstance(x, np.ndarray) or _closed(x):
+    if type(x) is float or not isinstance(x, np.ndarray) or _closed(x):
         return x
-    large = x.size >= LARGE and x.dtype == np.float64 and x.flags.c_contiguous
+    large = x.size >= SMALLEST and x.dtype is _FLOAT and x.flags.c_contiguous
     if large:
-        of, copy = _COPIES.get(id(x), (None, None))
-        if of is not None and copy is not None and copy.shape == x.shape and of() is x:
-            if (_bits(x) == _bits(copy)).all():
-                return copy
-    made = x.copy()
+        of, earlier = _COPIES.get(id(x), (None, None))
+        if of is not None and of() is x and is_copy(earlier, x):
+            return earlier
+    made = copy(x)
     made.flags.writeable = False
     if large:
         key = id(x)
@@ -439,11 +440,6 @@ def kept(x: Any) -> Any:
     return made
 
 
-def _bits(x: Any) -> Any:
-    """What tells -0.0 from 0.0."""
-    return x.view(np.uint64)
-
-
 def _closed(x: np.ndarray[Any, Any]) -> bool:
     """Whether an array, and what it is a view of, is closed to writing."""
     at: Any = x
@@ -451,17 +447,16 @@ def _closed(x: np.ndarray[Any, Any]) -> bool:
         if at.flags.writeable:
             return False
         at = at.base
-    return at is None
+    return at is None or type(at) is Lease
 
 
-LARGE = 4096  # elements, from which on a new array costs more than to compare it with an old one
 _COPIES: dict[int, tuple[weakref.ref[Any], np.ndarray[Any, Any]]] = {}
 """The last copies of large arrays, such as the data of a loss function: one that did not change is not copied again."""
 
 
 def owned(x: Any) -> Any:
     """A result that nobody else has: it is closed to writing, so that it need not be copied again."""
-    if type(x) is np.ndarray and x.base is None:
+    if type(x) is np.ndarray and (x.base is None or isinstance(x.base, Lease)):
         x.setflags(write=False)
     return x
 
@@ -503,12 +498,28 @@ def _lift_bundle(operation: Operation, tag: int, arguments: list[Any]) -> Any:
                 total = part if total is None else total + part
         return bundle(tag, y, total)
     y = owned(apply(operation, *primals))
+    with quiet(y):
+        total = _tangent(operation, mine, arguments, primals, y)
+    return bundle(tag, y, total)
+
+
+def _tangent(operation: Operation, mine: list[bool], arguments: list[Any], primals: list[Any], y: Any) -> Any:
+    """The tangent of a result, along the tag of some of the arguments."""
+    total: Any = None
     for index, own in enumerate(mine):
         if own:
             part = tangent_part(operation, index, arguments[index].tangent, y, primals)
             if part is not None and not (operation in CHOOSING and type(part) is float and part == 0.0):
                 total = part if total is None else apply(ops.add, total, part)
-    return bundle(tag, y, total)
+    return total
+
+
+def quiet(y: Any) -> AbstractContextManager[Any]:
+    """A context for the derivatives of a result: of infinite ones and NaN, the verb says more than numpy's warnings."""
+    return _NOTHING if type(y) is float else np.errstate(all="ignore")
+
+
+_NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 def tangent_part(operation: Operation, index: int, d: Any, y: Any, primals: Sequence[Any]) -> Any:
@@ -522,7 +533,7 @@ def tangent_part(operation: Operation, index: int, d: Any, y: Any, primals: Sequ
     if operation.elementwise:
         shape = shape_of(y)
         if shape_of(part) != shape:
-            part = _shapes().broadcast(part, shape)
+            part = broadcast_to(shape)(part)
     return part
 
 
@@ -656,31 +667,31 @@ class Recorded:
         self.result, self.arguments = result, arguments
 
     def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        parts = increments(self, delta)
-        return [(n, part) for n, part in zip(self.numbers, parts, strict=True) if part is not None]
+        operation, y, arguments = self.operation, self.result, self.arguments
+        found: list[tuple[int, Any]] = []
+        if operation.adjoint is not None and not operation.elementwise:
+            parts = operation.adjoint(delta, y, *arguments)
+            for number, i in zip(self.numbers, self.places, strict=True):
+                part = parts[i]
+                if part is not None:
+                    found.append((number, part))
+            return found
+        rules = operation.tangent
+        if rules is None:
+            raise _no_derivative(operation, self.places[0])
+        for number, i in zip(self.numbers, self.places, strict=True):
+            rule = rules[i if i < len(rules) else -1]
+            part = None if rule is None else rule(delta, y, *arguments)
+            if part is not None:
+                if operation.elementwise:
+                    shape = shape_of(arguments[i])
+                    if shape_of(part) != shape:
+                        part = sum_to(shape)(part)
+                found.append((number, part))
+        return found
 
     def mentions(self, tag: int) -> bool:
         return contains(tag, self.result) or any(contains(tag, x) for x in self.arguments)
-
-
-def increments(recorded: Recorded, delta: Any) -> list[Any]:
-    """What an operation whose adjoint is `delta` adds to those of its arguments; None for nothing."""
-    operation, y, arguments = recorded.operation, recorded.result, recorded.arguments
-    if operation.adjoint is not None and not operation.elementwise:
-        parts = operation.adjoint(delta, y, *arguments)
-        return [parts[i] for i in recorded.places]
-    if operation.tangent is None:
-        raise _no_derivative(operation, recorded.places[0])
-    found = []
-    for i in recorded.places:
-        rule = operation.tangent[i] if i < len(operation.tangent) else operation.tangent[-1]
-        part = None if rule is None else rule(delta, y, *arguments)
-        if part is not None and operation.elementwise:
-            shape = shape_of(arguments[i])
-            if shape_of(part) != shape:
-                part = _shapes().unbroadcast(part, shape)
-        found.append(part)
-    return found
 
 
 def _no_derivative(operation: Operation, index: int) -> NotDifferentiable:
@@ -688,12 +699,6 @@ def _no_derivative(operation: Operation, index: int) -> NotDifferentiable:
         f"the operation {operation.name} has no derivative, and one is asked for through its argument {index + 1}; "
         f"give it one with dg.custom_rule, or leave it out of what is differentiated{place()}"
     )
-
-
-def _shapes() -> Any:
-    from . import shapes  # the operations that broadcast and sum back; they compute with numbers themselves
-
-    return shapes
 
 
 LIFTS: dict[type, Callable[[Operation, int, list[Any]], Any]] = {Bundle: _lift_bundle, TapeCell: _lift_cell}

@@ -30,6 +30,7 @@ from .numbers import (
     bundle,
     fresh,
     owned,
+    quiet,
     shape_of,
     split,
     tag_of,
@@ -89,9 +90,10 @@ def _lift_series(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     n = min(x.order for x in arguments if tag_of(x) == tag)
     lists = [x.coefficients[: n + 1] if tag_of(x) == tag else [x] for x in arguments]
     y = owned(apply(operation, *(c[0] for c in lists)))
-    found = None if operation.series is None else operation.series(n, y, *lists)
-    if found is None:
-        found = _by_tangent(operation, tag, n, y, lists)
+    with quiet(y):
+        found = None if operation.series is None else operation.series(n, y, *lists)
+        if found is None:
+            found = _by_tangent(operation, tag, n, y, lists)
     if operation.elementwise:
         shape = shape_of(y)
         if shape:

@@ -201,22 +201,23 @@ def _product_with_log(log: Any) -> Callable[[Any, Any], Any]:
     return value
 
 
-def _unless_zero(a: Any, x: Any) -> Any:
-    """x, and 0 where a is."""
-    return ops.where(ops.equal(a, 0.0), 0.0, x)
+def _slope(d: Any, a: Any, b: Any) -> Any:
+    """d * a / b, and 0 where both are: the slope in b of something that is 0 where a is, whatever b."""
+    both = ops.logical_and(ops.equal(a, 0.0), ops.equal(b, 0.0))
+    return ops.where(both, 0.0, ops.multiply(d, ops.divide(a, b)))
 
 
 _xlogy = _elementwise(
     "xlogy",
     _product_with_log(np.log),
     lambda d, y, a, b: ops.multiply(d, ops.log(b)),
-    lambda d, y, a, b: _unless_zero(a, ops.multiply(d, ops.divide(a, b))),
+    lambda d, y, a, b: _slope(d, a, b),
 )
 _xlog1py = _elementwise(
     "xlog1py",
     _product_with_log(np.log1p),
     lambda d, y, a, b: ops.multiply(d, ops.log1p(b)),
-    lambda d, y, a, b: _unless_zero(a, ops.multiply(d, ops.divide(a, ops.add(1.0, b)))),
+    lambda d, y, a, b: _slope(d, a, ops.add(1.0, b)),
 )
 
 
@@ -238,7 +239,7 @@ _rel_entr = _elementwise(
     "rel_entr",
     _rel_entr_value,
     lambda d, y, a, b: ops.multiply(d, ops.add(1.0, ops.subtract(ops.log(a), ops.log(b)))),
-    lambda d, y, a, b: ops.negative(_unless_zero(a, ops.multiply(d, ops.divide(a, b)))),
+    lambda d, y, a, b: ops.negative(_slope(d, a, b)),
 )
 _logit = _elementwise(
     "logit",

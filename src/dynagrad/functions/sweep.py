@@ -15,13 +15,65 @@ from ..graph import operations as ops
 from ..graph import sweep as graph_sweep
 from ..graph.operation import apply
 from .masks import Masks
-from .numbers import Recorded, Tape, times
+from .numbers import Outline, Recorded, Tape, times
+
+
+class Partial:
+    """An adjoint of an array whose increments touch few of its elements each, such as those of `x[0] + x[1]`.
+
+    The second increment makes an array, and all that follow are added to it in place, so that n of them do not take n
+    arrays (002: the first increment initialises, and what is complete is finalised). Plain numbers only.
+    """
+
+    __slots__ = ("delta", "recorded", "total")
+
+    def __init__(self, recorded: Recorded, delta: Any, total: Any = None) -> None:
+        self.recorded, self.delta, self.total = recorded, delta, total
+
+    def plus(self, other: Any) -> Any:
+        if type(other) is Partial:
+            other.add_to(self.whole())
+        elif type(other) is np.ndarray and other.dtype == np.float64:
+            total = self.whole()
+            np.add(total, other, out=total)
+        else:
+            return apply(ops.add, self.whole(), other)
+        return self
+
+    def onto(self, other: Any) -> Any:
+        """The sum with an adjoint that came first, and that somebody else may have."""
+        if type(other) is not np.ndarray or other.dtype != np.float64:
+            return apply(ops.add, other, self.whole())
+        total = other.copy()
+        self.add_to(total)
+        return Partial(self.recorded, None, total)
+
+    def add_to(self, total: Any) -> None:
+        if self.total is not None:
+            np.add(total, self.total, out=total)
+        else:
+            assert self.recorded.operation.accumulate is not None
+            self.recorded.operation.accumulate(total, self.delta)
+
+    def whole(self) -> Any:
+        if self.total is None:
+            total = np.zeros(self.recorded.arguments[0].shape)
+            self.add_to(total)
+            self.total = total
+        return self.total
+
+
+def whole(adjoint: Any) -> Any:
+    """An adjoint that is complete."""
+    return adjoint.whole() if type(adjoint) is Partial else adjoint
 
 
 def plus(a: Any, b: Any) -> Any:
     """The sum of two increments."""
     if type(a) is float and type(b) is float:
         return a + b
+    if type(b) is Partial and type(a) is not Partial:
+        return b.onto(a)
     return a.plus(b) if hasattr(type(a), "plus") else apply(ops.add, a, b)
 
 
@@ -41,7 +93,7 @@ def sweep(
 
     def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
         entry = take(number, None)
-        if type(entry) is Recorded:
+        if type(entry) is Recorded and entry.operation.accumulate is None and type(delta) is not Partial:
             return entry(delta)
         if type(entry) is tuple and type(delta) is float:  # of loops over floats, without another call
             if len(entry) == 2:
@@ -55,18 +107,29 @@ def sweep(
         return _spread(entry, delta)
 
     def chosen(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
-        return masks.pull(number, take(number, None), delta, _spread)
+        return masks.pull(number, take(number, None), whole(delta), _spread)
 
     with np.errstate(all="ignore"):  # what is not a number is found by the verb, which says more than a warning
-        return graph_sweep(order, seed, plus, chosen if tape.chooses else generate, keep)
+        found = graph_sweep(order, seed, plus, chosen if tape.chooses else generate, keep)
+    for number, adjoint in found.items():
+        if type(adjoint) is Partial:
+            found[number] = adjoint.whole()
+    return found
 
 
 def _spread(entry: Any, delta: Any) -> Iterable[tuple[int, Any]]:
     """The increments of an entry."""
+    if type(delta) is Partial:
+        delta = delta.whole()
+    if type(entry) is Recorded:
+        if entry.operation.accumulate is not None and type(delta) in _PLAIN and type(entry.arguments[0]) is Outline:
+            return ((entry.numbers[0], Partial(entry, delta)),)
+        return entry(delta)
     if type(entry) is tuple:
         return [(entry[i], times(delta, entry[i + 1])) for i in range(0, len(entry), 2)]
     if entry is None:
         return ()
-    if type(entry) is Recorded:
-        return entry(delta)
     return [pair for pair in entry(delta) if pair[1] is not None]
+
+
+_PLAIN = frozenset([float, np.ndarray])

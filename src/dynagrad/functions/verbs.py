@@ -22,6 +22,7 @@ from .numbers import Bundle, Tape, TapeCell, fresh, kept, plain, shape_of, zero_
 from .passes import opened, place, taping
 from .structure import is_function, is_real, leaves, parts, together, transform
 from .sweep import sweep
+from .vectors import size
 
 Function = Callable[..., Any]
 
@@ -30,10 +31,17 @@ Function = Callable[..., Any]
 
 def argument(verb: str, index: int, x: Any) -> Any:
     """What is differentiated with respect to: a real, an array of reals, a function, or a structure of these."""
-    if isinstance(x, bool | int | np.integer | np.bool_) or (isinstance(x, np.ndarray) and x.dtype.kind in "biu"):
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biu":
+        raise Error(
+            f"{verb}: argument {index + 1} is an array of {x.dtype}, and derivatives are with respect to reals; "
+            f"convert it with .astype(float){place()}"
+        )
+    if isinstance(x, bool | int | np.integer | np.bool_):
         raise Error(
             f"{verb}: argument {index + 1} is {_shown(x)}, and derivatives are with respect to reals; write "
-            f"{_shown(x)}.0, or convert it with float() or .astype(float){place()}"
+            f"{int(x)}.0{place()}"
+            if abs(int(x)) < 10**15
+            else f"{verb}: argument {index + 1} is a whole number; convert it with float(){place()}"
         )
     if is_real(x):
         x = kept(plain(x))
@@ -91,7 +99,10 @@ def result(verb: str, x: Any) -> Any:
     def own(r: Any) -> Any:
         if not isinstance(r, np.ndarray):
             return still_open(verb, r)
-        memory = id(r if r.base is None else r.base)
+        owner: Any = r
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        memory = id(owner)
         if memory in seen or not r.flags.writeable:
             return r.copy()
         seen.add(memory)
@@ -317,7 +328,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
         value, pullback = _vjp("grad", of_these, [arguments[n] for n in places], once=True)
         gradient = finite_choice("grad", pullback(1.0), value)
-        gradient = gradient[0] if isinstance(argnums, int) else gradient
+        gradient = gradient if isinstance(argnums, tuple | list) else gradient[0]
         value = result("grad", value)
         if has_aux:
             value = (value, result("grad", stripped(pullback.tape, aux[0])))
@@ -419,61 +430,70 @@ def basis(x: Any) -> list[Any]:
     return found
 
 
-def _stacked(columns: Sequence[Any], shape: tuple[int, ...], leading: bool) -> Any:
-    """One leaf of a Jacobian, from the derivatives along (or by) each unit vector."""
+def _stacked(columns: Sequence[Any], shape: tuple[int, ...], inside: tuple[int, ...], leading: bool) -> Any:
+    """One leaf of a Jacobian, from the derivatives, of shape `inside`, along (or by) each unit vector of a shape."""
     if not shape:
         return columns[0]
-    stacked = np.stack(columns, axis=0 if leading else -1)
-    inside = np.shape(columns[0])
-    return stacked.reshape((*shape, *inside) if leading else (*inside, *shape))
+    whole = (*shape, *inside) if leading else (*inside, *shape)
+    return np.stack(columns, axis=0 if leading else -1).reshape(whole) if columns else np.zeros(whole)
 
 
-def jacfwd(f: Function, argnums: int = 0) -> Function:
+def _of_chosen(
+    verb: str, f: Function, argnums: int | Sequence[int], arguments: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, Function]:
+    """What a Jacobian is taken by: one argument, or a tuple of several; and `f` as a function of it."""
+    places = chosen(verb, argnums, len(arguments))
+    inputs = tuple(argument(verb, i, arguments[i]) for i in places)
+    for x in inputs:
+        _no_functions(verb, x)
+    alone = not isinstance(argnums, tuple | list)
+
+    def of_these(z: Any) -> Any:
+        full = list(arguments)
+        for i, x in zip(places, (z,) if alone else z, strict=True):
+            full[i] = x
+        return f(*full, **named)
+
+    return inputs[0] if alone else inputs, of_these
+
+
+def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one pass forward for each input: for functions with few inputs and many outputs.
 
-    For structures: in the structure of the result, with that of the argument inside; of arrays, the shape of the result
-    and then that of the argument.
+    For structures: in the structure of the result, with that of the argument inside, which is a tuple where `argnums`
+    is one; of arrays, the shape of the result and then that of the argument.
 
     >>> import numpy as np
     >>> jacfwd(lambda x: x * x)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
+    >>> jacfwd(lambda x, y: {"z": x * y}, (0, 1))(2.0, 3.0)
+    {'z': (3.0, 2.0)}
     """
 
     needs_function("jacfwd", f)
 
-    def jacobian(*arguments: Any) -> Any:
-        index = chosen("jacfwd", (argnums,), len(arguments))[0]
-        x = argument("jacfwd", index, arguments[index])
-        _no_functions("jacfwd", x)
-
-        def of_this(z: Any) -> Any:
-            return f(*(z if i == index else a for i, a in enumerate(arguments)))
-
-        pushed = [jvp(of_this, (x,), (unit,))[1] for unit in basis(x)]
-        return (
-            together("jacfwd: the result", pushed[0], pushed[1:], lambda *columns: _by_input(x, list(columns)))
-            if pushed
-            else pushed
+    def jacobian(*arguments: Any, **named: Any) -> Any:
+        x, of_these = _of_chosen("jacfwd", f, argnums, arguments, named)
+        pushed = [jvp(of_these, (x,), (unit,))[1] for unit in basis(x)]
+        if not pushed:
+            return transform(of_these(x), lambda y: _by_input(x, [], shape_of(y)))
+        return together(
+            "jacfwd: the result", pushed[0], pushed[1:], lambda *columns: _by_input(x, columns, shape_of(columns[0]))
         )
 
     return _named(jacobian, "jacfwd", f)
 
 
-def _by_input(x: Any, columns: list[Any]) -> Any:
+def _by_input(x: Any, columns: Sequence[Any], inside: tuple[int, ...]) -> Any:
     rest = iter(columns)
-
-    def leaf(r: Any) -> Any:
-        count = int(np.prod(np.shape(r)))
-        return _stacked([next(rest) for _ in range(count)], np.shape(r), False)
-
-    return transform(x, leaf)
+    return transform(x, lambda r: _stacked([next(rest) for _ in range(size(r))], shape_of(r), inside, False))
 
 
-def jacrev(f: Function, argnums: int = 0) -> Function:
+def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
 
-    Shapes are those of `jacfwd`.
+    Shapes and structures are those of `jacfwd`.
 
     >>> import numpy as np
     >>> jacrev(lambda x: x[0] * x[1])(np.array([2.0, 3.0]))
@@ -482,25 +502,23 @@ def jacrev(f: Function, argnums: int = 0) -> Function:
 
     needs_function("jacrev", f)
 
-    def jacobian(*arguments: Any) -> Any:
-        index = chosen("jacrev", (argnums,), len(arguments))[0]
-        x = argument("jacrev", index, arguments[index])
-        _no_functions("jacrev", x)
-
-        def of_this(z: Any) -> Any:
-            return f(*(z if i == index else a for i, a in enumerate(arguments)))
-
-        value, back = vjp(of_this, x)
+    def jacobian(*arguments: Any, **named: Any) -> Any:
+        x, of_these = _of_chosen("jacrev", f, argnums, arguments, named)
+        value, back = vjp(of_these, x)
         _no_functions("jacrev", value)
         rows = iter([back(unit)[0] for unit in basis(value)])
 
         def leaf(y: Any) -> Any:
-            mine = [next(rows) for _ in range(int(np.prod(np.shape(y))))]
-            return together("jacrev", mine[0], mine[1:], lambda *parts: _stacked(parts, np.shape(y), True))
+            shape, mine = shape_of(y), [next(rows) for _ in range(size(y))]
+            return transform(x, lambda r: np.zeros((*shape, *shape_of(r)))) if not mine else _by_output(mine, shape)
 
         return transform(value, leaf)
 
     return _named(jacobian, "jacrev", f)
+
+
+def _by_output(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    return together("jacrev", rows[0], rows[1:], lambda *parts: _stacked(parts, shape, shape_of(parts[0]), True))
 
 
 def _no_functions(verb: str, x: Any) -> None:
@@ -508,12 +526,16 @@ def _no_functions(verb: str, x: Any) -> None:
         raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
 
 
-def hessian(f: Function, argnums: int = 0) -> Function:
+def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The matrix of second derivatives: forward over reverse.
+
+    With a tuple of `argnums`, a tuple of tuples; of structures, those of `jacfwd` of `jacrev`.
 
     >>> import numpy as np
     >>> hessian(lambda x: x[0] * x[0] * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
+    >>> hessian(lambda x, y: x * x * y, (0, 1))(3.0, 2.0)
+    ((4.0, 6.0), (6.0, 0.0))
     """
-    return _named(jacfwd(grad(f, argnums), argnums), "hessian", f)
+    return _named(jacfwd(jacrev(f, argnums), argnums), "hessian", f)

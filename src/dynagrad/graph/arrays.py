@@ -21,6 +21,7 @@ import numpy as np
 
 from . import operations as ops
 from . import series as power_series
+from .buffers import SMALLEST, empty
 from .operation import LinearMap, Operation, Series
 from .types import array
 
@@ -50,7 +51,12 @@ def single(x: Any) -> Any:
 # -- how operations are made -------------------------------------------------------------------------------------------
 
 
-def linear(name: str, value: Callable[[Any], Any], transpose: Callable[[Any, Shape], Any]) -> Operation:
+def linear(
+    name: str,
+    value: Callable[[Any], Any],
+    transpose: Callable[[Any, Shape], Any],
+    accumulate: Callable[[Any, Any], None] | None = None,
+) -> Operation:
     """A linear operation of one array; `transpose(delta, shape)` is its transpose, to an argument of that shape.
 
     >>> double = linear("double", lambda x: 2.0 * x, lambda delta, shape: double(delta))
@@ -67,6 +73,7 @@ def linear(name: str, value: Callable[[Any], Any], transpose: Callable[[Any, Sha
         adjoint=lambda delta, y, x: (transpose(delta, shape_of(x)),),
         series=power_series.linear(lambda c: made(c)),
         needs=((),),
+        accumulate=accumulate,
     )
     return made
 
@@ -129,7 +136,7 @@ def broadcast_to(shape: Shape) -> Operation:
     def value(x: Any) -> Any:
         if type(x) is not float:
             return np.broadcast_to(x, shape)
-        full = np.empty(shape)
+        full = empty(shape)
         full.fill(x)
         return full
 
@@ -359,11 +366,16 @@ def getitem(index: Any) -> Operation:
         elif type(i) is int or i is None or i is Ellipsis:
             key.append(i)
         else:  # arrays and lists are copied, because they may change later
-            return _getitem(tuple(np.array(i) if isinstance(i, np.ndarray | list | tuple) else i for i in parts))
+            return _getitem(tuple(_copied(i) if isinstance(i, np.ndarray | list | tuple) else i for i in parts))
     try:
         return _simple(tuple(key))
     except TypeError:  # a slice from something that has no hash
         return _getitem(parts)
+
+
+def _copied(places: Any) -> Any:
+    """An array of places; an empty list is of whole numbers, as numpy has it where it indexes."""
+    return np.array(places) if isinstance(places, np.ndarray) or np.size(places) else np.array(places, dtype=np.intp)
 
 
 @remember
@@ -377,7 +389,21 @@ def _simple(key: tuple[Any, ...]) -> Operation:
 
 
 def _getitem(index: tuple[Any, ...]) -> Operation:
-    return linear("getitem", lambda x: _item(x, index), lambda d, s: place(index, s)(d))
+    add_at = np.add.at if _several_times(index) else _add_at
+
+    def accumulate(total: Any, delta: Any) -> None:
+        add_at(total, index, delta)
+
+    return linear("getitem", lambda x: _item(x, index), lambda d, s: place(index, s)(d), accumulate)
+
+
+def _several_times(index: tuple[Any, ...]) -> bool:
+    """Whether an element may stand in an index twice."""
+    return any(isinstance(i, np.ndarray | list) and np.asarray(i).dtype != bool for i in index)
+
+
+def _add_at(total: Any, index: tuple[Any, ...], delta: Any) -> None:
+    total[index] += delta
 
 
 def _item(x: Any, index: tuple[Any, ...]) -> Any:
@@ -387,7 +413,7 @@ def _item(x: Any, index: tuple[Any, ...]) -> Any:
 
 def place(index: tuple[Any, ...], shape: Shape) -> Operation:
     """Zeros with an array added at an index: the transpose of `getitem`."""
-    several_times = any(isinstance(i, np.ndarray | list) and np.asarray(i).dtype != bool for i in index)
+    several_times = _several_times(index)
 
     def value(d: Any) -> Any:
         out = np.zeros(shape)
@@ -585,6 +611,10 @@ def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 def _matmul_value(a: Any, b: Any) -> Any:
+    if type(a) is type(b) is np.ndarray and a.ndim == b.ndim == 2 and a.dtype == b.dtype == np.float64:
+        rows, columns = a.shape[0], b.shape[1]
+        if rows * columns >= SMALLEST and a.shape[1] == b.shape[0]:
+            return np.matmul(a, b, out=empty((rows, columns)))
     y = np.matmul(a, b)
     return y if isinstance(y, np.ndarray) else float(y)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
+from .buffers import SMALLEST, empty
 from .types import Type, array, boolean, real
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
@@ -38,7 +39,8 @@ class Operation:
     on whole arrays have the type `array` for what may be one, and `value` does for all. `series` is a better rule for
     power series than what follows from the tangent: from coefficient lists of the arguments to those of the result.
     `needs` says, for each argument, which arguments its rules look at, -1 being the result; the others they know by
-    shape alone, so a tape need not keep them. None stands for all.
+    shape alone, so a tape need not keep them. None stands for all. `accumulate(total, delta)` adds the adjoint of the
+    only argument to an array in place; it is for operations that look at few of many elements, such as an index.
 
     >>> from dynagrad.graph.types import real
     >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")
@@ -56,6 +58,7 @@ class Operation:
     array: Callable[..., Any] | None = None
     series: Series | None = None
     needs: tuple[tuple[int, ...] | None, ...] | None = None
+    accumulate: Callable[[Any, Any], None] | None = None
     elementwise: bool = field(init=False)
     """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
     steps: bool = field(init=False)
@@ -64,6 +67,8 @@ class Operation:
     """What computes it where all arguments are floats, if that may be."""
     on_arrays: Callable[..., Any] | None = field(init=False)
     """The same for arrays, and arrays together with floats."""
+    on_large: Callable[..., Any] | None = field(init=False)
+    """The same again, where some array is large: with memory that was used before."""
 
     def __post_init__(self) -> None:
         kinds = set(self.arguments)
@@ -73,6 +78,10 @@ class Operation:
             "on_floats": self.value if kinds <= {real, array} else None,
             "on_arrays": self.value if self.array is None and kinds == {array} else self.array,
         }
+        if isinstance(self.array, np.ufunc) and self.result is real:
+            derived["on_large"] = _with_buffer(self.array)
+        else:
+            derived["on_large"] = derived["on_arrays"]
         for name, value in derived.items():
             object.__setattr__(self, name, value)  # the class is frozen
 
@@ -105,6 +114,17 @@ def as_number(value: object) -> float | bool | None:
 _ndarray = np.ndarray
 
 
+def _with_buffer(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy whose result gets its memory from `buffers.py`."""
+
+    def compute(*arguments: Any) -> Any:
+        if any(type(x) is _ndarray and x.dtype == np.float64 for x in arguments):  # and so is the result
+            return ufunc(*arguments, out=empty(np.broadcast(*arguments).shape))
+        return ufunc(*arguments)
+
+    return compute
+
+
 def apply(operation: Operation, *arguments: Any) -> Any:
     """Apply an operation to plain numbers, nodes, or anything else that has `__apply_operation__`.
 
@@ -112,12 +132,14 @@ def apply(operation: Operation, *arguments: Any) -> Any:
     >>> apply(multiply, 2, 3.5)
     7.0
     """
-    compute, truths = operation.on_floats, False
+    compute, truths, large = operation.on_floats, False, False
     for argument in arguments:  # floats and arrays are most of what there is to compute with
         kind = type(argument)
         if kind is float:
             continue
         if kind is _ndarray and argument.ndim:
+            if argument.size >= SMALLEST:
+                large = True
             compute = operation.on_arrays
         elif kind is bool:
             truths = True
@@ -125,6 +147,8 @@ def apply(operation: Operation, *arguments: Any) -> Any:
             break
     else:
         if compute is not None and len(arguments) == len(operation.arguments):
+            if large:
+                return operation.on_large(*arguments)  # type: ignore[misc]  # there is one with `on_arrays`
             if not truths or compute is operation.on_arrays:
                 return compute(*arguments)
     if len(arguments) != len(operation.arguments) and operation.arguments[-1:] != (array,):

@@ -212,7 +212,7 @@ def power(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callable[[Any],
     """
     r = b[0]
     if len(b) > 1:
-        if len(a) == 1 and _some_zero(a[0]):
+        if _some_zero(a[0]):
             return None
         first = log(a[0])
         return exponential(n, y, multiply(n, r * first, b, logarithm(n, first, a) if len(a) > 1 else [first]))

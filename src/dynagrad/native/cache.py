@@ -38,7 +38,7 @@ def build(
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
 
-    `optimise` is the compiler's level, 1 to 3, and `flags` are more flags for it. `progress` is called with a line of
+    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `progress` is called with a line of
     text before a compiler starts, and not at all if none does.
 
     >>> library = build('extern "C" int one() { return 1; }')

@@ -75,6 +75,7 @@ STATUS = (
     "two_values",
     "host_error",
     "bad_adjoint",
+    "unsettled",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks

@@ -113,13 +113,13 @@ def _ziglang() -> Compiler:
 
 
 def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
-    """The flags for `tool`; `optimise` is 1 to 3, and 1 is for huge sources.
+    """The flags for `tool`; `optimise` is 0 to 3: 1 is for huge sources, 0 for what is compiled more than it is run.
 
     >>> "-O1" in flags(compiler(), optimise=1)
     True
     """
-    if optimise not in (1, 2, 3):
-        raise ValueError(f"optimise is 1, 2 or 3, not {optimise!r}")
+    if optimise not in (0, 1, 2, 3):
+        raise ValueError(f"optimise is 0, 1, 2 or 3, not {optimise!r}")
     if not tool.zig:
         return (f"-O{optimise}", *_COMMON)
     # zig turns every level into -O2 and so needs to be told behind its back; it adds checks for undefined behaviour
@@ -127,7 +127,8 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
     # source on first use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked
     # in place of the system's; what else generated code needs of it is in builtins.hpp.
     few = ("-mllvm", "-inline-threshold=5") if optimise == 1 else ()  # a third of the time for thousands of rules
-    zig: tuple[str, ...] = (f"-O{optimise}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
+    level = max(optimise, 1)
+    zig: tuple[str, ...] = (f"-O{level}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
     if sys.platform == "linux":
         zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())
     return (*zig, "-ferror-limit=20", *_COMMON)

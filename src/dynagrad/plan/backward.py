@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from ..rules.show import show
 from .adjoints import cells, head_kind, posteriors, stage_of, two_adjoints, update_adjoint, write_clear, write_readers
 from .model import Join, Plan, Scan, Stage, Table
-from .statements import JoinWriter, Names, Writer, comment
+from .resting import rests, write_late, write_passes, write_undo_settling
+from .statements import JoinWriter, comment
 from .values import adjoints_cxx
 
 if TYPE_CHECKING:
@@ -124,14 +125,15 @@ class BackWriter(JoinWriter):
     loop finds is summed in a local, and goes on to the factor and to the product outside when the loop is over.
     """
 
-    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer) -> None:
-        super().__init__(plan, names, join, writer)
+    def __init__(self, owner: ClassWriter, join: Join) -> None:
+        super().__init__(owner.plan, owner.names, join, owner.out)
+        self.owner = owner
         self.targets: dict[int, str] = {}  # antecedent -> where its adjoint is kept
         self.sums: dict[int, str] = {}  # antecedent -> the local that sums it
         self.bar: str | None = None  # the local that sums the adjoint of the product so far
         self.closing: list[tuple[int, list[str]]] = []  # depth -> what is to be done before that block closes
-        self.head = plan.tables[join.rule.head.key]
-        self.posteriors = posteriors(plan)
+        self.head = owner.plan.tables[join.rule.head.key]
+        self.posteriors = posteriors(owner.plan)
         self.raw = 0  # factors of the product that are not settled
 
     def _prologue(self) -> None:
@@ -247,6 +249,8 @@ class BackWriter(JoinWriter):
         elif kind == "product":
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
+        if self.join.driver is not None and rests(self.plan, self.head):
+            write_late(self.owner, self.head, to, self._contribution())
         self.out.open("if (!back::nothing(g))")
         if kind == "product":
             self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
@@ -260,6 +264,14 @@ class BackWriter(JoinWriter):
 
     def _value_now(self) -> str:
         return self.plain_value(self.values) if self.plain else self._value(self.head)
+
+    def _contribution(self) -> str:
+        """What the instance sent to its head."""
+        value = self._value_now()
+        if not self.plain or not self.subtracts(self.head):
+            return value
+        before = self.plain_value({**self.values, **self.old}, prefix="s")
+        return f"(first ? {value} : semiring::minus({value}, {before}))"
 
     def _plain_adjoints(self) -> None:
         wanted = {i: total for i, total in self.sums.items() if i >= 0}
@@ -282,17 +294,35 @@ class BackWriter(JoinWriter):
             if i in sums:
                 self.out.line(f"{sums[i]} = back::gather({sums[i]}, {text});")
 
+    @property
+    def in_rows(self) -> bool:
+        return self.plan.semiring == "real" or self.posteriors
+
+    def _factors(self) -> str:
+        if self.weight is None:
+            return "semiring::one()"
+        return f"semiring::settled({self.weight})" if self.raw else self.weight
+
+    def _bar(self) -> str:
+        """What the adjoint of the factors outside of a row is added to."""
+        return f"{self.bar} += " if self.bar is not None else ""
+
+    def _head_adjoints(self) -> str:
+        if self.posteriors:
+            return f"h_{self.names.table[self.head.key]}"
+        return update_adjoint(self.plan, self.names, self.head)
+
     def _side_by_side(self, step: Scan, variable: str) -> None:
         name, row, head_name, to, shift = self._rows(step)
-        if self.weight is None:
-            self.factor("semiring::one()", None)
-        if self.bar is None:
-            self.bar = self.fresh("bar")
-            self.out.line(f"adjoint_t {self.bar} = {{}};")
-        adjoints = update_adjoint(self.plan, self.names, self.head)
         self.out.line(
-            f"{self.bar} += back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {adjoints}.data, {shift}, "
-            f"{self.weight});  // side by side over {comment(variable)}"
+            f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
+            f"{shift}, {self._factors()});  // side by side over {comment(variable)}"
+        )
+
+    def _along(self, name: str, found: str, head_name: str, to: str) -> None:
+        self.out.line(
+            f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
+            f"{self._head_adjoints()}.data + {to}, {self._factors()});"
         )
 
 
@@ -315,6 +345,7 @@ def write_backward(writer: ClassWriter) -> None:
         _again(writer, stage)
     write_clear(writer)
     _pass(writer)
+    write_passes(writer)
     write_readers(writer)
 
 
@@ -327,7 +358,7 @@ def _join(writer: ClassWriter, join: Join) -> None:
     writer.join_comment(join)
     if join.driver is None:
         out.open(f"DYNAGRAD_RULE void {_name(writer, join)}()")
-        BackWriter(writer.plan, writer.names, join, out).write()
+        BackWriter(writer, join).write()
     else:
         item = join.rule.antecedents[join.driver].item
         table = writer.plan.tables[item.key]
@@ -339,7 +370,7 @@ def _join(writer: ClassWriter, join: Join) -> None:
         )
         voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first", "gupdate", "gold"]
         out.line(" ".join(f"(void){v};" for v in voids))
-        BackWriter(writer.plan, writer.names, join, out).write()
+        BackWriter(writer, join).write()
     out.close()
     out.line()
 
@@ -444,6 +475,7 @@ def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
             _wait(writer, name, f"from_{name}[cell]", "now")
             out.close()
     else:
+        write_undo_settling(writer, stage, table)
         out.line(f"adjoint_t& g = ga_{name}[cell];")
         out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
         # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
@@ -595,7 +627,7 @@ def _again(writer: ClassWriter, stage: Stage) -> None:
 
 def _pass(writer: ClassWriter) -> None:
     plan, out = writer.plan, writer.out
-    out.open("int64_t backward()")
+    out.open("int64_t pass()")
     out.line("const Settings kept = settings;")
     out.line("const int64_t kept_halt = halt;")
     out.line("settings = Settings{};")

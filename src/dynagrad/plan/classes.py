@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
+from . import resting
 from .access import write_access
 from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
@@ -270,6 +271,7 @@ class ClassWriter:
         out.line("bool has_zero = false;")
         if plan.adjoint:
             write_members(self)
+        resting.write_members(self)
         out.line()
         self._constructor()
         self._helpers()
@@ -286,6 +288,7 @@ class ClassWriter:
                 for key in stage.keys:
                     if not plan.tables[key].sink:
                         self._pop(stage, plan.tables[key])
+            resting.write_settle(self, stage)
             self._begin(stage)
             if stage.strategy == "sweep":
                 self._sweep(stage)
@@ -489,6 +492,7 @@ class ClassWriter:
             )
         if self.plan.adjoint and stage.strategy != "sweep":
             record_contribution(self, table, where, "fresh")
+        resting.write_apart(self, table)
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")
         if agenda:
             if stage.strategy == "levels":
@@ -588,7 +592,7 @@ class ClassWriter:
                 out.line(f"{name}.place[cell] = 0;")
             zero = self.zero(table)
             out.line(f"const bool first = !{name}.popped.test(cell);")
-            out.line(f"value_t update = {name}.pending[cell];")
+            out.line(f"value_t update = {resting.pending(self.plan, table, name)};")
             out.line(f"const value_t old = first ? {zero} : {name}.value[cell];")
             out.line(f"const value_t now = first ? update : {self.plus(table, 'old', 'update')};")
             self._check(table, "now")
@@ -608,14 +612,13 @@ class ClassWriter:
                 out.line("if (!first && semiring::same(now, old)) return;")
                 out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
             else:
-                out.line("if (!first && semiring::same(now, old)) return;")
-                out.line("if (!first && semiring::negligible(update, now, settings.tolerance)) return;")
+                resting.write_rest(self, table)
             prune(self, table)
-            out.line("report.pops++;")
+            out.line(resting.count_pop(self.plan, table))
             if self.plan.adjoint:
                 record_pop(self, stage, table)
             out.line(f"{name}.value[cell] = now;")
-            out.line(f"{name}.pending[cell] = {zero};")
+            resting.write_taken(self, table, zero)
             out.line(f"if (first) {name}.popped.set(cell);")
         if stage.final:
             self._check(table, "now")
@@ -760,7 +763,7 @@ class ClassWriter:
             elif stage.strategy != "once":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
-                out.line(f"if (!agenda{n}.pop(next)) break;")
+                out.line(resting.next_pop(self.plan, stage))
                 out.line("const int64_t pops = report.pops;")
                 out.line("(void)pops;")
                 out.open("switch (table_of(next))")

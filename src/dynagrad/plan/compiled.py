@@ -36,10 +36,10 @@ def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> C
 def effort(source: str) -> int:
     """How much the compiler optimises: 3, or 1 for very long sources, unless DYNAGRAD_OPTIMISE says it."""
     wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
-    if wished not in ("", "1", "2", "3"):
-        raise Error(f"the environment variable DYNAGRAD_OPTIMISE is 1, 2 or 3, and {wished[:20]!r} is none of them")
+    if wished not in ("", "0", "1", "2", "3"):
+        raise Error(f"the environment variable DYNAGRAD_OPTIMISE is 0, 1, 2 or 3, and {wished[:20]!r} is none of them")
     most = int(wished or 3)
-    return 1 if len(source) >= LARGE_SOURCE else most
+    return min(1, most) if len(source) >= LARGE_SOURCE else most
 
 
 __all__ = [

@@ -541,24 +541,32 @@ class _Planner:
     ) -> str | None:
         """The variable over which the last scan and the head run side by side, if they may."""
         if self.options.derivatives is not None and self.options.derivatives.order:
-            return None  # rows of doubles only; the order of what arrives is the same without them
-        if self.semiring != "real" or draft.strategy != "levels" or join.driver is None or not join.steps:
+            return None  # not for rows of jets; the order of what arrives is the same without them
+        if self.semiring not in ("real", "log") or draft.strategy != "levels" or join.driver is None or not join.steps:
             return None
         last = join.steps[-1]
         head = tables[join.rule.head.key]
-        if not isinstance(last, Scan) or last.via != "rows" or head.kind != "dense" or not head.arity or head.sink:
+        if not isinstance(last, Scan) or head.kind != "dense" or not head.arity or head.sink:
             return None
         antecedent = join.rule.antecedents[last.antecedent]
-        table = tables[antecedent.item.key]
-        name = antecedent.item.arguments[table.order[-1]]
-        place = head.order[-1]
-        if antecedent.side or not isinstance(name, Variable) or join.rule.head.arguments[place] != name:
+        item, table = antecedent.item, tables[antecedent.item.key]
+        if last.via == "rows":
+            free: int | None = table.order[-1]
+        elif last.via == "index" and table.kind == "facts":
+            known = starting_variables(join).union(*(step_variables(s, join.rule) for s in join.steps[:-1]))
+            free = _free_position(item, known)
+        else:
+            return None
+        if free is None or antecedent.side:
+            return None
+        name, place = item.arguments[free], head.order[-1]
+        if not isinstance(name, Variable) or join.rule.head.arguments[place] != name:
             return None
         if sum(name.name in term_variables(t) for t in join.rule.head.arguments) > 1:
             return None
-        if head.domains[place] != table.domains[table.order[-1]]:
+        if head.domains[place] != table.domains[free]:
             return None
-        if antecedent.item.key in draft.keys:
+        if item.key in draft.keys:
             bound = bounds(join.rule)
             if not precedes(join.rule, last.antecedent, join.driver, draft.forms, bound):
                 return None

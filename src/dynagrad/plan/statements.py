@@ -351,6 +351,11 @@ class JoinWriter(Scope):
         """
         return self.plan.semiring in ("user", "viterbi", "tropical")
 
+    @property
+    def in_rows(self) -> bool:
+        """Whether a join that may run side by side with its head is written so."""
+        return not self.mark
+
     def start(self) -> None:
         """What holds before anything is joined: the constants of the rule."""
         if self.plain:
@@ -412,11 +417,14 @@ class JoinWriter(Scope):
         if self.join.driver is not None:
             self._driver(self.join.driver)
         for n, step in enumerate(steps):
-            if vector is not None and n == len(steps) - 1:
+            if vector is not None and n == len(steps) - 1 and self.in_rows:
                 assert isinstance(step, Scan)
-                self._side_by_side(step, vector)
-                self._close_to(base)
-                return
+                if step.via == "rows":
+                    self._side_by_side(step, vector)
+                    self._close_to(base)
+                    return
+                self._scan(step, vector)
+                continue
             self._step(step)
         self._head()
         self._close_to(base)
@@ -510,7 +518,8 @@ class JoinWriter(Scope):
         domains = key_domains(self.plan, index)
         return [self.build(t, d, False) for t, d in zip(keys, domains, strict=True)]
 
-    def _scan(self, step: Scan) -> None:
+    def _scan(self, step: Scan, vector: str | None = None) -> None:
+        """Goes through the matching items; facts that stand side by side over the variable `vector` all at once."""
         i = step.antecedent
         item, table = self.rule.antecedents[i].item, self.table_of[i]
         name = self.place(i)
@@ -543,6 +552,8 @@ class JoinWriter(Scope):
                 found, p = self.fresh("found"), self.fresh("p")
                 self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
+                if vector is not None:
+                    self._stretch(step, vector, found)
                 self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
                 self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
                 self._columns(i, at)
@@ -656,13 +667,45 @@ class JoinWriter(Scope):
             self.out.line(s)
         return text
 
+    def _factors(self) -> str:
+        """The product so far, in range."""
+        if self.weight is None:
+            return "semiring::one()"
+        return f"semiring::settled({self.weight})" if self.unsettled else self.weight
+
     def _side_by_side(self, step: Scan, variable: str) -> None:
         """The last scan and the head run over one variable: a row is added to a row."""
         name, row, head_name, to, shift = self._rows(step)
-        weight = self.weight if self.weight is not None else "semiring::one()"
         self.out.line(
-            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {weight}, this, &program::arrive_{head_name});"
-            f"  // side by side over {comment(variable)}"
+            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors()}, this, "
+            f"&program::arrive_{head_name});  // side by side over {comment(variable)}"
+        )
+
+    def _stretch(self, step: Scan, variable: str, found: str) -> None:
+        """The same where the last scan is over the facts of a stretch, if they turn out to lie side by side.
+
+        What follows is done for facts that do not.
+        """
+        item = self.rule.antecedents[step.antecedent].item
+        name, head = self.names.table[item.key], self.plan.tables[self.rule.head.key]
+        column = f"{name}.column({item.arguments.index(Variable(variable))})"
+        place = head.order[-1]
+        self.out.open(f"if ({name}.by{step.index}().side_by_side({found}, {column}))")
+        self.out.lines[-1] += f"  // over {comment(variable)}"
+        texts = [
+            f"{column}[{found}.begin]" if i == place else self.build(term, head.domains[i], True)
+            for i, term in enumerate(self.rule.head.arguments)
+        ]
+        to = self.fresh("to")
+        self.out.line(f"const int64_t {to} = {self.names.table[head.key]}.cell({self._stored(head, texts)});")
+        self._along(name, found, self.names.table[head.key], to)
+        self.out.close()
+        self.out.open("else")
+
+    def _along(self, name: str, found: str, head_name: str, to: str) -> None:
+        self.out.line(
+            f"add_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, {head_name}, {to}, "
+            f"{self._factors()}, this, &program::arrive_{head_name});"
         )
 
     def _rows(self, step: Scan) -> tuple[str, str, str, str, str]:

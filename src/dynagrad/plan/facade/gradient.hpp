@@ -117,6 +117,9 @@ class derivatives_base {
     if (status == dynagrad::bad_adjoint)
       return say("the derivative with respect to %s became NaN or infinite, and is the first that did, going backward; "
                  "where numbers are only very large, use log", which);
+    if (status == dynagrad::unsettled)
+      return say("the derivative with respect to %s does not settle: values around a cycle stand still, since a weight "
+                 "there is zero, and its derivatives grow without end, or shrink too slowly", which);
     return say("the backward pass ended with status %d", (int)status);
   }
   // The derivatives with respect to the rows of a predicate, those of axioms first.

@@ -10,18 +10,10 @@
 #include "facts.hpp"
 #include "host.hpp"
 #include "memory.hpp"
+#include "rows.hpp"
 #include "semirings.hpp"
 #include "tables.hpp"
 #include "terms.hpp"
-
-// Programs of thousands of rules are compiled with every rule a function of its own, to be done in time.
-#if defined(DYNAGRAD_LARGE)
-#define DYNAGRAD_INLINE __attribute__((noinline))
-#define DYNAGRAD_RULE __attribute__((noinline))
-#else
-#define DYNAGRAD_INLINE inline
-#define DYNAGRAD_RULE
-#endif
 
 namespace dynagrad {
 
@@ -53,7 +45,7 @@ struct World {
 enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
-  bad_adjoint = 12,
+  bad_adjoint = 12, unsettled = 13,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.
@@ -174,44 +166,5 @@ struct Arithmetic {
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
 };
-
-// Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
-// `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item of
-// the one in `from` is final, so entries that are not derived hold zero and may be added as well.
-template <class From, class To, class Program>
-DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, double weight,
-                             Program* program, void (Program::*arrive)(int64_t)) {
-  const int64_t length = from.row_length();
-  if (__builtin_expect(shift != 0, 0)) {
-    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
-      const int64_t c = b + (i - a) + shift;
-      program->report.updates++;
-      to.value[c] += weight * from.value[i];
-      if (to.seen.set(c)) (program->*arrive)(c);
-    }
-    return;
-  }
-  for (int64_t base = 0; base < length; base += 64) {
-    const uint64_t there = from.popped.word(a + base, length - base);
-    if (!there) continue;
-    const int64_t end = base + 64 - __builtin_clzll(there);
-    const int64_t begin = base + __builtin_ctzll(there);
-    const double* __restrict x = from.value.data + a;
-    double* __restrict y = to.value.data + b;
-    program->report.updates += __builtin_popcountll(there);
-    const uint64_t fresh = there & ~to.seen.word(b + base, 64);
-    if (fresh) {
-      to.seen.merge(b + base, fresh);
-      for (uint64_t w = fresh; w; w &= w - 1) (program->*arrive)(b + base + __builtin_ctzll(w));
-    }
-    if (end - begin <= 2) {
-      for (int64_t i = begin; i < end; i++) y[i] += weight * x[i];
-      continue;
-    }
-    // Rows are padded to eight cells, so whole eights may be read and written.
-    for (int64_t i = begin & ~7; i < end; i += 8)
-      for (int64_t j = i; j < i + 8; j++) y[j] += weight * x[j];
-  }
-}
 
 }  // namespace dynagrad

@@ -102,6 +102,10 @@ struct Grouping {
     return true;
   }
   struct Stretch { int64_t begin, end; };
+  // Whether the rows of a stretch stand side by side, and a column that differs between them goes up by one.
+  bool side_by_side(Stretch s, const int32_t* free) const {
+    return identity && s.begin < s.end && free[s.end - 1] - (int64_t)free[s.begin] == s.end - s.begin - 1;
+  }
   template <class... A>
   Stretch find(A... a) const {
     const int32_t args[] = {a..., 0};

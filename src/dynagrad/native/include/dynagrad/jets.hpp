@@ -175,6 +175,16 @@ struct Jets {
     return S::size(old.v[0], update.v[0], now.v[0]);
   }
   static bool same(const Value& a, const Value& b) { return S::same(a.v[0], b.v[0]); }
+  static Value alone(const Value& a) { Value c = zero(); c.v[0] = a.v[0]; return c; }
+  static Value tangents(Value a) { a.v[0] = S::zero(); return a; }
+  // Whether an update that leaves the primal as it is carries derivatives.
+  static bool moves(const Value& update, const Value& now) {
+    double u[words], x[words];
+    memcpy(u, &update, sizeof u), memcpy(x, &now, sizeof x);
+    for (int i = S::words; i < words; i++)
+      if (!(fabs(u[i]) <= 1e-13 * fabs(x[i]))) return true;
+    return false;
+  }
   static bool negligible(const Value& update, const Value& now, double tolerance) {
     return S::negligible(update.v[0], now.v[0], tolerance);
   }

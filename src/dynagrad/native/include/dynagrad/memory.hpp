@@ -105,6 +105,10 @@ struct Array {
     reserve(n);
     size = n;
   }
+  void copy(const Array& other) {
+    raw(other.size);
+    if (size) memcpy((void*)data, (const void*)other.data, size * sizeof(T));
+  }
   void filled(int64_t n, T with) {
     zeros(n);
     for (int64_t i = 0; i < n; i++) data[i] = with;
@@ -149,6 +153,13 @@ struct Array {
   T& operator[](int64_t i) { return data[i]; }
   const T& operator[](int64_t i) const { return data[i]; }
 };
+
+// An entry of an array that grows with a hash table.
+template <class T>
+inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
+  if (__builtin_expect(cell >= array.size, 0)) array.resize(cell + cell / 2 + 64, otherwise);
+  return array[cell];
+}
 
 // A bit per cell. Rows start at multiples of eight, so that a row can be read as unaligned 64-bit words.
 struct Bits {

@@ -1,4 +1,4 @@
-// What a run remembers so that it can be differentiated backward, and the backward twin of the row operation.
+// What a run remembers so that it can be differentiated backward.
 //
 // The life of a tape: every pop enters the item's handle. That is all as long as each item is popped once from nothing:
 // its update is then the value that it has. An item that is popped again enters what it had and what it got, too. Where
@@ -33,11 +33,14 @@ struct Tape {
   int64_t end(int64_t stage) const { return stage + 1 < begins.size ? begins[stage + 1] : pops.size; }
 };
 
-// An entry of an array that grows with a hash table.
-template <class T>
-inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
-  if (__builtin_expect(cell >= array.size, 0)) array.resize(cell + cell / 2 + 64, otherwise);
-  return array[cell];
+// Whether two passes found the same adjoint, up to rounding.
+template <class A>
+inline bool stand_still(const A& a, const A& b) {
+  double x[sizeof(A) / sizeof(double)], y[sizeof(A) / sizeof(double)];
+  memcpy(x, &a, sizeof a), memcpy(y, &b, sizeof b);
+  for (size_t i = 0; i < sizeof(A) / sizeof(double); i++)
+    if (!(fabs(x[i] - y[i]) <= 1e-13 * fabs(x[i]))) return false;
+  return true;
 }
 
 // The factors of the items of a table whose aggregator is `*=`: the adjoint of one is that of the product times all the
@@ -108,41 +111,5 @@ struct Factors {
     return rest;
   }
 };
-
-// The backward twin of add_row, for doubles: the row of `from` at cell a has the adjoints gx, that of `to` at cell b gy.
-// Adds weight * gy to gx and returns the adjoint of the weight, the sum of x * gy. Entries that are not derived hold
-// zero; what reaches their adjoints is never looked at.
-template <class From, class To>
-DYNAGRAD_INLINE double back_row(const From& from, int64_t a, double* gx, const To& to, int64_t b, const double* gy,
-                                int64_t shift, double weight) {
-  (void)to;
-  const int64_t length = from.row_length();
-  double dot = 0;
-  if (__builtin_expect(shift != 0, 0)) {
-    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
-      const double g = gy[b + (i - a) + shift];
-      gx[i] += weight * g;
-      dot += from.value[i] * g;
-    }
-    return dot;
-  }
-  double sum[8] = {0};
-  for (int64_t base = 0; base < length; base += 64) {
-    const uint64_t there = from.popped.word(a + base, length - base);
-    if (!there) continue;
-    const int64_t end = base + 64 - __builtin_clzll(there);
-    const int64_t begin = base + __builtin_ctzll(there);
-    const double* __restrict x = from.value.data + a;
-    const double* __restrict g = gy + b;
-    double* __restrict y = gx + a;
-    if (end - begin <= 2) {
-      for (int64_t i = begin; i < end; i++) y[i] += weight * g[i], dot += x[i] * g[i];
-      continue;
-    }
-    for (int64_t i = begin & ~7; i < end; i += 8)  // rows are padded to eight cells
-      for (int64_t j = 0; j < 8; j++) y[i + j] += weight * g[i + j], sum[j] += x[i + j] * g[i + j];
-  }
-  return dot + ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
 
 }  // namespace dynagrad

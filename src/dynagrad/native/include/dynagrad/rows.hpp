@@ -1,0 +1,297 @@
+// Rows: what a rule does to many neighbouring items at once, forward and backward.
+//
+// The last scan of a join and its head may run side by side over one argument. Where both lie in order in memory, all
+// these instances are one operation on vectors: a row of values times the other factors, added to a row of the head.
+// There are two kinds of rows to read from: those of a dense table, and stretches of facts in which an argument goes up
+// by one. Values come out as if the instances came one after the other, to the last bit; the adjoint of the other
+// factors is a sum over the row, which is added up in eight parts.
+//
+// In `log` the numbers of a row mostly have one exponent, and then there is only arithmetic on mantissas to do. Eight
+// entries at a time are looked at; where exponents differ or a mantissa leaves its range they are done one by one.
+#pragma once
+#include "facts.hpp"
+#include "semirings.hpp"
+#include "tables.hpp"
+
+// Programs of thousands of rules are compiled with every rule a function of its own, to be done in time.
+#if defined(DYNAGRAD_LARGE)
+#define DYNAGRAD_INLINE __attribute__((noinline))
+#define DYNAGRAD_RULE __attribute__((noinline))
+#else
+#define DYNAGRAD_INLINE inline
+#define DYNAGRAD_RULE
+#endif
+#define DYNAGRAD_EIGHT __attribute__((always_inline)) inline
+
+namespace dynagrad {
+
+// -- eight numbers at a time ------------------------------------------------------------------------------------------
+
+// Vectors are only passed where all is inlined: how they would be passed to a function does not matter.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+typedef double Doubles __attribute__((vector_size(64)));
+typedef int64_t Words __attribute__((vector_size(64)));
+
+DYNAGRAD_EIGHT Doubles eight(const double* x) { Doubles v; memcpy(&v, x, sizeof v); return v; }
+DYNAGRAD_EIGHT void write(double* x, const Doubles& v) { memcpy(x, &v, sizeof v); }
+// Whether a comparison holds for all eight.
+DYNAGRAD_EIGHT bool all(const Words& holds) {
+#if __has_builtin(__builtin_reduce_and)
+  return __builtin_reduce_and(holds) != 0;
+#else
+  int64_t each = -1;
+  for (int j = 0; j < 8; j++) each &= holds[j];
+  return each != 0;
+#endif
+}
+
+// Eight numbers of `log`, mantissas and exponents apart.
+struct Logs {
+  Doubles m;
+  Words e;
+  DYNAGRAD_EIGHT Logs(const Doubles& mantissas, const Words& exponents) : m(mantissas), e(exponents) {}
+  DYNAGRAD_EIGHT explicit Logs(const Log::Value* x) {
+    const Doubles a = dynagrad::eight((const double*)x), b = dynagrad::eight((const double*)(x + 4));
+    m = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+    e = (Words)__builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+  }
+  DYNAGRAD_EIGHT void write(Log::Value* x) const {
+    dynagrad::write((double*)x, __builtin_shufflevector(m, (Doubles)e, 0, 8, 1, 9, 2, 10, 3, 11));
+    dynagrad::write((double*)(x + 4), __builtin_shufflevector(m, (Doubles)e, 4, 12, 5, 13, 6, 14, 7, 15));
+  }
+};
+
+// What a row of facts in `log` is read through: facts whose exponents are all zero, and any.
+struct Mantissas {
+  const double* m;
+  DYNAGRAD_EIGHT Log::Value operator[](int64_t i) const { return {m[i], 0}; }
+  DYNAGRAD_EIGHT Logs eight(int64_t i) const { return {dynagrad::eight(m + i), Words{}}; }
+};
+struct Apart {
+  const double* m;
+  const int64_t* e;
+  DYNAGRAD_EIGHT Log::Value operator[](int64_t i) const { return {m[i], e[i]}; }
+  DYNAGRAD_EIGHT Logs eight(int64_t i) const {
+    return {dynagrad::eight(m + i), (Words)dynagrad::eight((const double*)(e + i))};
+  }
+};
+
+// A row of items.
+struct Items {
+  const Log::Value* x;
+  DYNAGRAD_EIGHT Log::Value operator[](int64_t i) const { return x[i]; }
+  DYNAGRAD_EIGHT Logs eight(int64_t i) const { return Logs(x + i); }
+};
+
+// Asks for the stretches a little before and a little after one of n numbers: joins go through them either way, and
+// one that goes down is too much for the processor to foresee.
+inline void soon(const double* x, int64_t n) {
+  for (int64_t i = 0; i < n; i += 8) {
+    __builtin_prefetch(x + i - 4 * n);
+    __builtin_prefetch(x + i + 4 * n);
+  }
+}
+inline void soon(const Weights<Log>::View& x, int64_t at, int64_t n) { soon(x.m + at, n); }
+inline void soon(const double* x, int64_t at, int64_t n) { soon(x + at, n); }
+
+// -- forward: y += w * x, n entries; those of y that are new hold zero ------------------------------------------------
+
+DYNAGRAD_EIGHT void add_one(double& y, double x, double w) { y += w * x; }
+DYNAGRAD_EIGHT void add_one(Log::Value& y, Log::Value x, Log::Value w) {
+  y = Log::plus(y, Log::settled(Log::raw(w, x)));
+}
+
+DYNAGRAD_INLINE void add_scaled(double* __restrict y, const double* __restrict x, int64_t n, double w) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) write(y + i, eight(y + i) + w * eight(x + i));
+  for (; i < n; i++) add_one(y[i], x[i], w);
+}
+
+template <class Row>
+DYNAGRAD_INLINE void add_scaled(Log::Value* __restrict y, Row x, int64_t n, Log::Value w) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const Logs to(y + i), from = x.eight(i);
+    const Doubles p = from.m * w.m, m = to.m + p;
+    const Words e = from.e + w.e, none = p == 0;
+    const Words fine = none | (((to.e == e) | (to.m == 0)) & (m >= Log::small) & (m < Log::big));
+    if (__builtin_expect(all(fine), 1)) Logs(m, (none & to.e) | (~none & e)).write(y + i);
+    else for (int j = 0; j < 8; j++) add_one(y[i + j], x[i + j], w);
+  }
+  for (; i < n; i++) add_one(y[i], x[i], w);
+}
+DYNAGRAD_INLINE void add_scaled(double* y, const double* x, int64_t at, int64_t n, double w) {
+  add_scaled(y, x + at, n, w);
+}
+DYNAGRAD_INLINE void add_scaled(Log::Value* y, const Log::Value* x, int64_t at, int64_t n, Log::Value w) {
+  add_scaled(y, Items{x + at}, n, w);
+}
+DYNAGRAD_INLINE void add_scaled(Log::Value* y, const Weights<Log>::View& x, int64_t at, int64_t n, Log::Value w) {
+  if (x.e) add_scaled(y, Apart{x.m + at, x.e + at}, n, w);
+  else add_scaled(y, Mantissas{x.m + at}, n, w);
+}
+
+// Goes through the entries `there` of a row's 64 cells from `base` on: all at once by many(i, n), in whole eights, as
+// rows are padded to these; or where they are few, each by one(i).
+template <class Value, class Many, class One>
+DYNAGRAD_EIGHT void cover(int64_t base, uint64_t there, Many many, One one) {
+  constexpr int64_t few = sizeof(Value) > sizeof(double) ? 4 : 1;  // what eight at once cost, in entries
+  const int64_t begin = base + (__builtin_ctzll(there) & ~7), end = base + 64 - (__builtin_clzll(there) & ~7);
+  if (8 * __builtin_popcountll(there) > few * (end - begin)) return many(begin, end - begin);
+  for (; there; there &= there - 1) one(base + __builtin_ctzll(there));
+}
+
+// Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
+// `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item of
+// the one in `from` is final, so entries that are not derived hold zero and may be added as well.
+template <class From, class To, class Value, class Program>
+DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, const Value& weight,
+                             Program* program, void (Program::*arrive)(int64_t)) {
+  const int64_t length = from.row_length();
+  if (__builtin_expect(shift != 0, 0)) {
+    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
+      const int64_t c = b + (i - a) + shift;
+      program->report.updates++;
+      add_one(to.value[c], from.value[i], weight);
+      if (to.seen.set(c)) (program->*arrive)(c);
+    }
+    return;
+  }
+  for (int64_t base = 0; base < length; base += 64) {
+    const uint64_t there = from.popped.word(a + base, length - base);
+    if (!there) continue;
+    program->report.updates += __builtin_popcountll(there);
+    const uint64_t fresh = there & ~to.seen.word(b + base, 64);
+    if (fresh) {
+      to.seen.merge(b + base, fresh);
+      for (uint64_t w = fresh; w; w &= w - 1) (program->*arrive)(b + base + __builtin_ctzll(w));
+    }
+    const auto many = [&](int64_t i, int64_t n) {
+      add_scaled(to.value.data + b + i, from.value.data, a + i, n, weight);
+    };
+    const auto one = [&](int64_t i) { add_one(to.value[b + i], from.value[a + i], weight); };
+    cover<Value>(base, there, many, one);
+  }
+}
+
+// Adds weight * (the n facts from row `at` on) to the cells of `to` from b on. Items that are new there arrive.
+template <class View, class To, class Value, class Program>
+DYNAGRAD_INLINE void add_stretch(const View& x, int64_t at, int64_t n, To& to, int64_t b, const Value& weight,
+                                 Program* program, void (Program::*arrive)(int64_t)) {
+  program->report.updates += n;
+  soon(x, at, n);
+  for (int64_t base = b & ~7; base < b + n; base += 64) {
+    uint64_t fresh = ~to.seen.word(base, b + n - base);
+    if (b + n - base < 64) fresh &= (1ull << (b + n - base)) - 1;
+    if (base < b) fresh &= ~0ull << (b - base);
+    if (__builtin_expect(fresh == 0, 1)) continue;
+    to.seen.merge(base, fresh);
+    for (uint64_t w = fresh; w; w &= w - 1) (program->*arrive)(base + __builtin_ctzll(w));
+  }
+  add_scaled(to.value.data + b, x, at, n, weight);
+}
+
+// -- backward: gx += w * gy, and sum += x * gy in eight parts ----------------------------------------------------------
+
+DYNAGRAD_EIGHT double total(const Doubles& sum) {
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+DYNAGRAD_EIGHT double back_one(double x, double& gx, double gy, double w) {
+  gx += w * gy;
+  return x * gy;
+}
+DYNAGRAD_EIGHT double back_one(Log::Value x, double& gx, Log::Value h, Log::Value w) {
+  if (h.m == 0) return 0;
+  const double p = Posterior::of(h, Log::raw(w, x));
+  gx += p;
+  return p;
+}
+
+DYNAGRAD_INLINE void back_scaled(const double* __restrict x, int64_t n, double* __restrict gx,
+                                 const double* __restrict gy, double w, Doubles& sum) {
+  Doubles s = sum;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const Doubles g = eight(gy + i);
+    write(gx + i, eight(gx + i) + w * g), s += eight(x + i) * g;
+  }
+  for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], gy[i], w);
+  sum = s;
+}
+
+// In `log`, with adjoints that are posteriors: h are the adjoints of the head over its weights.
+template <class Row>
+DYNAGRAD_INLINE void back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h, Log::Value w,
+                                 Doubles& sum) {
+  Doubles s = sum;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const Logs to(h + i), from = x.eight(i);
+    const Doubles product = to.m * (from.m * w.m);
+    const Words apart = to.m == 0, none = apart | (product == 0);  // no zero by rounding: these are three mantissas
+    if (__builtin_expect(all(none | (to.e + from.e + w.e == 0)), 1)) {
+      const Doubles p = (Doubles)(~apart & (Words)product);
+      write(gx + i, eight(gx + i) + p), s += p;
+    } else {
+      for (int64_t j = 0; j < 8; j++) s[j] += back_one(x[i + j], gx[i + j], h[i + j], w);
+    }
+  }
+  for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], h[i], w);
+  sum = s;
+}
+DYNAGRAD_INLINE void back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w,
+                                 Doubles& sum) {
+  back_scaled(x + at, n, gx + at, gy, w, sum);
+}
+DYNAGRAD_INLINE void back_scaled(const Log::Value* x, int64_t at, int64_t n, double* gx, const Log::Value* h,
+                                 Log::Value w, Doubles& sum) {
+  back_scaled(Items{x + at}, n, gx + at, h, w, sum);
+}
+DYNAGRAD_INLINE void back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, double* gx, const Log::Value* h,
+                                 Log::Value w, Doubles& sum) {
+  if (x.e) back_scaled(Apart{x.m + at, x.e + at}, n, gx + at, h, w, sum);
+  else back_scaled(Mantissas{x.m + at}, n, gx + at, h, w, sum);
+}
+
+// The backward twin of add_row: the row of `from` at cell a has the adjoints gx, that of `to` at cell b gy. Returns the
+// adjoint of the weight, relative to it where adjoints are posteriors. Entries that are not derived hold zero; what
+// reaches their adjoints is never looked at.
+template <class From, class To, class Adjoint, class Value>
+DYNAGRAD_INLINE double back_row(const From& from, int64_t a, double* gx, const To& to, int64_t b, const Adjoint* gy,
+                                int64_t shift, const Value& weight) {
+  (void)to;
+  const int64_t length = from.row_length();
+  Doubles sum = {};
+  double dot = 0;
+  if (__builtin_expect(shift != 0, 0)) {
+    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length))
+      dot += back_one(from.value[i], gx[i], gy[b + (i - a) + shift], weight);
+    return dot;
+  }
+  for (int64_t base = 0; base < length; base += 64) {
+    const uint64_t there = from.popped.word(a + base, length - base);
+    if (!there) continue;
+    const auto many = [&](int64_t i, int64_t n) {
+      back_scaled(from.value.data, a + i, n, gx, gy + b + i, weight, sum);
+    };
+    const auto one = [&](int64_t i) { dot += back_one(from.value[a + i], gx[a + i], gy[b + i], weight); };
+    cover<Value>(base, there, many, one);
+  }
+  return dot + total(sum);
+}
+
+// The backward twin of add_stretch: gx are the adjoints of the facts, gy those of the head from its first cell on.
+template <class View, class Adjoint, class Value>
+DYNAGRAD_INLINE double back_stretch(const View& x, int64_t at, int64_t n, double* gx, const Adjoint* gy,
+                                    const Value& weight) {
+  Doubles sum = {};
+  soon(x, at, n), soon(gx, at, n);
+  back_scaled(x, at, n, gx, gy, weight, sum);
+  return total(sum);
+}
+
+#pragma GCC diagnostic pop
+}  // namespace dynagrad

@@ -1,0 +1,216 @@
+"""Updates that change nothing, and what derivatives make of them.
+
+An update that leaves its item's value as it was goes no further: values would not change, and around a cycle it would
+never end. Its derivative may be anything, though. The weight of an edge that is zero closes a cycle through which
+nothing flows, and yet the sum over paths grows with it. So where a stage comes to its end by itself, such updates rest
+with their item, and derivatives go on from there:
+
+- Forward, the tangents of an update that changes nothing are kept apart from what is pending. A stage at its end
+  *settles*: items are popped with these tangents alone, until none are left.
+- Backward, an update that changed nothing has the adjoint that its item has when the pass is over: what a constant
+  added from the start is worth, it is worth at the end too. The pass is repeated until this adjoint stands still.
+
+An update that the tolerance holds back does change its item. It enters neither value nor derivative, and is no business
+of this file. Nor are values of which one is selected (what changes nothing was not chosen), nor `log`, whose
+derivatives are by logs: those of a weight of zero are zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .adjoints import cells, head_kind, stage_of, update_adjoint
+from .model import Plan, Stage, Table
+
+if TYPE_CHECKING:
+    from .classes import ClassWriter
+
+MOST = 1000
+"""Repeated passes, and settling pops for each other pop, after which derivatives count as not settling."""
+
+
+def rests(plan: Plan, table: Table) -> bool:
+    """Whether updates to items of the table may rest."""
+    if plan.derivatives is None or plan.semiring not in ("real", "expectation", "plain") or table.kind == "facts":
+        return False
+    if plan.rules.prunes or plan.rules.beams:  # what they hold back has no part in a derivative
+        return False
+    stage = stage_of(plan, table)
+    on_agenda = stage.strategy not in ("once", "sweep") and not stage.final and not table.sink
+    return on_agenda and head_kind(plan, table) == "sum"
+
+
+def settles(plan: Plan, table: Table) -> bool:
+    """Whether tangents of its updates are kept apart."""
+    return plan.order > 0 and rests(plan, table)
+
+
+def resting(plan: Plan, stage: Stage | None = None) -> list[Table]:
+    """The tables whose updates may rest: of a stage, or of all."""
+    stages = plan.stages if stage is None else (stage,)
+    return [plan.tables[key] for s in stages for key in s.keys if rests(plan, plan.tables[key])]
+
+
+def write_members(writer: ClassWriter) -> None:
+    plan, out = writer.plan, writer.out
+    for table in resting(plan):
+        name = writer.names.table[table.key]
+        if plan.order:
+            out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
+        if plan.adjoint:
+            out.line(f"Array<uint8_t> asked_{name}{{&account}};  // updates rest with the item")
+            out.line(f"Array<adjoint_t> late_{name}{{&account}};  // ... and this is their adjoint")
+    if plan.order and resting(plan):
+        out.line("bool settling = false;")
+        out.line("int64_t settled = 0;  // pops while settling")
+        for stage in plan.stages:
+            if plan.adjoint and resting(plan, stage):
+                out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where in the tape these begin")
+    if plan.adjoint and resting(plan):
+        out.line("bool asked = false;")
+
+
+# -- forward -----------------------------------------------------------------------------------------------------------
+
+
+def _nothing_new(writer: ClassWriter, table: Table, cell: str, x: str) -> str:
+    """Whether the contribution `x` leaves the value at `cell` as it is."""
+    value = f"{writer.names.table[table.key]}.value[{cell}]"
+    return f"semiring::same({writer.plus(table, value, x)}, {value})"
+
+
+def write_apart(writer: ClassWriter, table: Table) -> None:
+    """In `add`: keeps the tangents of a contribution `x` that changes nothing apart."""
+    if not settles(writer.plan, table):
+        return
+    out, name = writer.out, writer.names.table[table.key]
+    out.open(f"if ({name}.popped.test(cell) && {_nothing_new(writer, table, 'cell', 'x')})")
+    out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
+    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::alone(x);")
+    out.close()
+
+
+def pending(plan: Plan, table: Table, name: str) -> str:
+    """In `pop`: the update, or, while a stage settles, the tangents alone."""
+    return f"settling ? rest_{name}[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
+
+
+def write_rest(writer: ClassWriter, table: Table) -> None:
+    """In `pop`: an update that changes nothing, or too little, goes no further."""
+    out = writer.out
+    stop = "!first && (semiring::same(now, old) || semiring::negligible(update, now, settings.tolerance))"
+    if settles(writer.plan, table):
+        stop = f"settling ? !semiring::moves(update, now) : {stop}"
+    out.line(f"if ({stop}) return;")
+
+
+def write_taken(writer: ClassWriter, table: Table, zero: str) -> None:
+    """In `pop`: what was taken is no longer pending."""
+    name = writer.names.table[table.key]
+    taken = f"{name}.pending[cell]"
+    if settles(writer.plan, table):
+        taken = f"(settling ? rest_{name}[cell] : {taken})"
+    writer.out.line(f"{taken} = {zero};")
+
+
+def count_pop(plan: Plan, table: Table) -> str:
+    """In `pop`: counts it. Pops while a stage settles are not of the run; without an end they are an error."""
+    if not settles(plan, table):
+        return "report.pops++;"
+    lost = f"fail(unsettled, {table.number}, cell)"
+    return f"if (!settling) report.pops++; else if (++settled > {MOST} * (report.pops + 16)) return {lost};"
+
+
+def write_settle(writer: ClassWriter, stage: Stage) -> None:
+    """`settle<n>`: puts the items whose tangents rest on the agenda, once; whether there are any."""
+    plan, out = writer.plan, writer.out
+    if not plan.order or not resting(plan, stage):
+        return
+    out.open(f"bool settle{stage.number}()")
+    out.line("if (settling) return settling = false;")
+    for table in resting(plan, stage):
+        name = writer.names.table[table.key]
+        bound = cells(writer, table)  # what grows is larger
+        out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
+        out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
+        writer.unpack(table)
+        out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        out.line("settling = true;")
+        out.close()
+    if plan.adjoint:
+        out.line(f"if (settling) settles{stage.number} = tape.pops.size;")
+    out.line("return settling;")
+    out.close()
+    out.line()
+
+
+def next_pop(plan: Plan, stage: Stage) -> str:
+    """In `run`: takes the next item off the agenda, or ends the stage."""
+    n = stage.number
+    if not plan.order or not resting(plan, stage):
+        return f"if (!agenda{n}.pop(next)) break;"
+    return f"if (!agenda{n}.pop(next)) {{ if (settle{n}()) continue; break; }}"
+
+
+# -- backward ----------------------------------------------------------------------------------------------------------
+
+
+def write_late(writer: ClassWriter, table: Table, to: str, x: str) -> None:
+    """In a join going back: a contribution `x` that left the item at `to` as it was has the late adjoint."""
+    out, name, stage = writer.out, writer.names.table[table.key], stage_of(writer.plan, table)
+    out.line(
+        f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(writer, table, to, x)}) "
+        f"asked = true, asked_{name}[{to}] = 1, g = late_{name}[{to}];"
+    )
+
+
+def write_undo_settling(writer: ClassWriter, stage: Stage, table: Table) -> None:
+    """In `undo`, after the joins: a pop of tangents alone leaves the adjoint of what is pending as it is."""
+    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+    if not settles(plan, table):
+        return
+    out.open(f"if (position > settles{stage.number} - tape.begins[{stage.number}])")
+    now = f"back::gather(gupdate, g_{name}[cell])" if writer.plain else f"g_{name}[cell]"
+    out.line(f"g_{name}[cell] = back::gather({now}, gold);")
+    out.line(f"{name}.value[cell] = old;")
+    out.line("return;")
+    out.close()
+
+
+def write_passes(writer: ClassWriter) -> None:
+    """`backward`: the pass, again and again where updates rest, each from the cotangents that were asked for."""
+    plan, out = writer.plan, writer.out
+    tables = resting(plan)
+    if not tables:
+        out.line("int64_t backward() { return pass(); }")
+        out.line()
+        return
+    names = [writer.names.table[t.key] for t in [*writer.facts, *writer.derived]]
+    out.open("int64_t backward()")
+    for name in names:
+        out.line(f"Array<adjoint_t> seeds_{name}{{&account}};")
+        out.line(f"seeds_{name}.copy(g_{name});")
+    for table in tables:
+        name = writer.names.table[table.key]
+        out.line(f"late_{name}.zeros({cells(writer, table)}), asked_{name}.zeros({cells(writer, table)});")
+    out.line("asked = false;")
+    out.open(f"for (int passes = 0; passes < {MOST}; passes++)")
+    out.line("const int64_t status = pass();")
+    out.line("bool stands = true;")
+    out.line("if (status != done || !asked) return status;")
+    for table in tables:
+        name = writer.names.table[table.key]
+        adjoint = update_adjoint(plan, writer.names, table)
+        out.open(f"for (int64_t cell = 0; cell < asked_{name}.size; cell++)")
+        out.line(f"if (!asked_{name}[cell] || stand_still({adjoint}[cell], late_{name}[cell])) continue;")
+        out.line(f"stands = false, report.error_table = {table.number}, report.error_cell = cell;")
+        out.line(f"late_{name}[cell] = {adjoint}[cell];")
+        out.close()
+    out.line("if (stands) return done;")
+    out.line("adjoints(true);")
+    for name in names:
+        out.line(f"g_{name}.copy(seeds_{name});")
+    out.close()
+    out.line("return unsettled;")
+    out.close()
+    out.line()

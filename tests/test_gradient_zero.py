@@ -1,0 +1,132 @@
+"""Facts of weight zero around a cycle: nothing flows through them, and their derivatives are those of the fixed point.
+
+The oracle is linear algebra: the sums over paths from `start` to `stop` are `start (I - W)^-1 stop`.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dynagrad as dg
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*may diverge:dynagrad.ProgramWarning")
+
+PATHS = "path(V) += start(V).  path(V) += path(U) * edge(U,V).  goal += path(V) * stop(V)."
+PROGRAMS = {
+    (semiring, agenda): (f":- agenda {agenda}. {PATHS}", semiring)
+    for semiring in ("real", None)
+    for agenda in ("auto", "fifo", "lifo")
+}
+
+
+def program(semiring, agenda):
+    with pytest.warns(dg.ProgramWarning, match="may diverge"):
+        return dg.Program(*PROGRAMS[semiring, agenda])
+
+
+def facts(start, weights, stop):
+    n = len(start)
+    return {
+        "start/1": [(i, start[i]) for i in range(n)],
+        "edge/2": [(i, j, weights[i, j]) for i in range(n) for j in range(n)],
+        "stop/1": [(i, stop[i]) for i in range(n)],
+    }
+
+
+def by_hand(start, weights, stop):
+    """The value, and its derivatives by the start, the edges and the stop."""
+    inverse = np.linalg.inv(np.eye(len(start)) - weights)
+    before, after = start @ inverse, inverse @ stop
+    return before @ stop, after, np.outer(before, after), before
+
+
+# not negative: where updates change sign, one may fall under the tolerance early, and the run is not that close
+mostly_zero = st.one_of(st.just(0.0), st.just(0.0), st.sampled_from([0.25, 0.125, 0.375]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize(("semiring", "agenda"), PROGRAMS)
+def test_every_gradient_is_that_of_the_fixed_point(semiring, agenda, data):
+    n = 3
+    draw = lambda size: np.array(data.draw(st.lists(mostly_zero, min_size=size, max_size=size)))  # noqa: E731
+    start, weights, stop = draw(n), draw(n * n).reshape(n, n), draw(n)
+    if max(abs(np.linalg.eigvals(abs(weights)))) > 0.9:
+        return
+    chart = program(semiring, agenda).run(facts(start, weights, stop))
+    value, by_start, by_edge, by_stop = by_hand(start, weights, stop)
+    gradient = chart.gradient("goal")
+    close = {"rtol": 1e-9, "atol": 1e-10}
+    np.testing.assert_allclose(chart["goal"], value, **close)
+    np.testing.assert_allclose(gradient["start/1"].values, by_start, **close)
+    np.testing.assert_allclose(gradient["edge/2"].values, by_edge.ravel(), **close)
+    np.testing.assert_allclose(gradient["stop/1"].values, by_stop, **close)
+    direction = np.linspace(-1.0, 2.0, n * n)
+    tangent = chart.jvp({"edge/2": direction})["goal"]
+    np.testing.assert_allclose(tangent, direction @ by_edge.ravel(), **close)
+
+
+def test_hessian_products_go_through_a_cycle_that_a_zero_closes():
+    start, stop = np.array([1.0, 0.0]), np.array([1.0, 1.0])
+    weights = np.array([[0.0, 0.5], [0.0, 0.0]])  # 1 -> 0 is zero
+    rows = facts(start, weights, stop)
+    f = program("real", "auto").function("goal", inputs=["edge/2"], facts=rows)
+    direction = np.array([0.0, 0.25, 1.0, 0.0])
+    (product,) = f.hvp([weights.ravel()], [direction])
+    step = 1e-5
+    moved = [by_hand(start, weights + s * step * direction.reshape(2, 2), stop)[2] for s in (1, -1)]
+    np.testing.assert_allclose(product, (moved[0] - moved[1]).ravel() / (2 * step), rtol=1e-8)
+
+
+def test_weights_that_are_lost_in_rounding_count_too():
+    weights = np.array([[0.0, 0.5], [1e-30, 0.0]])
+    chart = program("real", "auto").run(facts(np.array([1.0, 0.0]), weights, np.array([1.0, 1.0])))
+    assert chart.gradient("goal")["edge/2"][1, 0] == pytest.approx(0.75, rel=1e-12)
+
+
+def test_expectations_of_weight_zero():
+    pair = lambda x: (x, 0.0)  # noqa: E731
+    rows = {
+        "start/1": [("v", pair(1.0))],
+        "edge/2": [("v", "u", pair(0.5)), ("u", "v", pair(0.0))],
+        "stop/1": [("v", pair(1.0)), ("u", pair(1.0))],
+    }
+    with pytest.warns(dg.ProgramWarning, match="may diverge"):
+        chart = dg.Program(PATHS, "expectation").run(rows)
+    assert chart.gradient("goal")["edge/2"]["u", "v"] == pytest.approx((0.75, 0.0))
+
+
+def test_a_run_that_was_stopped_has_the_gradient_of_what_ran():
+    rows = facts(np.array([1.0, 0.0]), np.array([[0.0, 0.5], [0.0, 0.0]]), np.array([1.0, 1.0]))
+    bound = program("real", "auto").bind(rows)
+    stopped = bound.run(max_pops=2)
+    assert not stopped.converged
+    assert stopped.gradient("path(0)")["edge/2"][1, 0] == 0.0
+    assert bound.run().gradient("path(0)")["edge/2"][1, 0] == pytest.approx(0.5)
+
+
+def test_a_tolerance_holds_back_values_and_derivatives_alike():
+    """What the tolerance leaves pending enters neither: goal is 1 + w with w the way to 1, of which 0.05 stays back."""
+    weights = np.array([[0.0, 0.5], [0.1, 0.0]])
+    rows = facts(np.array([1.0, 0.0]), weights, np.array([1.0, 1.0]))
+    chart = program("real", "auto").run(rows, tolerance=0.1)
+    assert chart["goal"] == 1.5
+    assert chart.gradient("goal")["edge/2"][1, 0] == 0.0
+
+
+@pytest.mark.parametrize("semiring", ["real", None])
+def test_derivatives_that_grow_without_end_are_an_error(semiring):
+    rows = facts(np.zeros(2), np.array([[0.0, 2.0], [2.0, 0.0]]), np.ones(2))
+    chart = program(semiring, "auto").run(rows)
+    assert chart["goal"] == 0.0
+    with pytest.raises(dg.ValueRangeError, match=r"path\([01]\)"):
+        chart.gradient("goal")
+    with pytest.raises(dg.ValueRangeError, match=r"path\([01]\)"):
+        chart.jvp({"start/1": np.ones(2)})
+    turning = facts(np.zeros(2), np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones(2))
+    chart = program(semiring, "auto").run(turning)
+    with pytest.raises(dg.ValueRangeError, match=r"path\([01]\) does not settle"):
+        chart.gradient("goal")
+    with pytest.raises(dg.ValueRangeError, match=r"path\([01]\) does not settle"):
+        chart.jvp({"start/1": np.ones(2)})
