@@ -5,6 +5,11 @@ gradient is that of this function. Which function it is, the order of the pops s
 numbers may be moved, and derivatives are differences of values; nothing is known of how an engine finds derivatives.
 Terms, matching and semirings are those of `oracle.py`. Slow on purpose.
 
+An update that changes nothing in doubles goes no further: its item is not popped for it. But what it may become is part
+of a derivative. So in the run as it was such contributions are told by their numbers in the order of sending, and in
+every other run the same ones rest with their items. A stage that came to its end settles: items are popped for what
+rests with them, and what such pops send rests again, until nothing of size is left.
+
 A maximum has a derivative only where one derivation wins, and an `abs` only away from zero: where a step to the left
 and one to the right disagree, a difference is NaN.
 
@@ -46,6 +51,7 @@ from oracle import (
 
 DIGITS = 50
 STEP, SECOND_STEP = "1e-15", "1e-11"  # of first and second differences
+REST, ROUNDS = "1e-45", 600  # what may be left when a stage has settled; how many times its items are popped for that
 SELECTIVE = ("viterbi", "tropical", "boolean")
 
 Pops = Iterable[tuple[str, Sequence[Any]]]
@@ -175,6 +181,20 @@ class _Stage:
     unfolded: frozenset[str]  # transient: no update of theirs ever waits
     fires: tuple[Instance, ...]  # no item in this stage
     drives: Mapping[Key, tuple[tuple[Instance, int], ...]]
+    rests: frozenset[str]  # updates that change nothing rest with items of these
+    number: int
+
+
+class _Agenda:
+    """What a stage still has to do: updates one by one, by item, and apart those that changed nothing."""
+
+    def __init__(self, waiting: dict[Key, list[Any]], rest_of: Callable[[Key, Any], bool]) -> None:
+        self.waiting, self.resting = waiting, dict[Key, list[Any]]()
+        self.rest_of = rest_of
+
+    def send(self, item: Key, value: Any) -> None:
+        agenda = self.resting if self.rest_of(item, value) else self.waiting
+        agenda.setdefault(item, []).append(value)
 
 
 class Computation:
@@ -182,7 +202,8 @@ class Computation:
 
     `pops` are the items in the order in which they were taken off the agenda; facts, and what comes in one go, are not
     among them. `together` says whether all predicates share one agenda, apart from negation; unless given it is read
-    off the declarations and the pops: in a semiring, a declared order, a beam or pruning does that.
+    off the declarations and the pops: in a semiring, a declared order, a beam or pruning does that. `ended` has the
+    predicates whose stage came to its end by itself, and so settles.
     """
 
     def __init__(
@@ -195,8 +216,12 @@ class Computation:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         digits: int = DIGITS,
         together: bool | None = None,
+        ended: Collection[str] = (),
     ) -> None:
         program = parse(source)
+        self.ended = frozenset(ended)
+        self.rested: set[tuple[int, int]] = set()  # stage and number of contributions that changed nothing
+        self.unsettled: set[Key] = set()  # items whose rests did not come to an end, in some replay
         self.digits, self.functions = digits, dict(functions or {})
         self.semiring = declared_semiring(program) if semiring is None else semiring
         self.pops = [(key, tuple(map(term, arguments))) for key, arguments in pops]
@@ -204,6 +229,7 @@ class Computation:
         self.axioms = [rule for rule in program.rules if _is_axiom(rule)]
         with mpmath.workdps(digits):
             aggregator = {rule.head.key: rule.aggregator for rule in self.rules}
+            self.sums = frozenset(key for key, op in aggregator.items() if op == "+=")
             self.arithmetic = _arithmetic(self.semiring, aggregator, self.functions, digits)
             self.value_of = {id(rule): _right_side(rule, self.arithmetic) for rule in self.rules}
             self.rows: dict[Place, tuple[Row, Any]] = {}
@@ -222,7 +248,7 @@ class Computation:
     @cached_property
     def unmoved(self) -> Replayed:
         """The chart of the facts as they are."""
-        return self.replay()
+        return self._replay({}, base=True)
 
     def _number(self, value: Any) -> Any:
         """A fact's number in the semiring's scale; without one it is the semiring's one."""
@@ -268,7 +294,11 @@ class Computation:
             if together or cyclic[group] or group & (popped | held):
                 pops = tuple(item for item in self.pops if item[0] in group)
             sinks = group - used - popped - held
-            stages.append(self._stage(group, pops, sinks, database))
+            stage = self._stage(group, pops, sinks, database)
+            rests = group & self.ended - sinks - self.transient
+            if held or pops is None or self.semiring not in ("real", "expectation", None) or rests - self.sums:
+                rests = frozenset()
+            stages.append(replace(stage, rests=rests, number=len(stages)))
         strangers = {key for key, _ in self.pops} - {key for stage in stages for key in stage.keys if stage.pops}
         if strangers:
             raise NotPending(f"no rule derives {sorted(strangers)}")
@@ -307,6 +337,8 @@ class Computation:
             keys & self.transient,
             tuple(fires),
             {item: tuple(those) for item, those in drives.items()},
+            frozenset(),
+            0,
         )
 
     def _given(self, moves: Moves) -> dict[Key, list[Any]]:
@@ -328,52 +360,83 @@ class Computation:
 
     def replay(self, moves: Moves | None = None) -> Replayed:
         """The chart after the last pop; moves add to the numbers of facts, or to an item from the start."""
+        unmoved = self.unmoved  # which contributions rest, this run says
+        return self._replay(moves, base=False) if moves else unmoved
+
+    def _replay(self, moves: Moves, base: bool) -> Replayed:
         with mpmath.workdps(self.digits):
             chart: dict[Key, Any] = {}
-            given = self._given(moves or {})
+            given = self._given(moves)
             heads = {key for stage in self.stages for key in stage.keys}
             for item, values in given.items():
                 if item[0] not in heads:
                     chart[item] = self.arithmetic.total(item[0], values)
             for stage in self.stages:
-                self._run(stage, {k: list(v) for k, v in given.items() if k[0] in stage.keys}, chart)
+                self._run(stage, {k: list(v) for k, v in given.items() if k[0] in stage.keys}, chart, base)
             return Replayed({item: self.arithmetic.outside(value) for item, value in chart.items()})
 
-    def _run(self, stage: _Stage, waiting: dict[Key, list[Any]], chart: dict[Key, Any]) -> None:
+    def _run(self, stage: _Stage, waiting: dict[Key, list[Any]], chart: dict[Key, Any], base: bool) -> None:
         """One stage: `waiting` is its agenda, with the updates of an item one by one."""
+        numbers = itertools.count()
 
-        def send(instance: Instance, value: Any) -> None:
-            waiting.setdefault((instance.rule.head.key, instance.head), []).append(value)
+        def rests(item: Key, value: Any) -> bool:
+            place = stage.number, next(numbers)
+            if base and item[0] in stage.rests and item in chart and self._nothing_new(item, chart[item], value):
+                self.rested.add(place)
+            return place in self.rested
 
-        def settle() -> None:
-            while unfolded := [item for item in waiting if item[0] in stage.unfolded]:
-                self._pop(unfolded[0], stage, waiting, chart, send)
+        def unfold() -> None:
+            while unfolded := [item for item in agenda.waiting if item[0] in stage.unfolded]:
+                self._pop(unfolded[0], stage, agenda, chart)
 
+        agenda = _Agenda(waiting, rests)
         for instance in stage.fires:
             values = [self._passenger(item, chart) for item in instance.items]
-            send(instance, self._value(instance, values))
+            agenda.send((instance.rule.head.key, instance.head), self._value(instance, values))
         if stage.pops is not None:
-            settle()
+            unfold()
             for item in stage.pops:
-                self._pop(item, stage, waiting, chart, send)
-                settle()
-        for item, updates in waiting.items():
+                self._pop(item, stage, agenda, chart)
+                unfold()
+        if stage.rests:
+            self._settle(stage, agenda, chart)
+        for item, updates in agenda.waiting.items():
             if stage.pops is None or item[0] in stage.sinks:
                 chart[item] = self.arithmetic.total(item[0], updates)
 
-    def _pop(
-        self,
-        item: Key,
-        stage: _Stage,
-        waiting: dict[Key, list[Any]],
-        chart: dict[Key, Any],
-        send: Callable[[Instance, Any], None],
-    ) -> None:
-        if item not in waiting:
+    def _nothing_new(self, item: Key, old: Any, update: Any) -> bool:
+        """Whether doubles cannot tell an item's value from what it is with an update."""
+        return all(float(a) + float(b) == float(a) for a, b in zip(_flat(old), _flat(update), strict=True))
+
+    def _settle(self, stage: _Stage, agenda: _Agenda, chart: dict[Key, Any]) -> None:
+        """Pops items for what rests with them, in rounds, until that is too little to be seen."""
+        agenda.rest_of = lambda item, _: item[0] in stage.rests
+        held = agenda.waiting
+        for _ in range(ROUNDS):
+            moving = {k: v for k, v in agenda.resting.items() if not _tiny(self.arithmetic.total(k[0], v))}
+            if not moving:
+                return
+            agenda.resting = {}
+            for item, values in moving.items():
+                # what is held back stays so; what goes through transients and to items that are only read does not
+                stays = held.pop(item, None)
+                held[item] = values
+                self._pop(item, stage, agenda, chart)
+                if stays is not None:
+                    held[item] = stays
+                while unfolded := [key for key in held if key[0] in stage.unfolded]:
+                    self._pop(unfolded[0], stage, agenda, chart)
+        for item in agenda.resting:
+            self.unsettled.add(item)
+            chart[item] = _scaled(mpmath.nan, chart[item])
+
+    def _pop(self, item: Key, stage: _Stage, agenda: _Agenda, chart: dict[Key, Any]) -> None:
+        if item not in agenda.waiting:
             raise NotPending(f"{item} was popped with nothing pending")
-        update = self.arithmetic.total(item[0], waiting.pop(item))
+        update = self.arithmetic.total(item[0], agenda.waiting.pop(item))
         old = chart.get(item)
         new = update if old is None else self.arithmetic.total(item[0], [old, update])
+        chart[item] = new
         for instance, driver in stage.drives.get(item, ()):
             if self.side[id(instance.rule)][driver] and old is not None:
                 continue  # being derived is news only once
@@ -392,8 +455,7 @@ class Computation:
             if how == "difference" and old is not None and not self.side[id(instance.rule)][driver]:
                 values[driver] = old
                 sent -= self._value(instance, values)
-            send(instance, sent)
-        chart[item] = new
+            agenda.send((instance.rule.head.key, instance.head), sent)
 
     def _passenger(self, item: Key, chart: Mapping[Key, Any]) -> Any:
         if item[0] in self.external:
@@ -471,6 +533,14 @@ class Computation:
 
 def _exact(number: Any) -> Any:
     return tuple(map(_exact, number)) if isinstance(number, Sequence) else mpmath.mpf(number)
+
+
+def _flat(number: Any) -> list[Any]:
+    return [x for part in number for x in _flat(part)] if isinstance(number, tuple) else [number]
+
+
+def _tiny(number: Any) -> bool:
+    return all(abs(x) < mpmath.mpf(REST) for x in _flat(number))
 
 
 def _scaled(factor: Any, number: Any) -> Any:

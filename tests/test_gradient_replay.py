@@ -234,6 +234,13 @@ def derived(chart: Any, keys: Sequence[str], prefix: str) -> Iterator[tuple[Key,
             yield (key, tuple(map(term, row[:arity]))), row[arity]
 
 
+def ended_by_itself(chart: Any) -> set[str]:
+    """The predicates that were done when the run was."""
+    prepared = chart._prepared
+    stages = prepared.compiled.plan.stages
+    return {key for stage in stages if stage.number < prepared.chart.report.stage for key in stage.keys}
+
+
 def has_roots(chart: Any) -> bool:
     """Whether the program takes roots: at zero the chain rule has no answer, and the engine says so."""
     return "sqrt(" in chart._binding.setting.rules.source.text
@@ -255,7 +262,8 @@ def check(
     pops = [(key.removeprefix(prefix), row) for key, row in chart._pops() if key.startswith(prefix)]
     agenda = chart._binding.setting.rules.agenda
     source = f":- agenda {agenda}.\n{program.source}"
-    computed = Computation(source, program.facts, pops, semiring=semiring, functions=program.functions)
+    ended = {key.removeprefix(prefix) for key in ended_by_itself(chart) if key.startswith(prefix)}
+    computed = Computation(source, program.facts, pops, semiring=semiring, functions=program.functions, ended=ended)
     keys = visible(parse(program.source))
     items = dict(derived(chart, keys, prefix))
     finite = [item for item, value in items.items() if all(map(math.isfinite, parts(value)))]

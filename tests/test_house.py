@@ -28,7 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "reading": {"rules", "binding", "encoding"} | HANDLES_FACTS,
     "progress": set(),
     "changing": {"rules", "plan", "binding", "encoding", "reading"} | HANDLES_FACTS,
-    "gradient": {"rules", "plan", "binding", "reading", "semirings"} | HANDLES_FACTS,
+    "gradient": {"rules", "plan", "binding", "limits", "reading", "semirings"} | HANDLES_FACTS,
     "limits": {"plan", "binding", "reading", "semirings"} | HANDLES_FACTS,
     "looking": {"rules", "binding", "encoding", "reading"} | HANDLES_FACTS,
     "directions": {"binding", "gradient", "looking", "reading"} | HANDLES_FACTS,

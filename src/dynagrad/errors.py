@@ -83,6 +83,10 @@ class NotComputed(QueryError):
     """An item was looked up that the declared outputs do not need and that was therefore left out."""
 
 
+class LiftError(SourceError):
+    """A Python function cannot be compiled: the message names its file and line, and says what is supported."""
+
+
 class CompileError(Error):
     """The C++ compiler failed; the message holds what it said and where the source was kept."""
 

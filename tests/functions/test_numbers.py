@@ -15,7 +15,8 @@ import pytest
 import sympy as sp
 
 import dynagrad as dg
-from dynagrad.functions.numbers import Bundle, Tape, TapeCell, bundle, fresh, real_part, split, tag_of
+from dynagrad.functions.numbers import Bundle, Tape, TapeCell, bundle, fresh, real_part, tag_of
+from dynagrad.functions.splitting import split
 from dynagrad.graph import operations as ops
 
 sin, cos, exp = ops.sin, ops.cos, ops.exp

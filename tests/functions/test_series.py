@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import dynagrad as dg
 from dynagrad.functions import numbers
+from dynagrad.functions.applying import lift
 from dynagrad.functions.closures import tangent
-from dynagrad.functions.numbers import Bundle, fresh, lift
+from dynagrad.functions.numbers import Bundle, fresh
 from dynagrad.functions.passes import opened
 from dynagrad.functions.series import Series, coefficients, derivative_n, make
 from dynagrad.graph import matrices

@@ -20,7 +20,9 @@ import numpy as np
 
 from ..errors import Error
 from .closures import Entry
-from .numbers import Recorded, Tape, TapeCell, kept, plain, real_part
+from .copies import kept
+from .entries import Recorded
+from .numbers import Tape, TapeCell, plain, real_part
 from .passes import inside, opened, taping
 from .structure import leaves, transform
 from .sweep import plus, sweep

@@ -19,8 +19,10 @@ import numpy as np
 from ..errors import Error, NotDifferentiable
 from ..graph import operations as ops
 from ..graph.operation import apply
-from .numbers import Number, Tape, TapeCell, bundle, fresh, kept, plain, real_part, split, zero_like
+from .copies import kept
+from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, zero_like
 from .passes import any_younger, is_open, opened, place
+from .splitting import split
 from .structure import is_function, is_real, leaves, parts, together, transform
 
 # -- functions as outputs ----------------------------------------------------------------------------------------------

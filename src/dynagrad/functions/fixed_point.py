@@ -20,8 +20,10 @@ from ..errors import Error, NotConverged, NotDifferentiable
 from ..graph import operations as ops
 from ..graph.arrays import linear
 from ..graph.operation import Operation
-from .numbers import Bundle, Number, Recorded, Scalars, Tape, TapeCell, fresh, plain, real_part, split, zero_like
+from .entries import Recorded, Scalars
+from .numbers import Bundle, Number, Tape, TapeCell, fresh, plain, real_part, zero_like
 from .passes import inside, opened
+from .splitting import split
 from .structure import is_function, leaves, together, transform
 from .sweep import sweep
 from .vectors import join, part, size

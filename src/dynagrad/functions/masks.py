@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..graph import operations as ops
+from ..graph.arrays import sum_to
 from ..graph.operation import apply
-from .numbers import CHOOSING, Recorded, real_part
-from .shapes import unbroadcast
+from .entries import CHOOSING, Recorded
+from .numbers import real_part
 
 
 class Masks:
@@ -72,7 +73,7 @@ class Masks:
             shape = np.shape(arguments[i])
             reached = np.broadcast_to(chosen, np.shape(y))
             if np.shape(part) != shape:
-                part = unbroadcast(part, shape)
+                part = sum_to(shape)(part)
                 extra = reached.ndim - len(shape)
                 single = tuple(k + extra for k, n in enumerate(shape) if n == 1)
                 reached = reached.any(axis=(*range(extra), *single)).reshape(shape)

@@ -1,33 +1,30 @@
 """Numbers that carry derivatives: bundles for forward mode, tape cells for reverse mode, nested in any order.
 
 The life of a number: a pass of differentiation makes a tag, wraps its inputs, and calls the function; every operation
-on numbers (`lift`) makes numbers; at the end the pass looks for its tag and takes its part out. Tags are whole numbers
-in order of creation and never used again, and what a number holds has smaller tags, so the outermost tag is the
-youngest. Many passes may be open at once, and a closure may keep one open after its call: that is why a tag may have to
-be looked for beneath younger ones, see `split`.
+on numbers makes numbers (`applying.py`); at the end the pass looks for its tag and takes its part out (`splitting.py`).
+Tags are whole numbers in order of creation and never used again, and what a number holds has smaller tags, so the
+outermost tag is the youngest. Many passes may be open at once, and a closure may keep one open after its call: that is
+why a tag may have to be looked for beneath younger ones.
 
 The one caveat: cells do not point at cells. What a cell was made of is an entry of its pass's `Tape`, under the cell's
-number, so that a chain of a million operations is as flat as a list. What the entries mean is `sweep.py`'s business;
-functions, containers and the public verbs are in other files. (Radul 2011, "Automatic Differentiation in DVL"; Manzyuk
-et al. 2019, "Perturbation confusion in forward automatic differentiation of higher-order functions".)
+number, so that a chain of a million operations is as flat as a list. What the entries mean is in `entries.py`. Here are
+the kinds of numbers and their operators, with a quick way where they hold floats; functions, containers and the public
+verbs are in other files. (Radul 2011, "Automatic Differentiation in DVL"; Manzyuk et al. 2019, "Perturbation confusion
+in forward automatic differentiation of higher-order functions".)
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import Error
 from ..graph import operations as ops
-from ..graph.arrays import broadcast_to, sum_to
-from ..graph.buffers import SMALLEST, Lease, copy, is_copy
 from ..graph.operation import Operation, apply, as_number
 from .floats import SLOPES
 from .passes import place
@@ -35,7 +32,8 @@ from .passes import place
 fresh: Callable[[], int] = itertools.count(1).__next__
 """The next whole number: for tags, and for cells, so that ages of both compare. Safe in threads."""
 
-Pull = Callable[[Any], Iterable[tuple[int, Any]]]  # from a cell's adjoint to increments: (number of a cell, increment)
+LIFTS: dict[type, Callable[[Operation, int, list[Any]], Any]] = {}
+"""The kinds of numbers, and how the youngest one among its arguments carries an operation; see `applying.py`."""
 
 
 class Number:
@@ -47,7 +45,7 @@ class Number:
 
     tag: int
     primal: Any
-    __apply_operation__: Callable[[Operation, Sequence[Any]], Any]  # `lift`
+    __apply_operation__: Callable[[Operation, Sequence[Any]], Any]  # `lift` of `applying.py`
     __array_ufunc__: Callable[..., Any]  # of `numpy_protocol.py`
 
     def held(self) -> Sequence[Any]:
@@ -91,13 +89,13 @@ class Number:
         return _binary(ops.power, other, self)
 
     def __neg__(self) -> Any:
-        return lift(ops.negative, (self,))
+        return Number.__apply_operation__(ops.negative, (self,))
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return lift(ops.absolute, (self,))
+        return Number.__apply_operation__(ops.absolute, (self,))
 
     def __lt__(self, other: Any) -> Any:
         return _compared(ops.less, self, other)
@@ -195,7 +193,7 @@ class Tape:
         self.tag = fresh()
         self.chooses = False  # whether arrays were chosen from, see `masks.py`
         self.entries: dict[int, Any] = {}
-        self.splits: dict[int, dict[int, tuple[int | None, int | None]]] = {}
+        self.splits: dict[tuple[int, int], dict[int, tuple[int | None, ...]]] = {}  # see `splitting.cells_of`
         self.paused: dict[int, set[int]] = {}
         self.forward = False
 
@@ -277,7 +275,7 @@ def _on_cell(operation: Operation) -> Callable[[Any], Any]:
     def method(self: TapeCell) -> Any:
         a, tape = self.primal, self.tape
         if type(a) is not float or tape.paused:
-            return lift(operation, (self,))
+            return Number.__apply_operation__(operation, (self,))
         y, p = slopes(a)
         number = fresh()
         tape.entries[number] = (self.number, p)
@@ -394,16 +392,13 @@ def _binary(operation: Operation, a: Any, b: Any) -> Any:
     for x in (a, b):
         if not isinstance(x, _OPERANDS) and not hasattr(type(x), "__apply_operation__"):
             return NotImplemented
-    return lift(operation, (a, b))
+    return Number.__apply_operation__(operation, (a, b))
 
 
 def _compared(operation: Operation, a: Any, b: Any) -> Any:
     if not isinstance(b, _OPERANDS):
         return NotImplemented
     return apply(operation, real_part(a), real_part(plain(b)))
-
-
-# -- making numbers ----------------------------------------------------------------------------------------------------
 
 
 def bundle(tag: int, primal: Any, tangent: Any) -> Any:
@@ -419,441 +414,3 @@ def bundle(tag: int, primal: Any, tangent: Any) -> Any:
     if tag_of(primal) < tag and tag_of(tangent) < tag:
         return Bundle(tag, primal, tangent)
     return apply(ops.add, primal, apply(ops.multiply, Bundle(tag, 0.0, 1.0), tangent))
-
-
-def kept(x: Any) -> Any:
-    """An argument that a derivative will be computed from later: arrays that may be written to are copied."""
-    if type(x) is float or not isinstance(x, np.ndarray) or _closed(x):
-        return x
-    large = x.size >= SMALLEST and x.dtype is _FLOAT and x.flags.c_contiguous
-    if large:
-        of, earlier = _COPIES.get(id(x), (None, None))
-        if of is not None and of() is x and is_copy(earlier, x):
-            return earlier
-    made = copy(x)
-    made.flags.writeable = False
-    if large:
-        key = id(x)
-        _COPIES[key] = weakref.ref(x, lambda _: _COPIES.pop(key, None)), made
-        for oldest in list(_COPIES)[:-16]:
-            _COPIES.pop(oldest, None)
-    return made
-
-
-def _closed(x: np.ndarray[Any, Any]) -> bool:
-    """Whether an array, and what it is a view of, is closed to writing."""
-    at: Any = x
-    while isinstance(at, np.ndarray):
-        if at.flags.writeable:
-            return False
-        at = at.base
-    return at is None or type(at) is Lease
-
-
-_COPIES: dict[int, tuple[weakref.ref[Any], np.ndarray[Any, Any]]] = {}
-"""The last copies of large arrays, such as the data of a loss function: one that did not change is not copied again."""
-
-
-def owned(x: Any) -> Any:
-    """A result that nobody else has: it is closed to writing, so that it need not be copied again."""
-    if type(x) is np.ndarray and (x.base is None or isinstance(x.base, Lease)):
-        x.setflags(write=False)
-    return x
-
-
-# -- operations on numbers ---------------------------------------------------------------------------------------------
-
-
-def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
-    """An operation on numbers, by the youngest tag among its arguments: their primals first, then its part."""
-    tag, youngest, given = 0, float, []
-    for x in arguments:
-        kind = type(x)
-        if kind in LIFTS:
-            at = x.tape.tag if kind is TapeCell else x.tag
-            if at > tag:
-                tag, youngest = at, kind
-        elif kind is not float:
-            x = plain(x)
-        given.append(x)
-    if not tag:
-        return owned(apply(operation, *given))
-    if operation.steps:  # nothing to carry
-        return apply(operation, *map(real_part, given))
-    return LIFTS[youngest](operation, tag, given)
-
-
-Number.__apply_operation__ = staticmethod(lift)
-
-
-def _lift_bundle(operation: Operation, tag: int, arguments: list[Any]) -> Any:
-    mine = [type(x) is Bundle and x.tag == tag for x in arguments]
-    primals = [x.primal if own else x for own, x in zip(mine, arguments, strict=True)]
-    total: Any = None
-    if operation in SLOPES and all(type(x) is float for x in primals):
-        y, *slopes = SLOPES[operation](*primals)
-        for own, x, slope in zip(mine, arguments, slopes, strict=True):
-            if own and not (slope == 0.0 and operation in CHOOSING):  # what was not chosen is not connected
-                part = x.tangent * slope if type(x.tangent) is float else apply(ops.multiply, x.tangent, slope)
-                total = part if total is None else total + part
-        return bundle(tag, y, total)
-    y = owned(apply(operation, *primals))
-    with quiet(y):
-        total = _tangent(operation, mine, arguments, primals, y)
-    return bundle(tag, y, total)
-
-
-def _tangent(operation: Operation, mine: list[bool], arguments: list[Any], primals: list[Any], y: Any) -> Any:
-    """The tangent of a result, along the tag of some of the arguments."""
-    total: Any = None
-    for index, own in enumerate(mine):
-        if own:
-            part = tangent_part(operation, index, arguments[index].tangent, y, primals)
-            if part is not None and not (operation in CHOOSING and type(part) is float and part == 0.0):
-                total = part if total is None else apply(ops.add, total, part)
-    return total
-
-
-def quiet(y: Any) -> AbstractContextManager[Any]:
-    """A context for the derivatives of a result: of infinite ones and NaN, the verb says more than numpy's warnings."""
-    return _NOTHING if type(y) is float else np.errstate(all="ignore")
-
-
-_NOTHING: AbstractContextManager[Any] = nullcontext()
-
-
-def tangent_part(operation: Operation, index: int, d: Any, y: Any, primals: Sequence[Any]) -> Any:
-    """What the tangent of one argument adds to that of the result; None for nothing."""
-    if operation.tangent is None:
-        raise _no_derivative(operation, index)
-    rule = operation.tangent[index] if index < len(operation.tangent) else operation.tangent[-1]
-    if rule is None:
-        return None
-    part = rule(d, y, *primals)
-    if operation.elementwise:
-        shape = shape_of(y)
-        if shape_of(part) != shape:
-            part = broadcast_to(shape)(part)
-    return part
-
-
-def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
-    places, numbers, primals, floats = [], [], [], True
-    tape: Any = None
-    for i, x in enumerate(arguments):
-        if type(x) is TapeCell and x.tape.tag == tag:
-            tape = x.tape
-            places.append(i)
-            numbers.append(x.number)
-            x = x.primal
-        floats = floats and type(x) is float
-        primals.append(x)
-    if tape.paused and tape.rests(*numbers):
-        return owned(apply(operation, *primals))
-    if floats and operation in SLOPES:
-        y, *partials = SLOPES[operation](*primals)
-        if operation in CHOOSING:  # what was not chosen is not connected: zero times infinity would be NaN
-            chosen = [(n, partials[i]) for n, i in zip(numbers, places, strict=True) if partials[i] != 0.0]
-            return tape.cell(y, _entry([n for n, _ in chosen], [p for _, p in chosen]))
-        return tape.cell(y, _entry(numbers, [partials[i] for i in places]))
-    y = owned(apply(operation, *primals))
-    if operation.elementwise:
-        if operation in FREE:
-            shape = shape_of(y)
-            if not shape or all(shape_of(primals[i]) == shape for i in places):
-                slopes = FREE[operation](*primals)
-                return tape.cell(y, _entry(numbers, [kept(slopes[i]) for i in places]))
-        if type(y) is float:
-            if operation.tangent is None:
-                raise _no_derivative(operation, places[0])
-            rules = [operation.tangent[i] for i in places]
-            found = [(n, rule(1.0, y, *primals)) for n, rule in zip(numbers, rules, strict=True) if rule is not None]
-            if operation in CHOOSING:
-                found = [(n, p) for n, p in found if not (type(p) is float and p == 0.0)]
-            return tape.cell(y, _entry([n for n, _ in found], [p for _, p in found]))
-    if operation in CHOOSING:
-        tape.chooses = True
-    return tape.cell(y, Recorded(operation, places, numbers, *_needed(operation, places, y, primals)))
-
-
-CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum})
-"""Operations whose result is one of their arguments, element by element; what was not chosen is not connected."""
-
-
-class Outline:
-    """Stands for an array of which a rule needs the shape alone."""
-
-    __slots__ = ("shape",)
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-
-
-def _needed(operation: Operation, places: list[int], y: Any, primals: list[Any]) -> tuple[Any, list[Any]]:
-    """The result and the arguments, as far as the rules for the arguments at these places look at them."""
-    wanted = _wanted(operation, tuple(places))
-    if wanted is None:
-        return y, [kept(x) for x in primals]
-    arguments = [kept(x) if i in wanted else _outlined(x) for i, x in enumerate(primals)]
-    return (y if -1 in wanted else _outlined(y)), arguments
-
-
-@functools.lru_cache(maxsize=4096)
-def _wanted(operation: Operation, places: tuple[int, ...]) -> frozenset[int] | None:
-    """The places of what the rules look at; -1 is the result, None for all."""
-    needs = [None if operation.needs is None else operation.needs[i] for i in places]
-    return None if None in needs else frozenset(i for some in needs if some is not None for i in some)
-
-
-def _outlined(x: Any) -> Any:
-    return x if type(x) is float else Outline(shape_of(x))
-
-
-FREE: dict[Operation, Callable[..., tuple[Any, ...]]] = {
-    ops.add: lambda a, b: (1.0, 1.0),
-    ops.subtract: lambda a, b: (1.0, -1.0),
-    ops.multiply: lambda a, b: (b, a),
-    ops.negative: lambda x: (-1.0,),
-}
-"""Partial derivatives, element by element, where they are nothing to compute, whatever the numbers hold."""
-
-
-def _entry(numbers: Sequence[int], partials: Sequence[Any]) -> Any:
-    """The entry of a cell that was made of cells of its shape, element by element."""
-    if len(numbers) == 1:
-        return numbers[0], partials[0]
-    if len(numbers) == 2:
-        return numbers[0], partials[0], numbers[1], partials[1]
-    return Scalars(tuple(x for pair in zip(numbers, partials, strict=True) for x in pair))
-
-
-def times(delta: Any, slope: Any) -> Any:
-    """The product of an adjoint and a partial derivative, element by element."""
-    if type(slope) is float:
-        if type(delta) is float:
-            return delta * slope
-        if slope == 1.0:
-            return delta
-    elif type(delta) is float and delta == 1.0:
-        return slope
-    return apply(ops.multiply, delta, slope)
-
-
-class Scalars:
-    """A `Pull`: an entry of numbers of cells and partial derivatives, as a function."""
-
-    __slots__ = ("entry", "numbers")
-
-    def __init__(self, entry: tuple[Any, ...]) -> None:
-        self.entry, self.numbers = entry, entry[::2]
-
-    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        entry = self.entry
-        return [(entry[i], times(delta, entry[i + 1])) for i in range(0, len(entry), 2)]
-
-    def mentions(self, tag: int) -> bool:
-        return _mentions(self.entry, tag)
-
-
-class Recorded:
-    """A `Pull`: an operation with its result and arguments, of which some are cells of the pass."""
-
-    __slots__ = ("arguments", "numbers", "operation", "places", "result")
-
-    def __init__(
-        self, operation: Operation, places: list[int], numbers: list[int], result: Any, arguments: list[Any]
-    ) -> None:
-        self.operation, self.places, self.numbers = operation, places, numbers
-        self.result, self.arguments = result, arguments
-
-    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        operation, y, arguments = self.operation, self.result, self.arguments
-        found: list[tuple[int, Any]] = []
-        if operation.adjoint is not None and not operation.elementwise:
-            parts = operation.adjoint(delta, y, *arguments)
-            for number, i in zip(self.numbers, self.places, strict=True):
-                part = parts[i]
-                if part is not None:
-                    found.append((number, part))
-            return found
-        rules = operation.tangent
-        if rules is None:
-            raise _no_derivative(operation, self.places[0])
-        for number, i in zip(self.numbers, self.places, strict=True):
-            rule = rules[i if i < len(rules) else -1]
-            part = None if rule is None else rule(delta, y, *arguments)
-            if part is not None:
-                if operation.elementwise:
-                    shape = shape_of(arguments[i])
-                    if shape_of(part) != shape:
-                        part = sum_to(shape)(part)
-                found.append((number, part))
-        return found
-
-    def mentions(self, tag: int) -> bool:
-        return contains(tag, self.result) or any(contains(tag, x) for x in self.arguments)
-
-
-def _no_derivative(operation: Operation, index: int) -> NotDifferentiable:
-    return NotDifferentiable(
-        f"the operation {operation.name} has no derivative, and one is asked for through its argument {index + 1}; "
-        f"give it one with dg.custom_rule, or leave it out of what is differentiated{place()}"
-    )
-
-
-LIFTS: dict[type, Callable[[Operation, int, list[Any]], Any]] = {Bundle: _lift_bundle, TapeCell: _lift_cell}
-"""How the youngest number's kind carries an operation; `series.py` adds its own."""
-
-
-# -- taking a tag out --------------------------------------------------------------------------------------------------
-
-
-def split(tag: int, x: Any) -> tuple[Any, Any]:
-    """The number without a tag of a forward pass, and its tangent along it (None for none): x = first + tag * second.
-
-    Under a cell of a younger reverse pass the tag may be in the primal and in all that the cell was made of. So that
-    pass gets two cells for each of these: one is x at tag zero, the other the tangent, and they depend on both cells of
-    each ancestor by the product rule.
-    """
-    if not isinstance(x, Number) or x.tag < tag:
-        return x, None
-    if type(x) is TapeCell:
-        first, second = _split_cell(x.tape, tag, x.number)
-        p, q = split(tag, x.primal)
-        if second is None:
-            return (x, None) if q is None else (_at(x.tape, first, p), q)
-        return _at(x.tape, first, p), _at(x.tape, second, zero_like(p) if q is None else q)
-    return SPLITS[type(x)](tag, x)
-
-
-def _split_bundle(tag: int, x: Any) -> tuple[Any, Any]:
-    if x.tag == tag:
-        return x.primal, x.tangent
-    p, q = split(tag, x.primal)
-    d, e = split(tag, x.tangent)
-    return bundle(x.tag, p, d), None if q is None and e is None else bundle(x.tag, zero_like(p) if q is None else q, e)
-
-
-SPLITS: dict[type, Callable[[int, Any], tuple[Any, Any]]] = {Bundle: _split_bundle}
-
-
-def _at(tape: Tape, number: int | None, primal: Any) -> Any:
-    if number is None:
-        return primal
-    return TapeCell(tape, primal, number)
-
-
-def _split_cell(tape: Tape, tag: int, number: int) -> tuple[int | None, int | None]:
-    """The cells of both parts of a cell. Ancestors first, without recursion; each is split once."""
-    known = tape.splits.setdefault(tag, {})
-    stack = [number]
-    while stack:
-        at = stack[-1]
-        if at in known:
-            stack.pop()
-            continue
-        entry = tape.entries.get(at)
-        if at < tag or entry is None:  # made before the tag was: it cannot be in there
-            known[at] = (at, None)
-            stack.pop()
-            continue
-        parents = _parents(entry)
-        missing = [p for p in parents if p not in known]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
-        if all(known[p] == (p, None) for p in parents) and not _mentions(entry, tag):
-            known[at] = (at, None)
-            continue
-        pull = _pull_of(entry)
-        first, second = fresh(), fresh()
-        tape.entries[first] = Parted(pull, tag, known, parents, of_tangent=False)
-        tape.entries[second] = Parted(pull, tag, known, parents, of_tangent=True)
-        known[at] = (first, second)
-    return known[number]
-
-
-class Parted:
-    """A `Pull` of one part of a cell that was split.
-
-    With `tag` in the linear map J = J0 + tag * J1: the part at zero sends J0 to parts at zero; the tangent sends J0 to
-    tangents and J1 to parts at zero. An adjoint may hold the tag too, where its pass is open around this one; that is
-    none of the map's, so its parts go through the map one by one.
-    """
-
-    __slots__ = ("known", "numbers", "of_tangent", "pull", "tag")
-
-    def __init__(
-        self,
-        pull: Pull,
-        tag: int,
-        known: dict[int, tuple[int | None, int | None]],
-        parents: Sequence[int],
-        *,
-        of_tangent: bool,
-    ) -> None:
-        self.pull, self.tag, self.known, self.of_tangent = pull, tag, known, of_tangent
-        self.numbers = [n for p in parents for n in known[p] if n is not None]
-
-    def mentions(self, tag: int) -> bool:
-        return tag != self.tag and _mentions(self.pull, tag)
-
-    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        rest, held = halves(self.tag, delta)
-        found = list(self._sent(rest))
-        if held is not None:
-            found += [(number, times_tag(self.tag, x)) for number, x in self._sent(held)]
-        return found
-
-    def _sent(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        for parent, increment in self.pull(delta):
-            if increment is None:
-                continue
-            zero, tangent = self.known[parent]
-            at_zero, along = halves(self.tag, increment)
-            if not self.of_tangent:
-                if zero is not None:
-                    yield zero, at_zero
-                continue
-            if tangent is not None:
-                yield tangent, at_zero
-            if zero is not None and along is not None:
-                yield zero, along
-
-
-def halves(tag: int, x: Any) -> tuple[Any, Any]:
-    """As `split`, of whatever an adjoint may be: a number, or a functional that knows how to part itself."""
-    return x.halves(tag) if hasattr(x, "halves") else split(tag, x)
-
-
-def times_tag(tag: int, x: Any) -> Any:
-    """An adjoint without the tag, times the tag."""
-    return x.times(Bundle(tag, 0.0, 1.0)) if hasattr(x, "halves") else bundle(tag, zero_like(x), x)
-
-
-def contains(tag: int, x: Any) -> bool:
-    """Whether a number depends on a tag."""
-    if not isinstance(x, Number) or x.tag < tag:
-        return False
-    if type(x) is TapeCell:
-        return _split_cell(x.tape, tag, x.number)[1] is not None or contains(tag, x.primal)
-    return x.tag == tag or any(contains(tag, part) for part in x.held())
-
-
-def _mentions(entry: Any, tag: int) -> bool:
-    """Whether what an entry computes with depends on a tag."""
-    if isinstance(entry, tuple):
-        return any(contains(tag, entry[i]) for i in range(1, len(entry), 2))
-    mentions = getattr(entry, "mentions", None)
-    return True if mentions is None else bool(mentions(tag))
-
-
-def _parents(entry: Any) -> Sequence[int]:
-    if isinstance(entry, tuple):
-        return entry[::2]
-    return getattr(entry, "numbers", ())
-
-
-def _pull_of(entry: Any) -> Pull:
-    return Scalars(entry) if isinstance(entry, tuple) else entry

@@ -1,7 +1,8 @@
 """What numpy's functions do with numbers: a handler for each, made of operations.
 
 Handlers take the arguments of the numpy function of their name, of which some are numbers, others arrays, floats or
-lists. How numpy gets here is in `numpy_protocol.py`; that file also turns away options that a handler does not take.
+lists. Those of products and linear algebra are in `numpy_linalg.py`. How numpy gets here is in `numpy_protocol.py`,
+which also turns away options that a handler does not take.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
-from ..graph import arrays, matrices
+from ..errors import Error
+from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation
-from .numbers import Number, lift, plain, real_part
+from .applying import lift
+from .numbers import Number, plain, real_part
 
 Handler = Callable[..., Any]
 
@@ -66,11 +67,13 @@ def _axis(axis: Any, ndim: int) -> int:
     return i % ndim
 
 
-def _ndim(x: Any) -> int:
+def rank(x: Any) -> int:
+    """The number of axes."""
     return len(shape_of(x))
 
 
-def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+def elements(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """How many elements there are along axes."""
     return math.prod(shape[i] for i in axes)
 
 
@@ -80,25 +83,25 @@ def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
 @implements("sum")
 def _sum(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.total(axes_of(axis, _ndim(a)), bool(keepdims)), (a,))
+    return lift(arrays.total(axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("prod")
 def _prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.product(axes_of(axis, _ndim(a)), bool(keepdims)), (a,))
+    return lift(arrays.product(axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("max", "amax")
 def _max(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.extreme(True, axes_of(axis, _ndim(a)), bool(keepdims)), (a,))
+    return lift(arrays.extreme(True, axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("min", "amin")
 def _min(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.extreme(False, axes_of(axis, _ndim(a)), bool(keepdims)), (a,))
+    return lift(arrays.extreme(False, axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("ptp")
@@ -109,7 +112,7 @@ def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 @implements("mean")
 def _mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    count = _count(shape_of(a), axes_of(axis, _ndim(a)))
+    count = elements(shape_of(a), axes_of(axis, rank(a)))
     return lift(ops.divide, (_sum(a, axis, keepdims=keepdims), float(count)))
 
 
@@ -119,7 +122,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
         return _mean(a, axis)
     a, weights = plain(a), plain(weights)
     if shape_of(weights) != shape_of(a) and axis is not None:
-        weights = np.reshape(weights, tuple(n if i == _axis(axis, _ndim(a)) else 1 for i, n in enumerate(shape_of(a))))
+        weights = np.reshape(weights, tuple(n if i == _axis(axis, rank(a)) else 1 for i, n in enumerate(shape_of(a))))
     both = lift(ops.multiply, (a, weights))
     return _sum(both, axis) / _sum(lift(arrays.broadcast_to(shape_of(both)), (weights,)), axis)
 
@@ -127,7 +130,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
 @implements("var")
 def _var(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None = None, keepdims: bool = False) -> Any:
     a = plain(a)
-    count = _count(shape_of(a), axes_of(axis, _ndim(a))) - (ddof if correction is None else correction)
+    count = elements(shape_of(a), axes_of(axis, rank(a))) - (ddof if correction is None else correction)
     apart = lift(ops.subtract, (a, _mean(a, axis, keepdims=True)))
     return lift(ops.divide, (_sum(lift(ops.multiply, (apart, apart)), axis, keepdims=keepdims), float(max(count, 0))))
 
@@ -140,19 +143,19 @@ def _std(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None 
 @implements("cumsum")
 def _cumsum(a: Any, axis: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    return lift(arrays.cumsum(_axis(axis or 0, _ndim(a))), (a,))
+    return lift(arrays.cumsum(_axis(axis or 0, rank(a))), (a,))
 
 
 @implements("cumprod")
 def _cumprod(a: Any, axis: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    return lift(arrays.cumprod(_axis(axis or 0, _ndim(a))), (a,))
+    return lift(arrays.cumprod(_axis(axis or 0, rank(a))), (a,))
 
 
 @implements("diff")
 def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     a = plain(a)
-    axis = _axis(axis, _ndim(a))
+    axis = _axis(axis, rank(a))
     for _ in range(n):
         a = lift(ops.subtract, (lift(arrays.cut(axis, 1, None), (a,)), lift(arrays.cut(axis, 0, -1), (a,))))
     return a
@@ -187,7 +190,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
 @implements("transpose", "permute_dims")
 def _transpose(a: Any, axes: Any = None) -> Any:
     a = plain(a)
-    n = _ndim(a)
+    n = rank(a)
     order = tuple(range(n))[::-1] if axes is None else axes_of(tuple(axes), n)
     if len(order) != n:
         raise ValueError("axes don't match array")
@@ -196,7 +199,7 @@ def _transpose(a: Any, axes: Any = None) -> Any:
 
 @implements("swapaxes")
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    order = list(range(_ndim(a)))
+    order = list(range(rank(a)))
     i, j = _axis(axis1, len(order)), _axis(axis2, len(order))
     order[i], order[j] = order[j], order[i]
     return _transpose(a, order)
@@ -209,7 +212,7 @@ def _matrix_transpose(x: Any) -> Any:
 
 @implements("moveaxis")
 def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    n = _ndim(a)
+    n = rank(a)
     start, end = axes_of(source, n), axes_of(destination, n)
     order = [i for i in range(n) if i not in start]
     for place, axis in sorted(zip(end, start, strict=True)):
@@ -220,7 +223,7 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
 @implements("expand_dims")
 def _expand_dims(a: Any, axis: Any) -> Any:
     a = plain(a)
-    new = axes_of(axis, _ndim(a) + (len(axis) if isinstance(axis, tuple | list) else 1))
+    new = axes_of(axis, rank(a) + (len(axis) if isinstance(axis, tuple | list) else 1))
     return arrays.insert_axes(a, *new) if new else a
 
 
@@ -248,13 +251,13 @@ def _broadcast_arrays(*args: Any) -> Any:
 
 @implements("atleast_1d")
 def _atleast_1d(*arys: Any) -> Any:
-    found = tuple(plain(x) if _ndim(plain(x)) else _reshape(x, (1,)) for x in arys)
+    found = tuple(plain(x) if rank(plain(x)) else _reshape(x, (1,)) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
 @implements("atleast_2d")
 def _atleast_2d(*arys: Any) -> Any:
-    found = tuple(plain(x) if _ndim(plain(x)) > 1 else _reshape(x, (1, -1)) for x in arys)
+    found = tuple(plain(x) if rank(plain(x)) > 1 else _reshape(x, (1, -1)) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
@@ -280,8 +283,8 @@ def _full_like(a: Any, fill_value: Any) -> Any:
 @implements("flip")
 def _flip(m: Any, axis: Any = None) -> Any:
     m = plain(m)
-    axes = axes_of(axis, _ndim(m))
-    return item_of(m, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(_ndim(m))))
+    axes = axes_of(axis, rank(m))
+    return item_of(m, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(rank(m))))
 
 
 @implements("fliplr")
@@ -306,7 +309,7 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     a = plain(a)
     if axis is None:
         return _reshape(_roll(_ravel(a), shift, 0), shape_of(a))
-    axes = axes_of(axis, _ndim(a))
+    axes = axes_of(axis, rank(a))
     for by, along in zip(np.broadcast_to(shift, len(axes)).tolist(), axes, strict=True):
         a = lift(arrays.roll(int(by), along), (a,))
     return a
@@ -315,7 +318,7 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
 @implements("repeat")
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    along = _axis(axis or 0, _ndim(a))
+    along = _axis(axis or 0, rank(a))
     return _along(a, np.repeat(np.arange(shape_of(a)[along]), repeats), along)
 
 
@@ -327,8 +330,8 @@ def _along(a: Any, index: Any, axis: int) -> Any:
 def _tile(A: Any, reps: Any) -> Any:
     a = plain(A)
     times = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
-    times = (1,) * (_ndim(a) - len(times)) + times
-    shape = (1,) * (len(times) - _ndim(a)) + shape_of(a)
+    times = (1,) * (rank(a) - len(times)) + times
+    shape = (1,) * (len(times) - rank(a)) + shape_of(a)
     spread = _reshape(a, tuple(n for m in shape for n in (1, m)))
     spread = _broadcast_to(spread, tuple(n for pair in zip(times, shape, strict=True) for n in pair))
     return _reshape(spread, tuple(k * m for k, m in zip(times, shape, strict=True)))
@@ -337,7 +340,7 @@ def _tile(A: Any, reps: Any) -> Any:
 @implements("pad")
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
     a = plain(array)
-    widths = np.broadcast_to(np.asarray(pad_width), (_ndim(a), 2))
+    widths = np.broadcast_to(np.asarray(pad_width), (rank(a), 2))
     if mode == "constant":
         edge = np.pad(np.zeros(shape_of(a)), widths, constant_values=constant_values)
         inside = tuple(slice(w, w + n) for (w, _), n in zip(widths.tolist(), shape_of(a), strict=True))
@@ -352,7 +355,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values:
 @implements("take")
 def _take(a: Any, indices: Any, axis: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    return _along(a, np.asarray(real_part(indices), dtype=np.intp), _axis(axis or 0, _ndim(a)))
+    return _along(a, np.asarray(real_part(indices), dtype=np.intp), _axis(axis or 0, rank(a)))
 
 
 @implements("compress")
@@ -368,20 +371,20 @@ def _extract(condition: Any, arr: Any) -> Any:
 @implements("delete")
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     a = _ravel(arr) if axis is None else plain(arr)
-    along = _axis(axis or 0, _ndim(a))
+    along = _axis(axis or 0, rank(a))
     return _along(a, np.delete(np.arange(shape_of(a)[along]), obj), along)
 
 
 @implements("take_along_axis")
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     a = _ravel(arr) if axis is None else plain(arr)
-    return lift(arrays.take_along(_axis(0 if axis is None else axis, _ndim(a))), (a, real_part(indices)))
+    return lift(arrays.take_along(_axis(0 if axis is None else axis, rank(a))), (a, real_part(indices)))
 
 
 @implements("sort")
 def _sort(a: Any, axis: Any = -1, *, kind: Any = None, stable: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    return lift(arrays.sort(_axis(0 if axis is None else axis, _ndim(a))), (a,))
+    return lift(arrays.sort(_axis(0 if axis is None else axis, rank(a))), (a,))
 
 
 @implements("diagonal")
@@ -406,10 +409,10 @@ def _linalg_trace(x: Any, *, offset: int = 0) -> Any:
 
 @implements("diag")
 def _diag(v: Any, k: int = 0) -> Any:
-    if _ndim(v) == 1:
+    if rank(v) == 1:
         n = shape_of(v)[0] + abs(k)
         return lift(arrays.on_diagonal(int(k), (n, n)), (v,))
-    if _ndim(v) != 2:
+    if rank(v) != 2:
         raise ValueError("Input must be 1- or 2-d.")
     return _diagonal(v, k)
 
@@ -444,9 +447,9 @@ def _joined(make: Callable[[int], Operation], join: Callable[[int], Operation], 
 @implements("concatenate", "concat")
 def _concatenate(arrays_: Any, axis: Any = 0) -> Any:
     xs = [_ravel(x) if axis is None else plain(x) for x in arrays_]
-    if not xs or not all(map(_ndim, xs)):
+    if not xs or not all(map(rank, xs)):
         raise ValueError("zero-dimensional arrays cannot be concatenated; use np.stack")
-    along = _axis(axis or 0, _ndim(xs[0]))
+    along = _axis(axis or 0, rank(xs[0]))
     _check_same([_without(shape_of(x), along) for x in xs], "np.concatenate")
     return _joined(lambda n: arrays.concatenate(along, n), lambda n: arrays.concatenate(along, n), xs)
 
@@ -466,7 +469,7 @@ def _stack(arrays_: Any, axis: int = 0) -> Any:
     if not xs:
         raise ValueError("need at least one array to stack")
     _check_same([shape_of(x) for x in xs], "np.stack")
-    along = _axis(axis, _ndim(xs[0]) + 1)
+    along = _axis(axis, rank(xs[0]) + 1)
     return _joined(lambda n: arrays.stack(along, n), lambda n: arrays.concatenate(along, n), xs)
 
 
@@ -478,18 +481,18 @@ def _vstack(tup: Any) -> Any:
 @implements("hstack")
 def _hstack(tup: Any) -> Any:
     xs = [_atleast_1d(x) for x in tup]
-    return _concatenate(xs, 0 if _ndim(xs[0]) == 1 else 1)
+    return _concatenate(xs, 0 if rank(xs[0]) == 1 else 1)
 
 
 @implements("column_stack")
 def _column_stack(tup: Any) -> Any:
-    return _concatenate([plain(x) if _ndim(plain(x)) > 1 else _reshape(x, (-1, 1)) for x in tup], 1)
+    return _concatenate([plain(x) if rank(plain(x)) > 1 else _reshape(x, (-1, 1)) for x in tup], 1)
 
 
 @implements("dstack")
 def _dstack(tup: Any) -> Any:
     flat = [_atleast_2d(x) for x in tup]
-    return _concatenate([x if _ndim(x) > 2 else _reshape(x, (*shape_of(x), 1)) for x in flat], 2)
+    return _concatenate([x if rank(x) > 2 else _reshape(x, (*shape_of(x), 1)) for x in flat], 2)
 
 
 @implements("append")
@@ -500,7 +503,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 @implements("array_split", "split")
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     a = plain(ary)
-    along = _axis(axis, _ndim(a))
+    along = _axis(axis, rank(a))
     places = np.array_split(np.arange(shape_of(a)[along]), indices_or_sections)
     ends = np.cumsum([len(p) for p in places]).tolist()
     starts = [int(p[0]) if len(p) else end for p, end in zip(places, ends, strict=True)]
@@ -551,129 +554,7 @@ def _sinc(x: Any) -> Any:
     return _where(far, np.sin(safe) / safe, series)
 
 
-# -- products ----------------------------------------------------------------------------------------------------------
-
-
-@implements("linalg.matmul")
-def _matmul(x1: Any, x2: Any) -> Any:
-    return lift(arrays.matmul, (x1, x2))
-
-
-@implements("dot")
-def _dot(a: Any, b: Any) -> Any:
-    a, b = plain(a), plain(b)
-    ranks = _ndim(a), _ndim(b)
-    if 0 in ranks:
-        return lift(ops.multiply, (a, b))
-    if ranks[1] <= 2:
-        return lift(arrays.matmul, (a, b))
-    return _tensordot(a, b, (-1, -2))
-
-
-@implements("vdot")
-def _vdot(a: Any, b: Any) -> Any:
-    return _dot(_ravel(a), _ravel(b))
-
-
-@implements("vecdot", "linalg.vecdot")
-def _vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Any:
-    return _sum(lift(ops.multiply, (x1, x2)), axis)
-
-
-@implements("inner")
-def _inner(a: Any, b: Any) -> Any:
-    a, b = plain(a), plain(b)
-    return lift(ops.multiply, (a, b)) if not (_ndim(a) and _ndim(b)) else _tensordot(a, b, (-1, -1))
-
-
-@implements("outer", "linalg.outer")
-def _outer(a: Any, b: Any) -> Any:
-    return lift(ops.multiply, (_reshape(_ravel(a), (-1, 1)), _ravel(b)))
-
-
-@implements("kron")
-def _kron(a: Any, b: Any) -> Any:
-    a, b = plain(a), plain(b)
-    n = max(_ndim(a), _ndim(b))
-    sa, sb = ((1,) * (n - _ndim(x)) + shape_of(x) for x in (a, b))
-    wide = _reshape(a, tuple(m for k in sa for m in (k, 1))) if n else a
-    tall = _reshape(b, tuple(m for k in sb for m in (1, k))) if n else b
-    return _reshape(lift(ops.multiply, (wide, tall)), tuple(i * j for i, j in zip(sa, sb, strict=True)))
-
-
-@implements("cross", "linalg.cross")
-def _cross(a: Any, b: Any, *, axis: int = -1) -> Any:
-    a, b = _moveaxis(plain(a), axis, -1), _moveaxis(plain(b), axis, -1)
-    if shape_of(a)[-1] != 3 or shape_of(b)[-1] != 3:
-        raise Error("np.cross with derivatives is of vectors in three dimensions")
-    (a0, a1, a2), (b0, b1, b2) = ([item_of(x, (..., i)) for i in range(3)] for x in (a, b))
-    return _moveaxis(np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1), -1, axis)
-
-
-@implements("tensordot", "linalg.tensordot")
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = plain(a), plain(b)
-    if isinstance(axes, int | np.integer):
-        axes = (tuple(range(-int(axes), 0)), tuple(range(int(axes))))
-    over_a, over_b = axes_of(axes[0], _ndim(a)), axes_of(axes[1], _ndim(b))
-    free_a = tuple(i for i in range(_ndim(a)) if i not in over_a)
-    free_b = tuple(i for i in range(_ndim(b)) if i not in over_b)
-    if [shape_of(a)[i] for i in over_a] != [shape_of(b)[i] for i in over_b]:
-        raise ValueError("shape-mismatch for sum")
-    count = _count(shape_of(a), over_a)
-    rows, columns = _count(shape_of(a), free_a), _count(shape_of(b), free_b)
-    left = _reshape(_transpose(a, free_a + over_a), (rows, count))
-    right = _reshape(_transpose(b, over_b + free_b), (count, columns))
-    shape = (*(shape_of(a)[i] for i in free_a), *(shape_of(b)[i] for i in free_b))
-    return _reshape(lift(arrays.matmul, (left, right)), shape)
-
-
-@implements("einsum")
-def _einsum(*operands: Any, optimize: Any = None) -> Any:
-    inputs, output, xs = _subscripts(operands)
-    for i, names in enumerate(inputs):
-        for letter in dict.fromkeys(names):
-            while inputs[i].count(letter) > 1:  # a diagonal of an operand
-                first = inputs[i].index(letter)
-                second = inputs[i].index(letter, first + 1)
-                xs[i] = _diagonal(xs[i], 0, first, second)
-                inputs[i] = "".join(c for k, c in enumerate(inputs[i]) if k not in (first, second)) + letter
-    return lift(arrays.einsum(tuple(inputs), output), xs)
-
-
-def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
-    """The letters of each operand and of the result, with letters for what an ellipsis stands for."""
-    if isinstance(operands[0], str):
-        text, xs = operands[0].replace(" ", ""), [plain(x) for x in operands[1:]]
-    else:  # operand, axes, operand, axes, ..., perhaps axes of the result
-        pairs = [operands[i : i + 2] for i in range(0, len(operands) - len(operands) % 2, 2)]
-        xs = [plain(x) for x, _ in pairs]
-        spelled = [
-            "".join("..." if i is Ellipsis else string.ascii_letters[i] for i in axes)
-            for axes in [axes for _, axes in pairs] + list(operands[len(pairs) * 2 :])
-        ]
-        text = ",".join(spelled[: len(pairs)]) + ("->" + spelled[-1] if len(operands) % 2 else "")
-    left, arrow, output = text.partition("->")
-    inputs = left.split(",")
-    if len(inputs) != len(xs):
-        raise ValueError(f"einsum: {len(inputs)} operands are named in {text!r} and {len(xs)} are given")
-    spare = [letter for letter in string.ascii_letters if letter not in text]
-    longest = 0
-    for i, names in enumerate(inputs):
-        hidden = _ndim(xs[i]) - len(names.replace("...", ""))
-        if hidden < 0 or (hidden and "..." not in names):
-            raise ValueError(f"einsum: operand {i + 1} has {_ndim(xs[i])} axes, and {names!r} names others")
-        longest = max(longest, hidden)
-        inputs[i] = names.replace("...", "".join(spare[:hidden][::-1]))
-    common = "".join(spare[:longest][::-1])
-    if arrow:
-        output = output.replace("...", common)
-    else:
-        named = "".join(inputs)
-        output = common + "".join(c for c in sorted(set(named)) if named.count(c) == 1 and c not in common)
-    if len(set(output)) < len(output) or not set(output) <= set("".join(inputs)):
-        raise ValueError(f"einsum: the result of {text!r} names an axis twice, or one that no operand has")
-    return inputs, output, xs
+# -- curves ------------------------------------------------------------------------------------------------------------
 
 
 @implements("polyval")
@@ -687,164 +568,11 @@ def _polyval(p: Any, x: Any) -> Any:
 @implements("trapezoid", "trapz")
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = _moveaxis(plain(y), axis, -1)
-    width = dx if x is None else _diff(x) if _ndim(plain(x)) == 1 else _diff(_moveaxis(x, axis, -1))
+    width = dx if x is None else _diff(x) if rank(plain(x)) == 1 else _diff(_moveaxis(x, axis, -1))
     return _sum(width * (item_of(y, (..., slice(1, None))) + item_of(y, (..., slice(None, -1)))), -1) * 0.5
 
 
-# -- linear algebra ----------------------------------------------------------------------------------------------------
-
-_VECTORS_HAVE_ONE_AXIS = int(np.__version__.split(".")[0]) >= 2  # before, one less than the matrices
-_SLOGDET, _EIGH = type(np.linalg.slogdet(np.eye(1))), type(np.linalg.eigh(np.eye(1)))
-_QR, _SVD = type(np.linalg.qr(np.eye(1))), type(np.linalg.svd(np.eye(1)))
-
-
-@implements("linalg.solve")
-def _solve(a: Any, b: Any) -> Any:
-    a, b = plain(a), plain(b)
-    if _ndim(b) == (1 if _VECTORS_HAVE_ONE_AXIS else _ndim(a) - 1):
-        column = lift(matrices.solve, (a, _reshape(b, (*shape_of(b), 1))))
-        return _reshape(column, shape_of(column)[:-1])
-    return lift(matrices.solve, (a, b))
-
-
-@implements("linalg.inv")
-def _inv(a: Any) -> Any:
-    return lift(matrices.inverse, (a,))
-
-
-@implements("linalg.det")
-def _det(a: Any) -> Any:
-    return lift(matrices.determinant, (a,))
-
-
-@implements("linalg.slogdet")
-def _slogdet(a: Any) -> Any:
-    return _SLOGDET(lift(matrices.sign_of_determinant, (a,)), lift(matrices.log_determinant, (a,)))
-
-
-def _symmetric(a: Any, *, upper: bool) -> Any:
-    return lift(matrices.symmetric, (_matrix_transpose(a) if upper else a,))
-
-
-@implements("linalg.cholesky")
-def _cholesky(a: Any, *, upper: bool = False) -> Any:
-    factor = lift(matrices.cholesky, (_symmetric(a, upper=upper),))
-    return _matrix_transpose(factor) if upper else factor
-
-
-@implements("linalg.eigh")
-def _eigh(a: Any, UPLO: str = "L") -> Any:
-    whole = _symmetric(a, upper=UPLO.upper() == "U")
-    return _EIGH(lift(matrices.eigenvalues, (whole,)), lift(matrices.eigenvectors, (whole,)))
-
-
-@implements("linalg.eigvalsh")
-def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return lift(matrices.eigenvalues, (_symmetric(a, upper=UPLO.upper() == "U"),))
-
-
-@implements("linalg.qr")
-def _qr(a: Any, mode: str = "reduced") -> Any:
-    rows, columns = shape_of(a)[-2:]
-    if mode not in ("reduced", "r") and not (mode == "complete" and rows == columns):
-        raise NotDifferentiable(f"np.linalg.qr with mode={mode!r} has no derivative; use 'reduced' or 'r'")
-    square = item_of(a, (..., slice(rows))) if columns > rows else a
-    r = lift(matrices.qr_upper, (square,))
-    if mode == "r" and columns <= rows:
-        return r
-    q = lift(matrices.qr_orthogonal, (square,))
-    if columns > rows:  # the columns that are left are written in the basis of the first ones
-        rest = lift(arrays.matmul, (_matrix_transpose(q), item_of(a, (..., slice(rows, None)))))
-        r = _concatenate([r, rest], -1)
-    return r if mode == "r" else _QR(q, r)
-
-
-@implements("linalg.svd")
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    s = lift(matrices.singular_values, (a,))
-    if not compute_uv:
-        return s
-    rows, columns = shape_of(a)[-2:]
-    if full_matrices and rows != columns:
-        raise NotDifferentiable(
-            "np.linalg.svd: the vectors that fill up a square matrix are not determined, so they have no derivative; "
-            "use full_matrices=False"
-        )
-    return _SVD(lift(matrices.left_vectors, (a,)), s, _matrix_transpose(lift(matrices.right_vectors, (a,))))
-
-
-@implements("linalg.svdvals")
-def _svdvals(x: Any) -> Any:
-    return lift(matrices.singular_values, (x,))
-
-
-@implements("linalg.matrix_power")
-def _matrix_power(a: Any, n: int) -> Any:
-    if n < 0:
-        return _matrix_power(_inv(a), -n)
-    power: Any = None
-    while n:
-        if n % 2:
-            power = a if power is None else lift(arrays.matmul, (power, a))
-        n //= 2
-        a = lift(arrays.matmul, (a, a)) if n else a
-    return np.broadcast_to(np.eye(shape_of(a)[-1]), shape_of(a)).copy() if power is None else power
-
-
-@implements("linalg.multi_dot")
-def _multi_dot(arrays_: Any) -> Any:
-    first, *rest = arrays_
-    for x in rest:
-        first = _dot(first, x)
-    return first
-
-
-@implements("linalg.norm")
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    x = plain(x)
-    axes = axes_of(axis, _ndim(x))
-    if ord is None:
-        return lift(ops.sqrt, (_sum(x * x, axes, keepdims=keepdims),))
-    if len(axes) == 1:
-        return _vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
-    if len(axes) != 2:
-        raise ValueError("Improper number of dimensions to norm.")
-    return (
-        _matrix_norm(_moveaxis(x, axes, (-2, -1)), keepdims=False, ord=ord)
-        if not keepdims
-        else _expand_dims(_matrix_norm(_moveaxis(x, axes, (-2, -1)), keepdims=False, ord=ord), axes)
-    )
-
-
-@implements("linalg.vector_norm")
-def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    x = plain(x)
-    if ord == 2:
-        return lift(ops.sqrt, (_sum(x * x, axis, keepdims=keepdims),))
-    size = abs(x)
-    if ord == 1:
-        return _sum(size, axis, keepdims=keepdims)
-    if ord in (math.inf, -math.inf):
-        return (_max if ord > 0 else _min)(size, axis, keepdims=keepdims)
-    if ord == 0:
-        return np.sum(real_part(x) != 0, axis=axes_of(axis, _ndim(x)), keepdims=keepdims).astype(float)
-    return _sum(size ** float(ord), axis, keepdims=keepdims) ** (1.0 / float(ord))
-
-
-@implements("linalg.matrix_norm")
-def _matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    x = plain(x)
-    if ord in ("fro", None):
-        return lift(ops.sqrt, (_sum(x * x, (-2, -1), keepdims=keepdims),))
-    if ord in (1, -1, math.inf, -math.inf):
-        sums = _sum(abs(x), -2 if abs(ord) == 1 else -1)
-        found = (_max if ord > 0 else _min)(sums, -1)
-    elif ord in (2, -2, "nuc"):
-        s = lift(matrices.singular_values, (x,))
-        found = _sum(s, -1) if ord == "nuc" else (_max if ord > 0 else _min)(s, -1)
-    else:
-        raise ValueError(f"Invalid norm order {ord!r} for matrices")
-    return _expand_dims(found, (-2, -1)) if keepdims else found
+# -- indexing ----------------------------------------------------------------------------------------------------------
 
 
 def item_of(x: Any, index: Any) -> Any:

@@ -6,7 +6,8 @@ operation, a numpy function is a handler that is made of operations. Functions t
 write instead; so does whatever would turn a number into a plain array or a float, which would lose its derivatives.
 
 Importing this file gives `Number` the attributes and methods of an array. The handlers of functions are in
-`numpy_functions.py`. Of the options that they do not know `dtype=float` changes nothing, and others raise.
+`numpy_functions.py` and `numpy_linalg.py`. Of the options that they do not know `dtype=float` changes nothing, and
+others raise.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation
-from .numbers import Number, lift, plain, real_part
+from . import numpy_linalg
+from .applying import lift
+from .numbers import Number, plain, real_part
 from .numpy_functions import FUNCTIONS, TAKES, Handler, item_of
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
@@ -256,7 +259,7 @@ class Methods:
 
     sum, prod, max, min = FUNCTIONS[np.sum], FUNCTIONS[np.prod], FUNCTIONS[np.max], FUNCTIONS[np.min]
     mean, var, std, ptp = FUNCTIONS[np.mean], FUNCTIONS[np.var], FUNCTIONS[np.std], FUNCTIONS[np.ptp]
-    cumsum, cumprod, dot, clip = FUNCTIONS[np.cumsum], FUNCTIONS[np.cumprod], FUNCTIONS[np.dot], FUNCTIONS[np.clip]
+    cumsum, cumprod, dot, clip = FUNCTIONS[np.cumsum], FUNCTIONS[np.cumprod], numpy_linalg.dot, FUNCTIONS[np.clip]
     trace, diagonal, repeat, take = (
         FUNCTIONS[np.trace],
         FUNCTIONS[np.diagonal],

@@ -10,38 +10,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from ..errors import Error
 from ..graph import operations as ops
+from ..graph.arrays import broadcast_to
 from ..graph.operation import Operation, apply
 from ..graph.series import slope
-from .numbers import (
-    LIFTS,
-    SPLITS,
-    Bundle,
-    Number,
-    Pull,
-    Tape,
-    TapeCell,
-    bundle,
-    fresh,
-    owned,
-    quiet,
-    shape_of,
-    split,
-    tag_of,
-    tangent_part,
-    zero_like,
-)
-from .numbers import _at as cell_at
-from .numbers import _parents as parents_of
-from .numbers import _pull_of as pull_of
+from .applying import quiet, tangent_part
+from .copies import owned
+from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, tag_of, zero_like
 from .passes import opened
-from .shapes import broadcast
+from .splitting import SPLITS, cell_at, split
 from .structure import is_function, leaves, transform
 
 
@@ -97,7 +80,7 @@ def _lift_series(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     if operation.elementwise:
         shape = shape_of(y)
         if shape:
-            found = [c if shape_of(c) == shape else broadcast(c, shape) for c in found]
+            found = [c if shape_of(c) == shape else broadcast_to(shape)(c) for c in found]
     return make(tag, n, found)
 
 
@@ -245,8 +228,12 @@ def _of_bundle(tag: int, x: Any, n: int) -> list[Any]:
 
 
 def _of_cell(tag: int, x: Any, n: int) -> list[Any]:
-    """As `numbers.split` does it: that pass gets a cell for each coefficient, of this cell and of all its ancestors."""
-    cells = _cells(x.tape, tag, x.number, n)
+    """As `split` does it: that pass gets a cell for each coefficient, of this cell and of all its ancestors."""
+
+    def power(k: int, y: Any) -> Any:
+        return make(tag, n, [zero_like(y)] * k + [y])
+
+    cells = cells_of(x.tape, tag, x.number, n, lambda y: _parts(tag, y, n), power)
     parts = coefficients(tag, x.primal, n)
     return [p if cell is None else cell_at(x.tape, cell, p) for cell, p in zip(cells, parts, strict=True)]
 
@@ -256,65 +243,6 @@ _TAKEN: dict[type, Callable[[int, Any, int], list[Any]]] = {
     Bundle: _of_bundle,
     TapeCell: _of_cell,
 }
-
-Cells = tuple[int | None, ...]
-
-
-def _cells(tape: Tape, tag: int, number: int, n: int) -> Cells:
-    """The cells of all coefficients of a cell. Ancestors first, without recursion; each is parted once."""
-    splits: dict[Any, Any] = tape.splits  # by other tags, these are pairs
-    known: dict[int, Cells] = splits.setdefault((tag, n), {})
-    stack = [number]
-    while stack:
-        at = stack[-1]
-        if at in known:
-            stack.pop()
-            continue
-        entry = tape.entries.get(at)
-        if at < tag or entry is None:  # made before the tag was: it cannot be in there
-            known[at] = (at, *[None] * n)
-            stack.pop()
-            continue
-        missing = [p for p in parents_of(entry) if p not in known]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
-        known[at] = tuple(fresh() for _ in range(n + 1))
-        for k, cell in enumerate(known[at]):
-            assert cell is not None
-            tape.entries[cell] = Part(pull_of(entry), tag, known, parents_of(entry), k, n)
-    return known[number]
-
-
-class Part:
-    """A `Pull` of one coefficient of a cell.
-
-    With the linear map J = J[0] + J[1] tag + ..., the cell of coefficient k sends J[j] to those of coefficient k - j.
-    An adjoint may hold the tag too: as in `numbers.Parted`, its parts go through the map one by one.
-    """
-
-    __slots__ = ("k", "known", "n", "numbers", "pull", "tag")
-
-    def __init__(self, pull: Pull, tag: int, known: dict[int, Cells], parents: Sequence[int], k: int, n: int) -> None:
-        self.pull, self.tag, self.known, self.k, self.n = pull, tag, known, k, n
-        self.numbers = [cell for p in parents for cell in known[p][: k + 1] if cell is not None]
-
-    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        found = []
-        for power, d in enumerate(_parts(self.tag, delta, self.n)):
-            for number, x in self._sent(d):
-                found.append((number, make(self.tag, self.n, [zero_like(x)] * power + [x]) if power else x))
-        return found
-
-    def _sent(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        for parent, increment in self.pull(delta):
-            if increment is not None:
-                cells = reversed(self.known[parent][: self.k + 1])
-                for cell, x in zip(cells, _parts(self.tag, increment, self.n), strict=False):
-                    if cell is not None:
-                        yield cell, x
-
 
 # -- the derivative ----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import LinearMap, Operation
 from ..graph.types import real
-from .numbers import lift, plain, real_part
+from .applying import lift
+from .numbers import plain, real_part
 from .numpy_functions import axes_of
 
 __all__ = [

@@ -1,7 +1,7 @@
 """The reverse pass over a tape: `graph`'s sweep, whose order is that of the cells' numbers, backward.
 
 A cell's number is larger than those of all cells that it was made of, so one look at each entry is enough, without
-recursion and without searching. What an entry means is in `numbers.py`.
+recursion and without searching. What an entry means is in `entries.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from ..graph import operations as ops
 from ..graph import sweep as graph_sweep
 from ..graph.operation import apply
+from .entries import Outline, Recorded, times
 from .masks import Masks
-from .numbers import Outline, Recorded, Tape, times
+from .numbers import Tape
 
 
 class Partial:

@@ -18,7 +18,8 @@ from ..errors import Error
 from ..graph import operations as ops
 from ..graph.operation import apply
 from .closures import Dual, TapedFunction, finite_choice, inner, paired, primal, still_open, stripped, tangent
-from .numbers import Bundle, Tape, TapeCell, fresh, kept, plain, shape_of, zero_like
+from .copies import kept
+from .numbers import Bundle, Tape, TapeCell, fresh, plain, shape_of, zero_like
 from .passes import opened, place, taping
 from .structure import is_function, is_real, leaves, parts, together, transform
 from .sweep import sweep

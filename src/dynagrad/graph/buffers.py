@@ -82,7 +82,7 @@ def is_copy(made: Any, x: Any) -> bool:
     if made.shape != x.shape:
         return False
     if isinstance(made.base, Lease):
-        return made.base.memory[0] == x  # bytes with bytes, the first difference is the end
+        return bool(made.base.memory[0] == x)  # bytes with bytes, the first difference is the end
     return bool((made.reshape(-1).view(np.uint64) == x.reshape(-1).view(np.uint64)).all())
 
 

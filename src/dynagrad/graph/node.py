@@ -8,18 +8,22 @@ operators and numpy's functions on nodes. Nothing here rewrites or differentiate
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from ..errors import Error
+from . import integers
 from . import operations as ops
 from .operation import Operation, apply, as_number
-from .types import Type, boolean, real
+from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, integer, real
 
 VARIABLE = Operation("variable", (), real, float, (), "")
 CONSTANT = Operation("constant", (), real, float, (), "")
@@ -57,12 +61,13 @@ class Node:
     (x * x) > 2.0
     """
 
-    __slots__ = ("__weakref__", "arguments", "attribute", "operation", "type")
+    __slots__ = ("__weakref__", "arguments", "attribute", "birth", "operation", "type")
 
     operation: Operation
     arguments: tuple[Node, ...]
-    attribute: Any  # the name of a variable, the number of a constant, None elsewhere
+    attribute: Any  # the name of a variable, the number or array of a constant, what control flow runs; or None
     type: Type
+    birth: int  # grows from node to node: a node is younger than its arguments
 
     def __init__(self) -> None:
         raise Error("nodes are made by variable(), constant() and by applying operations")
@@ -81,17 +86,58 @@ class Node:
     def is_constant(self) -> bool:
         return self.operation is CONSTANT
 
+    # -- what a value of known shape can do --------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(DTYPES[self.type.kind])
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise TypeError(f"{self!r} is a single number and has no length")
+        return self.type.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: object) -> Any:
+        from .places import item  # an operation that is made of nodes
+
+        return item(self, index)
+
+    def __matmul__(self, other: object) -> Any:
+        return _product(self, other)
+
+    def __rmatmul__(self, other: object) -> Any:
+        return _product(other, self)
+
     @staticmethod
     def __apply_operation__(operation: Operation, arguments: tuple[Any, ...]) -> Any:
         lifted = []
         for index, argument in enumerate(arguments):
             node = as_node(argument)
+            wanted = operation.arguments[min(index, len(operation.arguments) - 1)]
+            if node is not None and node is not argument and wanted is integer:
+                whole_number = _whole(argument)
+                node = node if whole_number is None else whole_number
             if node is None:
                 if hasattr(type(argument), "__apply_operation__"):
                     return NotImplemented
                 raise Error(
                     f"{operation.name}: argument {index + 1} is {repr(argument)[:60]} of type "
-                    f"{type(argument).__name__}; a traced function works on single numbers"
+                    f"{type(argument).__name__}; a traced function works on numbers and arrays"
                 )
             lifted.append(_convert(operation, index, node))
         return intern(operation, tuple(lifted))
@@ -99,22 +145,22 @@ class Node:
     # -- Python's operators ------------------------------------------------------------------------------------------
 
     def __add__(self, other: object) -> Any:
-        return _binary(ops.add, self, other)
+        return _either(ops.add, integers.add, self, other)
 
     def __radd__(self, other: object) -> Any:
-        return _binary(ops.add, other, self)
+        return _either(ops.add, integers.add, other, self)
 
     def __sub__(self, other: object) -> Any:
-        return _binary(ops.subtract, self, other)
+        return _either(ops.subtract, integers.subtract, self, other)
 
     def __rsub__(self, other: object) -> Any:
-        return _binary(ops.subtract, other, self)
+        return _either(ops.subtract, integers.subtract, other, self)
 
     def __mul__(self, other: object) -> Any:
-        return _binary(ops.multiply, self, other)
+        return _either(ops.multiply, integers.multiply, self, other)
 
     def __rmul__(self, other: object) -> Any:
-        return _binary(ops.multiply, other, self)
+        return _either(ops.multiply, integers.multiply, other, self)
 
     def __truediv__(self, other: object) -> Any:
         return _binary(ops.divide, self, other)
@@ -128,32 +174,44 @@ class Node:
     def __rpow__(self, other: object) -> Any:
         return _binary(ops.power, other, self)
 
+    def __floordiv__(self, other: object) -> Any:
+        return _either(_floor_divide, integers.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: object) -> Any:
+        return _either(_floor_divide, integers.floor_divide, other, self)
+
+    def __mod__(self, other: object) -> Any:
+        return _either(ops.modulo, integers.remainder, self, other)
+
+    def __rmod__(self, other: object) -> Any:
+        return _either(ops.modulo, integers.remainder, other, self)
+
     def __neg__(self) -> Any:
-        return apply(ops.negative, self)
+        return apply(integers.negative if self.type.kind == "integer" else ops.negative, self)
 
     def __pos__(self) -> Node:
         return self
 
     def __abs__(self) -> Any:
-        return apply(ops.absolute, self)
+        return apply(integers.absolute if self.type.kind == "integer" else ops.absolute, self)
 
     def __lt__(self, other: object) -> Any:
-        return _binary(ops.less, self, other)
+        return _either(ops.less, integers.less, self, other)
 
     def __le__(self, other: object) -> Any:
-        return _binary(ops.less_equal, self, other)
+        return _either(ops.less_equal, integers.less_equal, self, other)
 
     def __gt__(self, other: object) -> Any:
-        return _binary(ops.greater, self, other)
+        return _either(ops.greater, integers.greater, self, other)
 
     def __ge__(self, other: object) -> Any:
-        return _binary(ops.greater_equal, self, other)
+        return _either(ops.greater_equal, integers.greater_equal, self, other)
 
     def __eq__(self, other: object) -> Any:
-        return _binary(ops.equal, self, other)
+        return _either(ops.equal, integers.equal, self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _binary(ops.not_equal, self, other)
+        return _either(ops.not_equal, integers.not_equal, self, other)
 
     __hash__ = object.__hash__  # by identity; no two living objects share it, so dicts never ask `==`
 
@@ -209,8 +267,7 @@ class Node:
         series = order((self,))
         place = {node: index for index, node in enumerate(series)}
         rows = [
-            (node.operation.name, tuple(place[a] for a in node.arguments), node.attribute, node.type is boolean)
-            for node in series
+            (node.operation.name, tuple(place[a] for a in node.arguments), node.attribute, node.type) for node in series
         ]
         return _rebuild, (rows,)
 
@@ -218,13 +275,16 @@ class Node:
 _set = object.__setattr__
 
 
-def intern(operation: Operation, arguments: tuple[Node, ...] = (), attribute: Any = None, type: Type = real) -> Node:
-    """The one node with this operation, these arguments and this attribute; `type` counts for leaves alone."""
-    if arguments:
-        type = operation.result
-    # Constants are told apart by their bits: 0.0 == -0.0 and True == 1.0, but they are not the same constant.
-    distinct = struct.pack("<d", attribute) if operation is CONSTANT else attribute
-    key = (operation, tuple(map(id, arguments)), distinct, type.name)
+_births = itertools.count(1)
+
+
+def intern(
+    operation: Operation, arguments: tuple[Node, ...] = (), attribute: Any = None, type: Type | None = None
+) -> Node:
+    """The one node with this operation, these arguments and this attribute; `type` is found out where it is None."""
+    if type is None:
+        type = result_type(operation, tuple(a.type for a in arguments)) if arguments else real
+    key = (operation, tuple(map(id, arguments)), _distinct(operation, attribute), type)
     with _lock:
         node = _table.get(key)
         if node is None:
@@ -233,8 +293,55 @@ def intern(operation: Operation, arguments: tuple[Node, ...] = (), attribute: An
             _set(node, "arguments", arguments)
             _set(node, "attribute", attribute)
             _set(node, "type", type)
+            _set(node, "birth", next(_births))
             _table[key] = node
     return node
+
+
+def _distinct(operation: Operation, attribute: Any) -> Any:
+    """What tells attributes apart: constants by their bits, as 0.0 == -0.0 and True == 1.0 but they are not the same."""
+    if operation is not CONSTANT:
+        return attribute
+    if isinstance(attribute, np.ndarray):
+        return (attribute.shape, attribute.dtype.str, attribute.tobytes())
+    return attribute if isinstance(attribute, int) and not isinstance(attribute, bool) else struct.pack("<d", attribute)
+
+
+_types: dict[tuple[Operation, tuple[Type, ...]], Type] = {}
+
+
+def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
+    """The type of the result of an operation on arguments of these types.
+
+    >>> result_type(ops.add, (arrays(real, (3, 1)), arrays(real, (2,))))
+    Type(name='real[3, 2]', cxx='double', kind='real', shape=(3, 2))
+    """
+    if operation.array is not None or all(not t.shape for t in types) and operation.result is not array:
+        try:
+            return arrays(operation.result, np.broadcast_shapes(*(t.shape for t in types)))
+        except ValueError:
+            shapes = " and ".join(str(t.shape) for t in types)
+            raise Error(f"{operation.name}: arrays of shapes {shapes} do not broadcast") from None
+    found = _types.get((operation, types))
+    if found is None:
+        found = _types[operation, types] = _by_trial(operation, types)
+    return found
+
+
+def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
+    """What comes out for arguments that are as good as any: matrices with ones on the diagonal."""
+    samples: list[Any] = []
+    for t in types:
+        if not t.shape:
+            samples.append({"integer": 0, "boolean": False}.get(t.kind, 1.0))
+            continue
+        sample = np.zeros(t.shape, DTYPES[t.kind])
+        if t.kind == "real":
+            sample += np.eye(*t.shape[-2:]) if t.ndim > 1 else 1.0
+        samples.append(sample)
+    result = operation.value(*samples)
+    kind = KINDS[{"b": "boolean", "i": "integer"}.get(np.asarray(result).dtype.kind, "real")]
+    return arrays(kind, np.shape(result))
 
 
 def variable(name: str, type: Type = real) -> Node:
@@ -246,22 +353,51 @@ def variable(name: str, type: Type = real) -> Node:
     return intern(VARIABLE, attribute=name, type=type)
 
 
-def constant(value: float | bool) -> Node:
-    """The constant with that value; `True` and `False` are truth values, any other number is a real.
+_fresh_names = itertools.count()
 
-    >>> constant(2), constant(True)
-    (2.0, True)
+
+def fresh(type: Type = real) -> Node:
+    """A variable that is none of those that are there: what a subgraph is a function of."""
+    return variable(f"%{next(_fresh_names)}", type)
+
+
+def constant(value: Any) -> Node:
+    """The constant with that value; `True` and `False` are truth values, arrays are copied, other numbers are reals.
+
+    >>> constant(2), constant(True), constant(np.zeros(2)).type.name
+    (2.0, True, 'real[2]')
     """
+    if isinstance(value, np.ndarray) and value.ndim:
+        kind = KINDS[{"b": "boolean", "i": "integer", "u": "integer"}.get(value.dtype.kind, "real")]
+        kept = np.array(value, DTYPES[kind.kind])
+        kept.setflags(write=False)
+        return intern(CONSTANT, attribute=kept, type=arrays(kind, kept.shape))
     number = as_number(value)
     if number is None:
         raise Error(f"a constant is a number, and {repr(value)[:60]} of type {value.__class__.__name__} is none")
     return intern(CONSTANT, attribute=number, type=boolean if isinstance(number, bool) else real)
 
 
+def whole(value: int) -> Node:
+    """The constant whole number.
+
+    >>> whole(2).type.name
+    'integer'
+    """
+    return intern(CONSTANT, attribute=int(value), type=integer)
+
+
+def _whole(value: object) -> Node | None:
+    """A whole number as a constant, None for anything else."""
+    return whole(int(value)) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
+
+
 def as_node(value: object) -> Node | None:
-    """A node as it is, a plain number as a constant, None for anything else."""
+    """A node as it is, a plain number or an array as a constant, None for anything else."""
     if isinstance(value, Node):
         return value
+    if isinstance(value, np.ndarray) and value.ndim:
+        return constant(value) if value.dtype.kind in "biuf" else None
     number = as_number(value)
     return None if number is None else constant(number)
 
@@ -287,15 +423,50 @@ def order(roots: Iterable[Node]) -> tuple[Node, ...]:
     return tuple(done)
 
 
+def substitute(outputs: Iterable[Node], by: Mapping[Node, Node]) -> tuple[Node, ...]:
+    """The outputs with nodes replaced. What a subgraph computes inside stays: it sees its arguments alone.
+
+    >>> x, y = variable("x"), variable("y")
+    >>> substitute([x * x + y], {x: y + 1.0})
+    (((y + 1.0) * (y + 1.0)) + y,)
+    """
+    outputs = tuple(outputs)
+    new: dict[Node, Node] = dict(by)
+    stack = [*reversed(outputs)]
+    while stack:
+        node = stack[-1]
+        if node in new:
+            stack.pop()
+            continue
+        missing = [a for a in node.arguments if a not in new]
+        if missing:
+            stack.extend(missing)
+            continue
+        arguments = tuple(new[a] for a in node.arguments)
+        same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+        new[node] = node if same else intern(node.operation, arguments, node.attribute, node.type)
+        stack.pop()
+    return tuple(new[output] for output in outputs)
+
+
 def _convert(operation: Operation, index: int, node: Node) -> Node:
-    """A truth value where a real is wanted counts 1 or 0, as in Python; the other way round is an error."""
-    wanted = operation.arguments[index]
-    if node.type is wanted:
+    """A truth value where a number is wanted counts 1 or 0, as in Python, and a whole number is a real."""
+    wanted = operation.arguments[min(index, len(operation.arguments) - 1)]
+    kind = "real" if wanted is array else wanted.kind
+    if node.type.kind == kind:
         return node
-    if wanted is real and node.type is boolean:
+    if kind == "real" and node.type.kind == "boolean":
         if node.is_constant:
-            return constant(float(node.attribute))
+            return constant(1.0 * node.attribute)
         return intern(ops.where, (node, constant(1.0), constant(0.0)))
+    if kind == "real" and node.type.kind == "integer":
+        if node.is_constant:
+            return constant(1.0 * node.attribute)
+        return intern(integers.to_real, (node,))
+    if kind == "integer" and node.type.kind == "boolean":
+        return intern(integers.count_true, (node,))
+    if kind == "integer":
+        raise Error(f"{operation.name}: argument {index + 1} should be a whole number, and is {node!r}")
     raise Error(f"{operation.name}: argument {index + 1} should be a truth value such as x > 0, and is {node!r}")
 
 
@@ -303,6 +474,27 @@ def _binary(operation: Operation, left: object, right: object) -> Any:
     if as_node(left) is None or as_node(right) is None:
         return NotImplemented
     return apply(operation, left, right)
+
+
+def _either(of_reals: Any, of_integers: Operation, left: object, right: object) -> Any:
+    """Arithmetic of whole numbers where both sides are, of reals elsewhere."""
+    if any(isinstance(x, Node) and x.type.kind == "integer" for x in (left, right)):
+        a, b = (x if isinstance(x, Node) else _whole(x) for x in (left, right))
+        if a is not None and b is not None and a.type.kind != "real" and b.type.kind != "real":
+            return apply(of_integers, a, b)
+    if as_node(left) is None or as_node(right) is None:
+        return NotImplemented
+    return of_reals(left, right)
+
+
+def _floor_divide(left: Any, right: Any) -> Any:
+    return apply(ops.floor, apply(ops.divide, left, right))
+
+
+def _product(left: object, right: object) -> Any:
+    from .arrays import matmul  # it is made of operations, and they of nodes
+
+    return _binary(matmul, left, right)
 
 
 # numpy's names where they differ from ours
@@ -338,7 +530,7 @@ _INFIX = re.compile(r"\{0\} \S+ \{1\}|[-!]\{0\}")
 def _text(node: Node, depth: int) -> str:
     """The node as an expression, cut off below a few levels."""
     if node.is_variable or node.is_constant:
-        return str(node.attribute)
+        return str(node.attribute) if not isinstance(node.attribute, np.ndarray) else str(node.type)
     if depth == 0:
         return "..."
     infix = _INFIX.fullmatch(node.operation.cxx)
@@ -349,11 +541,11 @@ def _text(node: Node, depth: int) -> str:
     return node.operation.cxx.format(*shown) if infix else f"{node.operation.name}({', '.join(shown)})"
 
 
-def _rebuild(rows: list[tuple[str, tuple[int, ...], Any, bool]]) -> Node:
+def _rebuild(rows: list[tuple[str, tuple[int, ...], Any, Type]]) -> Node:
     nodes: list[Node] = []
-    for name, places, attribute, truth in rows:
-        operation = _LEAVES.get(name) or ops.TABLE.get(name)
+    for name, places, attribute, type in rows:
+        operation = _LEAVES.get(name) or ops.TABLE.get(name) or integers.TABLE.get(name)
         if operation is None:
             raise Error(f"a pickled graph uses the operation {name}, which is not declared here")
-        nodes.append(intern(operation, tuple(nodes[i] for i in places), attribute, boolean if truth else real))
+        nodes.append(intern(operation, tuple(nodes[i] for i in places), attribute, arrays(type, type.shape)))
     return nodes[-1]

@@ -1,26 +1,68 @@
-"""The types of values in a graph. A type is a name and how C++ spells it; what is done with values is elsewhere."""
+"""The types of values in a graph: a kind of number and a shape. What is done with values is elsewhere."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type of values.
+    """A type of values: its name, how C++ spells one number of it, the kind of number, and the shape.
 
-    >>> real.cxx
-    'double'
+    >>> real.cxx, real.shape
+    ('double', ())
     """
 
     name: str
     cxx: str
+    kind: str = ""
+    shape: Shape = ()
 
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
-real = Type("real", "double")
-boolean = Type("boolean", "bool")
+    @property
+    def size(self) -> int:
+        size = 1
+        for length in self.shape:
+            size *= length
+        return size
+
+    @property
+    def scalar(self) -> Type:
+        """The type of one number."""
+        return KINDS[self.kind]
+
+
+real = Type("real", "double", "real")
+integer = Type("integer", "int64_t", "integer")
+boolean = Type("boolean", "bool", "boolean")
+stack = Type("stack", "Stack*", "stack")
+"""What loops save for the way back: values go onto it, and come off in the opposite order."""
 array = Type("array", "")
-"""Reals in an array of any shape, or a single one."""
+"""Reals in an array of any shape, or a single one: what operations on whole arrays take. No value has this type."""
+
+KINDS: dict[str, Type] = {t.kind: t for t in (real, integer, boolean, stack)}
+DTYPES = {"real": "float64", "integer": "int64", "boolean": "bool"}
+"""The numpy type of each kind."""
+
+
+@functools.cache
+def _arrays(kind: Type, shape: Shape) -> Type:
+    return Type(f"{kind.name}[{', '.join(map(str, shape))}]", kind.cxx, kind.kind, shape)
+
+
+def arrays(kind: Type, shape: Shape) -> Type:
+    """The type of arrays of a kind and a shape; without dimensions, that of single numbers. Each type is one object.
+
+    >>> arrays(real, (2, 3)), arrays(real, ()) is real
+    (Type(name='real[2, 3]', cxx='double', kind='real', shape=(2, 3)), True)
+    """
+    return _arrays(kind.scalar, tuple(int(n) for n in shape)) if shape else kind.scalar

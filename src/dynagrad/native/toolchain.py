@@ -113,7 +113,7 @@ def _ziglang() -> Compiler:
 
 
 def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
-    """The flags for `tool`; `optimise` is 0 to 3: 1 is for huge sources, 0 for what is compiled more than it is run.
+    """The flags for `tool`; `optimise` is 0 to 3, where 1 is for huge sources and 0 for what runs only for a moment.
 
     >>> "-O1" in flags(compiler(), optimise=1)
     True
@@ -127,7 +127,7 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
     # source on first use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked
     # in place of the system's; what else generated code needs of it is in builtins.hpp.
     few = ("-mllvm", "-inline-threshold=5") if optimise == 1 else ()  # a third of the time for thousands of rules
-    level = max(optimise, 1)
+    level = max(optimise, 1)  # with -O0, zig makes a debugging build
     zig: tuple[str, ...] = (f"-O{level}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
     if sys.platform == "linux":
         zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..rules.show import show
 from .adjoints import cells, head_kind, posteriors, stage_of, two_adjoints, update_adjoint, write_clear, write_readers
 from .model import Join, Plan, Scan, Stage, Table
-from .resting import rests, write_late, write_passes, write_undo_settling
+from .resting import resting, rests, write_late, write_passes, write_solve, write_undo_settling
 from .statements import JoinWriter, comment
 from .values import adjoints_cxx
 
@@ -298,11 +298,6 @@ class BackWriter(JoinWriter):
     def in_rows(self) -> bool:
         return self.plan.semiring == "real" or self.posteriors
 
-    def _factors(self) -> str:
-        if self.weight is None:
-            return "semiring::one()"
-        return f"semiring::settled({self.weight})" if self.raw else self.weight
-
     def _bar(self) -> str:
         """What the adjoint of the factors outside of a row is added to."""
         return f"{self.bar} += " if self.bar is not None else ""
@@ -316,13 +311,13 @@ class BackWriter(JoinWriter):
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
             f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
-            f"{shift}, {self._factors()});  // side by side over {comment(variable)}"
+            f"{shift}, {self._factors});  // side by side over {comment(variable)}"
         )
 
     def _along(self, name: str, found: str, head_name: str, to: str) -> None:
         self.out.line(
             f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
-            f"{self._head_adjoints()}.data + {to}, {self._factors()});"
+            f"{self._head_adjoints()}.data + {to}, {self._factors});"
         )
 
 
@@ -388,7 +383,11 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
     if stage.strategy in ("levels", "heap", "queue", "stack"):
         for table in popped:
             _undo_pop(writer, stage, table)
+    drives = writer.drives_of[n]
+    write_solve(writer, stage, {k: [_name(writer, j) for j in _live(writer, tuple(js))] for k, js in drives.items()})
     out.open(f"void undo{n}()")
+    if resting(plan, stage):
+        out.line(f"late{n}();")
     if stage.strategy == "sweep":
         _undo_rounds(writer, stage)
     else:

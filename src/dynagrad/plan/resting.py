@@ -7,8 +7,10 @@ with their item, and derivatives go on from there:
 
 - Forward, the tangents of an update that changes nothing are kept apart from what is pending. A stage at its end
   *settles*: items are popped with these tangents alone, until none are left.
-- Backward, an update that changed nothing has the adjoint that its item has when the pass is over: what a constant
-  added from the start is worth, it is worth at the end too. The pass is repeated until this adjoint stands still.
+- Backward, an update that changed nothing has the adjoint of a constant that is added to its item when the stage is at
+  its end, and settles: the solution of `late = g + J' late`, where g are the adjoints of values there, and J the
+  derivatives of items by items. Which items need it, a first pass finds out. A second one solves for it where it enters
+  the stage, by rounds of the joins, until it stands still.
 
 An update that the tolerance holds back does change its item. It enters neither value nor derivative, and is no business
 of this file. Nor are values of which one is selected (what changes nothing was not chosen), nor `log`, whose
@@ -17,16 +19,17 @@ derivatives are by logs: those of a weight of zero are zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .adjoints import cells, head_kind, stage_of, update_adjoint
+from .adjoints import cells, head_kind, stage_of
 from .model import Plan, Stage, Table
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
 
 MOST = 1000
-"""Repeated passes, and settling pops for each other pop, after which derivatives count as not settling."""
+"""Items settled for each pop of the run, forward or backward, after which derivatives count as not settling."""
 
 
 def rests(plan: Plan, table: Table) -> bool:
@@ -59,7 +62,7 @@ def write_members(writer: ClassWriter) -> None:
             out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
         if plan.adjoint:
             out.line(f"Array<uint8_t> asked_{name}{{&account}};  // updates rest with the item")
-            out.line(f"Array<adjoint_t> late_{name}{{&account}};  // ... and this is their adjoint")
+            out.line(f"Array<adjoint_t> late_{name}{{&account}};  // ... and this is their adjoint, once solved for")
     if plan.order and resting(plan):
         out.line("bool settling = false;")
         out.line("int64_t settled = 0;  // pops while settling")
@@ -160,7 +163,7 @@ def write_late(writer: ClassWriter, table: Table, to: str, x: str) -> None:
     out, name, stage = writer.out, writer.names.table[table.key], stage_of(writer.plan, table)
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(writer, table, to, x)}) "
-        f"asked = true, asked_{name}[{to}] = 1, g = late_{name}[{to}];"
+        f"asked = true, asked_{name}[{to}] |= 1, g = late_{name}[{to}];"
     )
 
 
@@ -177,8 +180,45 @@ def write_undo_settling(writer: ClassWriter, stage: Stage, table: Table) -> None
     out.close()
 
 
+def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
+    """`late<n>`: solves for the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
+
+    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out late adjoints, and say
+    whose they are.
+    """
+    plan, out = writer.plan, writer.out
+    if not resting(plan, stage):
+        return
+    out.open(f"void late{stage.number}()")
+    out.line("int64_t solved = 0;")
+    out.open(f"for (bool stands = report.stage <= {stage.number}; !stands && !halt;)")
+    out.line("stands = true;")
+    for table in resting(plan, stage):
+        name = writer.names.table[table.key]
+        out.open(f"for (int64_t cell = 0; cell < asked_{name}.size; cell++)")
+        out.line(f"if (!asked_{name}[cell]) continue;")
+        out.line("if (spend(1)) return;")
+        lost = f"return lose(unsettled, {table.number}, cell);"
+        out.line(f"if (++solved > {MOST} * (report.pops + 16)) {lost}")
+        writer.unpack(table)
+        out.line(f"const value_t now = {name}.value[cell], update = {writer.zero(table)};")
+        out.line("adjoint_t gupdate = {}, gold = {};")
+        arguments = "".join(f", a{i}" for i in range(table.arity))
+        for join in joins.get(table.key, ()):
+            out.line(f"{join}(cell{arguments}, update, now, now, false, gupdate, gold);")
+        out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
+        out.line(f"if (!back::sound(g)) {lost}")
+        out.line(f"if (!(asked_{name}[cell] & 2) || !stand_still(g, late_{name}[cell])) stands = false;")
+        out.line(f"asked_{name}[cell] |= 2, late_{name}[cell] = g;")
+        out.line("(void)now, (void)update, (void)gold;")
+        out.close()
+    out.close()
+    out.close()
+    out.line()
+
+
 def write_passes(writer: ClassWriter) -> None:
-    """`backward`: the pass, again and again where updates rest, each from the cotangents that were asked for."""
+    """`backward`: the pass, and once more from the cotangents that were asked for where updates rest."""
     plan, out = writer.plan, writer.out
     tables = resting(plan)
     if not tables:
@@ -194,23 +234,11 @@ def write_passes(writer: ClassWriter) -> None:
         name = writer.names.table[table.key]
         out.line(f"late_{name}.zeros({cells(writer, table)}), asked_{name}.zeros({cells(writer, table)});")
     out.line("asked = false;")
-    out.open(f"for (int passes = 0; passes < {MOST}; passes++)")
     out.line("const int64_t status = pass();")
-    out.line("bool stands = true;")
     out.line("if (status != done || !asked) return status;")
-    for table in tables:
-        name = writer.names.table[table.key]
-        adjoint = update_adjoint(plan, writer.names, table)
-        out.open(f"for (int64_t cell = 0; cell < asked_{name}.size; cell++)")
-        out.line(f"if (!asked_{name}[cell] || stand_still({adjoint}[cell], late_{name}[cell])) continue;")
-        out.line(f"stands = false, report.error_table = {table.number}, report.error_cell = cell;")
-        out.line(f"late_{name}[cell] = {adjoint}[cell];")
-        out.close()
-    out.line("if (stands) return done;")
     out.line("adjoints(true);")
     for name in names:
         out.line(f"g_{name}.copy(seeds_{name});")
-    out.close()
-    out.line("return unsettled;")
+    out.line("return pass();")
     out.close()
     out.line()

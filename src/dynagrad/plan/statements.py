@@ -667,17 +667,16 @@ class JoinWriter(Scope):
             self.out.line(s)
         return text
 
+    @property
     def _factors(self) -> str:
-        """The product so far, in range."""
-        if self.weight is None:
-            return "semiring::one()"
-        return f"semiring::settled({self.weight})" if self.unsettled else self.weight
+        """The product so far; what rows are multiplied by is settled there."""
+        return self.weight if self.weight is not None else "semiring::one()"
 
     def _side_by_side(self, step: Scan, variable: str) -> None:
         """The last scan and the head run over one variable: a row is added to a row."""
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
-            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors()}, this, "
+            f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors}, this, "
             f"&program::arrive_{head_name});  // side by side over {comment(variable)}"
         )
 
@@ -705,7 +704,7 @@ class JoinWriter(Scope):
     def _along(self, name: str, found: str, head_name: str, to: str) -> None:
         self.out.line(
             f"add_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, {head_name}, {to}, "
-            f"{self._factors()}, this, &program::arrive_{head_name});"
+            f"{self._factors}, this, &program::arrive_{head_name});"
         )
 
     def _rows(self, step: Scan) -> tuple[str, str, str, str, str]:

@@ -238,8 +238,9 @@ struct PlainJets : Jets<Real, K> {
 //
 // Mantissas are kept in range by component 0, with the exponent that Log would have, so that the log of a weight is
 // the same here and there to the last bit. That leaves the other components a factor of 2^64 and more over it; where
-// they are larger, or component 0 is zero, the largest is brought into [2^-256, 2^256) instead. So all stay under
-// 2^320, three of them multiply without overflow, and derivatives of a log weight may be as large as 2^256 or so.
+// they are larger, the exponent is the least that brings them all under 2^320, so that three of them multiply without
+// overflow; where component 0 is zero, the largest is brought into [2^-256, 2^256). Derivatives of a log weight may be
+// as large as 2^512 or so. Beyond, component 0 would lose digits: the number is no longer valid, nor sound.
 template <int K>
 struct LogJets {
   struct Value { double m[1 << K]; int64_t e; };
@@ -282,6 +283,7 @@ struct LogJets {
     Value c;
     jet::multiply<K>(a.m, b.m, c.m);
     c.e = a.e + b.e;
+    if (__builtin_expect(fabs(c.m[0]) < least, 0) && a.m[0] != 0 && b.m[0] != 0) lose(c);
     return c;
   }
   static Value settled(const Value& v) {
@@ -300,9 +302,11 @@ struct LogJets {
     }
     if (largest == 0) return zero();
     int up = first > 0 ? excess(first) : 0;
-    if (first == 0 || !(shifted(largest, up) < wide)) up = excess(largest);
+    if (first == 0) up = excess(largest);
+    while (!(shifted(largest, up) < wide)) up++;
     for (int i = 0; i < count; i++) v.m[i] = shifted(v.m[i], up);
     v.e += up;
+    if (first > 0 && fabs(v.m[0]) < least) lose(v);
     return v;
   }
   static Value times(const Value& a, const Value& b) { return settled(raw(a, b)); }
@@ -383,6 +387,9 @@ struct LogJets {
   }
 
  private:
+  static constexpr double least = 0x1p-1022;  // below, digits are lost
+  // Component 0 has lost digits that the others still have: no such number.
+  __attribute__((noinline)) static void lose(Value& v) { v.m[count - 1] = INFINITY; }
   // How many times x, positive and finite, is to be multiplied by 2^-256 to come into [2^-256, 2^256).
   static int excess(double x) {
     int up = 0;

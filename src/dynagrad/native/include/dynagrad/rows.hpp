@@ -98,6 +98,9 @@ inline void soon(const double* x, int64_t at, int64_t n) { soon(x + at, n); }
 
 // -- forward: y += w * x, n entries; those of y that are new hold zero ------------------------------------------------
 
+DYNAGRAD_EIGHT double settled(double w) { return w; }
+DYNAGRAD_EIGHT Log::Value settled(const Log::Value& w) { return Log::settled(w); }
+
 DYNAGRAD_EIGHT void add_one(double& y, double x, double w) { y += w * x; }
 DYNAGRAD_EIGHT void add_one(Log::Value& y, Log::Value x, Log::Value w) {
   y = Log::plus(y, Log::settled(Log::raw(w, x)));
@@ -145,7 +148,8 @@ DYNAGRAD_EIGHT void cover(int64_t base, uint64_t there, Many many, One one) {
 
 // Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
 // `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item of
-// the one in `from` is final, so entries that are not derived hold zero and may be added as well.
+// the one in `from` is final, so entries that are not derived hold zero and may be added as well. The weight is a
+// product that need not be settled. Most rows of a sparse chart are empty: those cost a look at their bits.
 template <class From, class To, class Value, class Program>
 DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, const Value& weight,
                              Program* program, void (Program::*arrive)(int64_t)) {
@@ -154,7 +158,7 @@ DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int
     for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
       const int64_t c = b + (i - a) + shift;
       program->report.updates++;
-      add_one(to.value[c], from.value[i], weight);
+      add_one(to.value[c], from.value[i], settled(weight));
       if (to.seen.set(c)) (program->*arrive)(c);
     }
     return;
@@ -166,12 +170,13 @@ DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int
     const uint64_t fresh = there & ~to.seen.word(b + base, 64);
     if (fresh) {
       to.seen.merge(b + base, fresh);
-      for (uint64_t w = fresh; w; w &= w - 1) (program->*arrive)(b + base + __builtin_ctzll(w));
+      for (uint64_t bits = fresh; bits; bits &= bits - 1) (program->*arrive)(b + base + __builtin_ctzll(bits));
     }
+    const Value w = settled(weight);
     const auto many = [&](int64_t i, int64_t n) {
-      add_scaled(to.value.data + b + i, from.value.data, a + i, n, weight);
+      add_scaled(to.value.data + b + i, from.value.data, a + i, n, w);
     };
-    const auto one = [&](int64_t i) { add_one(to.value[b + i], from.value[a + i], weight); };
+    const auto one = [&](int64_t i) { add_one(to.value[b + i], from.value[a + i], w); };
     cover<Value>(base, there, many, one);
   }
 }
@@ -188,12 +193,12 @@ DYNAGRAD_INLINE void add_stretch(const View& x, int64_t at, int64_t n, To& to, i
     if (base < b) fresh &= ~0ull << (b - base);
     if (__builtin_expect(fresh == 0, 1)) continue;
     to.seen.merge(base, fresh);
-    for (uint64_t w = fresh; w; w &= w - 1) (program->*arrive)(base + __builtin_ctzll(w));
+    for (uint64_t bits = fresh; bits; bits &= bits - 1) (program->*arrive)(base + __builtin_ctzll(bits));
   }
-  add_scaled(to.value.data + b, x, at, n, weight);
+  add_scaled(to.value.data + b, x, at, n, settled(weight));
 }
 
-// -- backward: gx += w * gy, and sum += x * gy in eight parts ----------------------------------------------------------
+// -- backward: gx += w * gy, and the sum of x * gy, in eight parts ----------------------------------------------------
 
 DYNAGRAD_EIGHT double total(const Doubles& sum) {
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
@@ -210,23 +215,22 @@ DYNAGRAD_EIGHT double back_one(Log::Value x, double& gx, Log::Value h, Log::Valu
   return p;
 }
 
-DYNAGRAD_INLINE void back_scaled(const double* __restrict x, int64_t n, double* __restrict gx,
-                                 const double* __restrict gy, double w, Doubles& sum) {
-  Doubles s = sum;
+DYNAGRAD_INLINE double back_scaled(const double* __restrict x, int64_t n, double* __restrict gx,
+                                 const double* __restrict gy, double w) {
+  Doubles s = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const Doubles g = eight(gy + i);
     write(gx + i, eight(gx + i) + w * g), s += eight(x + i) * g;
   }
   for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], gy[i], w);
-  sum = s;
+  return total(s);
 }
 
 // In `log`, with adjoints that are posteriors: h are the adjoints of the head over its weights.
 template <class Row>
-DYNAGRAD_INLINE void back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h, Log::Value w,
-                                 Doubles& sum) {
-  Doubles s = sum;
+DYNAGRAD_INLINE double back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h, Log::Value w) {
+  Doubles s = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const Logs to(h + i), from = x.eight(i);
@@ -240,20 +244,19 @@ DYNAGRAD_INLINE void back_scaled(Row x, int64_t n, double* __restrict gx, const 
     }
   }
   for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], h[i], w);
-  sum = s;
+  return total(s);
 }
-DYNAGRAD_INLINE void back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w,
-                                 Doubles& sum) {
-  back_scaled(x + at, n, gx + at, gy, w, sum);
+DYNAGRAD_INLINE double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
+  return back_scaled(x + at, n, gx + at, gy, w);
 }
-DYNAGRAD_INLINE void back_scaled(const Log::Value* x, int64_t at, int64_t n, double* gx, const Log::Value* h,
-                                 Log::Value w, Doubles& sum) {
-  back_scaled(Items{x + at}, n, gx + at, h, w, sum);
+DYNAGRAD_INLINE double back_scaled(const Log::Value* x, int64_t at, int64_t n, double* gx, const Log::Value* h,
+                                 Log::Value w) {
+  return back_scaled(Items{x + at}, n, gx + at, h, w);
 }
-DYNAGRAD_INLINE void back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, double* gx, const Log::Value* h,
-                                 Log::Value w, Doubles& sum) {
-  if (x.e) back_scaled(Apart{x.m + at, x.e + at}, n, gx + at, h, w, sum);
-  else back_scaled(Mantissas{x.m + at}, n, gx + at, h, w, sum);
+DYNAGRAD_INLINE double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, double* gx, const Log::Value* h,
+                                 Log::Value w) {
+  if (x.e) return back_scaled(Apart{x.m + at, x.e + at}, n, gx + at, h, w);
+  return back_scaled(Mantissas{x.m + at}, n, gx + at, h, w);
 }
 
 // The backward twin of add_row: the row of `from` at cell a has the adjoints gx, that of `to` at cell b gy. Returns the
@@ -264,33 +267,31 @@ DYNAGRAD_INLINE double back_row(const From& from, int64_t a, double* gx, const T
                                 int64_t shift, const Value& weight) {
   (void)to;
   const int64_t length = from.row_length();
-  Doubles sum = {};
   double dot = 0;
   if (__builtin_expect(shift != 0, 0)) {
     for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length))
-      dot += back_one(from.value[i], gx[i], gy[b + (i - a) + shift], weight);
+      dot += back_one(from.value[i], gx[i], gy[b + (i - a) + shift], settled(weight));
     return dot;
   }
   for (int64_t base = 0; base < length; base += 64) {
     const uint64_t there = from.popped.word(a + base, length - base);
     if (!there) continue;
+    const Value w = settled(weight);
     const auto many = [&](int64_t i, int64_t n) {
-      back_scaled(from.value.data, a + i, n, gx, gy + b + i, weight, sum);
+      dot += back_scaled(from.value.data, a + i, n, gx, gy + b + i, w);
     };
-    const auto one = [&](int64_t i) { dot += back_one(from.value[a + i], gx[a + i], gy[b + i], weight); };
+    const auto one = [&](int64_t i) { dot += back_one(from.value[a + i], gx[a + i], gy[b + i], w); };
     cover<Value>(base, there, many, one);
   }
-  return dot + total(sum);
+  return dot;
 }
 
 // The backward twin of add_stretch: gx are the adjoints of the facts, gy those of the head from its first cell on.
 template <class View, class Adjoint, class Value>
 DYNAGRAD_INLINE double back_stretch(const View& x, int64_t at, int64_t n, double* gx, const Adjoint* gy,
                                     const Value& weight) {
-  Doubles sum = {};
   soon(x, at, n), soon(gx, at, n);
-  back_scaled(x, at, n, gx, gy, weight, sum);
-  return total(sum);
+  return back_scaled(x, at, n, gx, gy, settled(weight));
 }
 
 #pragma GCC diagnostic pop

@@ -1,0 +1,260 @@
+"""The language that functions are lifted to: a small lambda calculus in let form. Nothing here rewrites or runs it.
+
+Every value is named by a `Let` or is an atom, so the order of evaluation is the order of the text. The language knows
+nothing of Python: what a language can do beyond functions, choices, loops and tuples are primitives, constants that
+its front end names and the specialiser has a table for. Assignment is gone but for two traces of it: loops have state,
+and a variable that is assigned while a function holds on to it is a cell, made, read and written by primitives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a file: 1-based lines, 0-based columns, half open."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """An operation that is known by its name, such as `add` or `getitem`."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Undefined:
+    """What a variable holds that has no value yet; reading it is an error."""
+
+    def __repr__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = Undefined()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name:
+    """A variable."""
+
+    name: str
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A value that is known before anything runs: a number, a string, a function, a primitive."""
+
+    value: Any
+    at: Position | None = None
+
+
+Atom = Name | Constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """`value` under a name in `body`; it hides what had the name before."""
+
+    name: str
+    value: Expression
+    body: Expression
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameter:
+    """A parameter of a function. `kind` is "positional", "named", "either", "rest" or "named rest"."""
+
+    name: str
+    kind: str = "either"
+    default: Atom | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lambda:
+    """A function; `free` are the variables that it takes from where it stands, with the values that they have there."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: Expression
+    free: tuple[str, ...] = ()
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fix:
+    """Functions that may call each other and themselves, under their names in `body`."""
+
+    functions: tuple[tuple[str, Lambda], ...]
+    body: Expression
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """A call."""
+
+    function: Atom
+    arguments: tuple[Atom, ...]
+    named: tuple[tuple[str, Atom], ...] = ()
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """A choice; only the chosen branch is evaluated."""
+
+    condition: Atom
+    then: Expression
+    otherwise: Expression
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While:
+    """A loop over state variables: while `condition`, the tuple of `body` is the next state. The last one is returned.
+
+    `names` are those of the state in the user's words, for messages.
+    """
+
+    state: tuple[str, ...]
+    initial: tuple[Atom, ...]
+    condition: Expression
+    body: Expression
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """A loop over the items of a sequence, with state as in `While`; `going`, where there is one, may end it earlier."""
+
+    item: str
+    sequence: Atom
+    state: tuple[str, ...]
+    initial: tuple[Atom, ...]
+    going: Expression | None
+    body: Expression
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuple:
+    """A tuple of atoms."""
+
+    items: tuple[Atom, ...]
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project:
+    """A place of a tuple."""
+
+    value: Atom
+    index: int
+    at: Position | None = None
+
+
+Expression = Name | Constant | Let | Lambda | Fix | Apply | If | While | For | Tuple | Project
+
+
+class Bindings:
+    """A `Let` after the other, while a front end finds them; `wrap` puts them around what comes last."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str | tuple[tuple[str, Lambda], ...], Expression | None, Position | None]] = []
+
+    def let(self, name: str, value: Expression, at: Position | None) -> None:
+        self.found.append((name, value, at))
+
+    def fix(self, functions: tuple[tuple[str, Lambda], ...], at: Position | None) -> None:
+        self.found.append((functions, None, at))
+
+    def wrap(self, body: Expression) -> Expression:
+        for name, value, at in reversed(self.found):
+            if isinstance(name, tuple):
+                body = Fix(name, body, at)
+            else:
+                assert value is not None
+                body = Let(name, value, body, at)
+        return body
+
+
+def show(expression: Expression, indent: int = 0) -> str:
+    """The text of an expression, a binding a line.
+
+    >>> print(show(Let("y", Apply(Constant(Primitive("add")), (Name("x"), Constant(1))), Name("y"))))
+    let y = add(x, 1)
+    y
+    """
+    return "\n".join(_lines(expression, "    " * indent))
+
+
+def _lines(expression: Expression, pad: str) -> Iterator[str]:
+    while isinstance(expression, Let | Fix):
+        if isinstance(expression, Let):
+            yield from _bound(f"let {expression.name} = ", expression.value, pad)
+        else:
+            for name, function in expression.functions:
+                yield from _bound(f"fix {name} = ", function, pad)
+        expression = expression.body
+    yield from _bound("", expression, pad)
+
+
+def _bound(start: str, value: Expression, pad: str) -> Iterator[str]:
+    deeper = pad + "    "
+    match value:
+        case Let() | Fix():
+            yield pad + start.rstrip()
+            yield from _lines(value, deeper)
+        case Lambda():
+            yield f"{pad}{start}\\{', '.join(p.name for p in value.parameters)}."
+            yield from _lines(value.body, deeper)
+        case If():
+            yield f"{pad}{start}if {_atom(value.condition)}"
+            yield from _lines(value.then, deeper)
+            yield f"{pad}else"
+            yield from _lines(value.otherwise, deeper)
+        case While():
+            yield f"{pad}{start}loop {_state(value)} while"
+            yield from _lines(value.condition, deeper)
+            yield f"{pad}do"
+            yield from _lines(value.body, deeper)
+        case For():
+            yield f"{pad}{start}loop {_state(value)} for {value.item} in {_atom(value.sequence)}"
+            if value.going is not None:
+                yield f"{pad}while"
+                yield from _lines(value.going, deeper)
+            yield f"{pad}do"
+            yield from _lines(value.body, deeper)
+        case Apply():
+            given = [*map(_atom, value.arguments), *(f"{n}={_atom(a)}" for n, a in value.named)]
+            yield f"{pad}{start}{_atom(value.function)}({', '.join(given)})"
+        case Tuple():
+            yield f"{pad}{start}({', '.join(map(_atom, value.items))})"
+        case Project():
+            yield f"{pad}{start}{_atom(value.value)}[{value.index}]"
+        case Name() | Constant():
+            yield f"{pad}{start}{_atom(value)}"
+
+
+def _state(loop: While | For) -> str:
+    return ", ".join(f"{n} = {_atom(a)}" for n, a in zip(loop.state, loop.initial, strict=True)) or "()"
+
+
+def _atom(atom: Atom) -> str:
+    if isinstance(atom, Name):
+        return atom.name
+    shown = getattr(atom.value, "__name__", None) if callable(atom.value) else None
+    return shown if isinstance(shown, str) else repr(atom.value)[:60]

@@ -1,0 +1,243 @@
+"""What the names of a Python function mean: which are assigned where, and which are needed later.
+
+Lifting asks three things. Which variables does a stretch of text assign; which are live after it, so that a choice or a
+loop has to pass them on; and which are assigned while a nested function holds on to them, and so must be cells.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from .source import Definition
+
+Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+Names = frozenset[str]
+NONE: Names = frozenset()
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """The names of all parameters."""
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [a.arg for a in every] + [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
+
+
+def stores(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that are assigned in a part of a function, and where; nested functions have names of their own."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name, node
+        for part in (*node.decorator_list, *(_defaults(node) if not isinstance(node, ast.ClassDef) else ())):
+            yield from stores(part)
+        return
+    if isinstance(node, ast.Lambda):
+        for part in _defaults(node):
+            yield from stores(part)
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name.split(".")[0], node
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+        yield node.id, node
+    if isinstance(node, Comprehension):
+        own = {name for g in node.generators for name, _ in stores(g.target)}
+        for part in ast.iter_child_nodes(node):
+            yield from ((n, at) for n, at in stores(part) if n not in own)
+        return
+    for part in ast.iter_child_nodes(node):
+        yield from stores(part)
+
+
+def assigned(statements: Iterable[ast.AST]) -> Names:
+    """The names that statements may assign."""
+    return frozenset(name for s in statements for name, _ in stores(s))
+
+
+def _defaults(scope: Scope) -> list[ast.expr]:
+    return [*scope.args.defaults, *(d for d in scope.args.kw_defaults if d is not None)]
+
+
+def used(node: ast.AST | None) -> Names:
+    """The names that a part of a function reads, also through the nested functions that it makes."""
+    if node is None:
+        return NONE
+    if isinstance(node, ast.Name):
+        return frozenset([node.id]) if isinstance(node.ctx, ast.Load) else NONE
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        return used(node.value) | {node.target.id}
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        outside = [*_defaults(node), *getattr(node, "decorator_list", [])]
+        return free(node).union(*map(used, outside))
+    if isinstance(node, Comprehension):
+        own = {name for g in node.generators for name, _ in stores(g.target)}
+        inside = NONE.union(*(used(part) for part in ast.iter_child_nodes(node)))
+        return (inside - own) | used(node.generators[0].iter)
+    return NONE.union(*(used(part) for part in ast.iter_child_nodes(node)))
+
+
+def body_of(scope: Scope) -> Sequence[ast.AST]:
+    return scope.body if isinstance(scope.body, list) else [scope.body]
+
+
+def free(scope: Scope) -> Names:
+    """The names that a function takes from outside."""
+    body = body_of(scope)
+    reads = NONE.union(*map(used, body))
+    declared = frozenset(n for s in _nonlocals(body) for n in s.names)
+    return (reads - assigned(body) - frozenset(parameters(scope.args))) | declared | (reads & _globals(body))
+
+
+def _nonlocals(body: Sequence[ast.AST]) -> list[ast.Nonlocal]:
+    return [n for n in own_nodes(body) if isinstance(n, ast.Nonlocal)]
+
+
+def _globals(body: Sequence[ast.AST]) -> Names:
+    return frozenset(name for n in own_nodes(body) if isinstance(n, ast.Global) for name in n.names)
+
+
+def local_names(scope: Definition) -> Names:
+    """The variables of a function."""
+    body = body_of(scope)
+    declared = frozenset(n for s in _nonlocals(body) for n in s.names) | _globals(body)
+    return (assigned(body) | frozenset(parameters(scope.args))) - declared
+
+
+def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All parts of a body but those of nested functions."""
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def cells(scope: Definition) -> Names:
+    """The variables that must be cells: a nested function holds on to them, and they may be assigned after that."""
+    body = body_of(scope)
+    captured: dict[str, tuple[int, int]] = {}
+    written: set[str] = set()
+    for node in _nested(body):
+        for name in free(node):
+            here = (node.lineno, node.col_offset)
+            captured[name] = min(captured.get(name, here), here)
+        written.update(n for s in _nonlocals(body_of(node)) for n in s.names)
+    sites: dict[str, list[ast.AST]] = {}
+    for statement in body:
+        for name, at in stores(statement):
+            sites.setdefault(name, []).append(at)
+    looped = assigned(n for n in own_nodes(body) if isinstance(n, ast.For | ast.While))
+    given = frozenset(parameters(scope.args))
+
+    def changes(name: str) -> bool:
+        places = sites.get(name, [])
+        if name in written or name in looped or len(places) + (name in given) > 1:
+            return True
+        return any((at.lineno, at.col_offset) > captured[name] for at in places)  # type: ignore[attr-defined]
+
+    return frozenset(name for name in captured if name in local_names(scope) and changes(name))
+
+
+def _nested(body: Iterable[ast.AST]) -> Iterator[Scope]:
+    """The functions made directly in a body, and those in comprehensions and defaults of it."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from _nested(_defaults(node))
+        else:
+            yield from _nested(ast.iter_child_nodes(node))
+
+
+# -- which ways a block ends -------------------------------------------------------------------------------------------
+
+EXITS = (ast.Return, ast.Break, ast.Continue)
+
+
+def exits(statements: Sequence[ast.stmt], *kinds: type[ast.stmt], inside: bool = False) -> bool:
+    """Whether statements may leave a block by a `return`, or by a `break` or `continue` of a loop around it."""
+    kinds = kinds or EXITS
+    for s in statements:
+        if isinstance(s, kinds) and not (inside and not isinstance(s, ast.Return)):
+            return True
+        if isinstance(s, ast.If) and exits([*s.body, *s.orelse], *kinds, inside=inside):
+            return True
+        if isinstance(s, ast.For | ast.While) and (
+            exits(s.body, *kinds, inside=True) or exits(s.orelse, *kinds, inside=inside)
+        ):
+            return True
+    return False
+
+
+def falls(statements: Sequence[ast.stmt]) -> bool:
+    """Whether the end of a block may be reached."""
+    for s in statements:
+        if isinstance(s, (*EXITS, ast.Raise)):
+            return False
+        if isinstance(s, ast.If) and s.orelse and not falls(s.body) and not falls(s.orelse):
+            return False
+        if isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value:
+            if not exits(s.body, ast.Break):
+                return False
+    return True
+
+
+# -- which variables are needed ----------------------------------------------------------------------------------------
+
+
+class Liveness:
+    """What is live after each statement of a function, and at the head of each loop."""
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self.after: dict[ast.stmt, Names] = {}
+        self.head: dict[ast.stmt, Names] = {}
+        self.entry = self._block(body, NONE, NONE, NONE)
+
+    def _block(self, statements: Sequence[ast.stmt], out: Names, broken: Names, continued: Names) -> Names:
+        for s in reversed(statements):
+            self.after[s] = out
+            out = self._statement(s, out, broken, continued)
+        return out
+
+    def _statement(self, s: ast.stmt, out: Names, broken: Names, continued: Names) -> Names:
+        match s:
+            case ast.Return() | ast.Raise():
+                return used(s)
+            case ast.Break():
+                return broken
+            case ast.Continue():
+                return continued
+            case ast.If():
+                then = self._block(s.body, out, broken, continued)
+                return used(s.test) | then | self._block(s.orelse, out, broken, continued)
+            case ast.While() | ast.For():
+                return self._loop(s, out, broken, continued)
+            case ast.FunctionDef():
+                return (out - {s.name}) | used(s)
+        return (out - _certain(s)) | used(s)
+
+    def _loop(self, s: ast.While | ast.For, out: Names, broken: Names, continued: Names) -> Names:
+        ended = self._block(s.orelse, out, broken, continued)
+        test = used(s.test) if isinstance(s, ast.While) else NONE
+        target = assigned([s.target]) if isinstance(s, ast.For) else NONE
+        head: Names = test | ended
+        while True:
+            again = head | (self._block(s.body, head, out, head) - target)
+            if again == head:
+                break
+            head = again
+        self.head[s] = head
+        return head if isinstance(s, ast.While) else head | used(s.iter)
+
+
+def _certain(s: ast.stmt) -> Names:
+    """The names that a simple statement certainly assigns."""
+    targets: list[ast.expr] = []
+    if isinstance(s, ast.Assign):
+        targets = s.targets
+    elif isinstance(s, ast.AnnAssign) and s.value is not None:
+        targets = [s.target]
+    elif isinstance(s, ast.Import | ast.ImportFrom):
+        return assigned([s])
+    return assigned(targets)

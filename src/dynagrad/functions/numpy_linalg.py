@@ -1,0 +1,298 @@
+"""What numpy's products and `np.linalg` do with numbers: handlers as in `numpy_functions.py`, made of operations."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error, NotDifferentiable
+from ..graph import arrays, matrices
+from ..graph import operations as ops
+from ..graph.arrays import shape_of
+from .applying import lift
+from .numbers import plain, real_part
+from .numpy_functions import axes_of, elements, implements, item_of, rank
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+@implements("linalg.matmul")
+def _matmul(x1: Any, x2: Any) -> Any:
+    return lift(arrays.matmul, (x1, x2))
+
+
+@implements("dot")
+def dot(a: Any, b: Any) -> Any:
+    a, b = plain(a), plain(b)
+    ranks = rank(a), rank(b)
+    if 0 in ranks:
+        return lift(ops.multiply, (a, b))
+    if ranks[1] <= 2:
+        return lift(arrays.matmul, (a, b))
+    return _tensordot(a, b, (-1, -2))
+
+
+@implements("vdot")
+def _vdot(a: Any, b: Any) -> Any:
+    return dot(np.ravel(a), np.ravel(b))
+
+
+@implements("vecdot", "linalg.vecdot")
+def _vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Any:
+    return np.sum(lift(ops.multiply, (x1, x2)), axis)
+
+
+@implements("inner")
+def _inner(a: Any, b: Any) -> Any:
+    a, b = plain(a), plain(b)
+    return lift(ops.multiply, (a, b)) if not (rank(a) and rank(b)) else _tensordot(a, b, (-1, -1))
+
+
+@implements("outer", "linalg.outer")
+def _outer(a: Any, b: Any) -> Any:
+    return lift(ops.multiply, (np.reshape(np.ravel(a), (-1, 1)), np.ravel(b)))
+
+
+@implements("kron")
+def _kron(a: Any, b: Any) -> Any:
+    a, b = plain(a), plain(b)
+    n = max(rank(a), rank(b))
+    sa, sb = ((1,) * (n - rank(x)) + shape_of(x) for x in (a, b))
+    wide = np.reshape(a, tuple(m for k in sa for m in (k, 1))) if n else a
+    tall = np.reshape(b, tuple(m for k in sb for m in (1, k))) if n else b
+    return np.reshape(lift(ops.multiply, (wide, tall)), tuple(i * j for i, j in zip(sa, sb, strict=True)))
+
+
+@implements("cross", "linalg.cross")
+def _cross(a: Any, b: Any, *, axis: int = -1) -> Any:
+    a, b = np.moveaxis(plain(a), axis, -1), np.moveaxis(plain(b), axis, -1)
+    if shape_of(a)[-1] != 3 or shape_of(b)[-1] != 3:
+        raise Error("np.cross with derivatives is of vectors in three dimensions")
+    (a0, a1, a2), (b0, b1, b2) = ([item_of(x, (..., i)) for i in range(3)] for x in (a, b))
+    return np.moveaxis(np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1), -1, axis)
+
+
+@implements("tensordot", "linalg.tensordot")
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = plain(a), plain(b)
+    if isinstance(axes, int | np.integer):
+        axes = (tuple(range(-int(axes), 0)), tuple(range(int(axes))))
+    over_a, over_b = axes_of(axes[0], rank(a)), axes_of(axes[1], rank(b))
+    free_a = tuple(i for i in range(rank(a)) if i not in over_a)
+    free_b = tuple(i for i in range(rank(b)) if i not in over_b)
+    if [shape_of(a)[i] for i in over_a] != [shape_of(b)[i] for i in over_b]:
+        raise ValueError("shape-mismatch for sum")
+    count = elements(shape_of(a), over_a)
+    rows, columns = elements(shape_of(a), free_a), elements(shape_of(b), free_b)
+    left = np.reshape(np.transpose(a, free_a + over_a), (rows, count))
+    right = np.reshape(np.transpose(b, over_b + free_b), (count, columns))
+    shape = (*(shape_of(a)[i] for i in free_a), *(shape_of(b)[i] for i in free_b))
+    return np.reshape(lift(arrays.matmul, (left, right)), shape)
+
+
+@implements("einsum")
+def _einsum(*operands: Any, optimize: Any = None) -> Any:
+    inputs, output, xs = _subscripts(operands)
+    for i, names in enumerate(inputs):
+        for letter in dict.fromkeys(names):
+            while inputs[i].count(letter) > 1:  # a diagonal of an operand
+                first = inputs[i].index(letter)
+                second = inputs[i].index(letter, first + 1)
+                xs[i] = np.diagonal(xs[i], 0, first, second)
+                inputs[i] = "".join(c for k, c in enumerate(inputs[i]) if k not in (first, second)) + letter
+    return lift(arrays.einsum(tuple(inputs), output), xs)
+
+
+def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
+    """The letters of each operand and of the result, with letters for what an ellipsis stands for."""
+    if isinstance(operands[0], str):
+        text, xs = operands[0].replace(" ", ""), [plain(x) for x in operands[1:]]
+    else:  # operand, axes, operand, axes, ..., perhaps axes of the result
+        pairs = [operands[i : i + 2] for i in range(0, len(operands) - len(operands) % 2, 2)]
+        xs = [plain(x) for x, _ in pairs]
+        spelled = [
+            "".join("..." if i is Ellipsis else string.ascii_letters[i] for i in axes)
+            for axes in [axes for _, axes in pairs] + list(operands[len(pairs) * 2 :])
+        ]
+        text = ",".join(spelled[: len(pairs)]) + ("->" + spelled[-1] if len(operands) % 2 else "")
+    left, arrow, output = text.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(xs):
+        raise ValueError(f"einsum: {len(inputs)} operands are named in {text!r} and {len(xs)} are given")
+    spare = [letter for letter in string.ascii_letters if letter not in text]
+    longest = 0
+    for i, names in enumerate(inputs):
+        hidden = rank(xs[i]) - len(names.replace("...", ""))
+        if hidden < 0 or (hidden and "..." not in names):
+            raise ValueError(f"einsum: operand {i + 1} has {rank(xs[i])} axes, and {names!r} names others")
+        longest = max(longest, hidden)
+        inputs[i] = names.replace("...", "".join(spare[:hidden][::-1]))
+    common = "".join(spare[:longest][::-1])
+    if arrow:
+        output = output.replace("...", common)
+    else:
+        named = "".join(inputs)
+        output = common + "".join(c for c in sorted(set(named)) if named.count(c) == 1 and c not in common)
+    if len(set(output)) < len(output) or not set(output) <= set("".join(inputs)):
+        raise ValueError(f"einsum: the result of {text!r} names an axis twice, or one that no operand has")
+    return inputs, output, xs
+
+
+# -- linear algebra ----------------------------------------------------------------------------------------------------
+
+_VECTORS_HAVE_ONE_AXIS = int(np.__version__.split(".")[0]) >= 2  # before, one less than the matrices
+_SLOGDET, _EIGH = type(np.linalg.slogdet(np.eye(1))), type(np.linalg.eigh(np.eye(1)))
+_QR, _SVD = type(np.linalg.qr(np.eye(1))), type(np.linalg.svd(np.eye(1)))
+
+
+@implements("linalg.solve")
+def _solve(a: Any, b: Any) -> Any:
+    a, b = plain(a), plain(b)
+    if rank(b) == (1 if _VECTORS_HAVE_ONE_AXIS else rank(a) - 1):
+        column = lift(matrices.solve, (a, np.reshape(b, (*shape_of(b), 1))))
+        return np.reshape(column, shape_of(column)[:-1])
+    return lift(matrices.solve, (a, b))
+
+
+@implements("linalg.inv")
+def _inv(a: Any) -> Any:
+    return lift(matrices.inverse, (a,))
+
+
+@implements("linalg.det")
+def _det(a: Any) -> Any:
+    return lift(matrices.determinant, (a,))
+
+
+@implements("linalg.slogdet")
+def _slogdet(a: Any) -> Any:
+    return _SLOGDET(lift(matrices.sign_of_determinant, (a,)), lift(matrices.log_determinant, (a,)))
+
+
+def _symmetric(a: Any, *, upper: bool) -> Any:
+    return lift(matrices.symmetric, (arrays.swap(a) if upper else a,))
+
+
+@implements("linalg.cholesky")
+def _cholesky(a: Any, *, upper: bool = False) -> Any:
+    factor = lift(matrices.cholesky, (_symmetric(a, upper=upper),))
+    return arrays.swap(factor) if upper else factor
+
+
+@implements("linalg.eigh")
+def _eigh(a: Any, UPLO: str = "L") -> Any:
+    whole = _symmetric(a, upper=UPLO.upper() == "U")
+    return _EIGH(lift(matrices.eigenvalues, (whole,)), lift(matrices.eigenvectors, (whole,)))
+
+
+@implements("linalg.eigvalsh")
+def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    return lift(matrices.eigenvalues, (_symmetric(a, upper=UPLO.upper() == "U"),))
+
+
+@implements("linalg.qr")
+def _qr(a: Any, mode: str = "reduced") -> Any:
+    rows, columns = shape_of(a)[-2:]
+    if mode not in ("reduced", "r") and not (mode == "complete" and rows == columns):
+        raise NotDifferentiable(f"np.linalg.qr with mode={mode!r} has no derivative; use 'reduced' or 'r'")
+    square = item_of(a, (..., slice(rows))) if columns > rows else a
+    r = lift(matrices.qr_upper, (square,))
+    if mode == "r" and columns <= rows:
+        return r
+    q = lift(matrices.qr_orthogonal, (square,))
+    if columns > rows:  # the columns that are left are written in the basis of the first ones
+        rest = lift(arrays.matmul, (arrays.swap(q), item_of(a, (..., slice(rows, None)))))
+        r = np.concatenate([r, rest], -1)
+    return r if mode == "r" else _QR(q, r)
+
+
+@implements("linalg.svd")
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    s = lift(matrices.singular_values, (a,))
+    if not compute_uv:
+        return s
+    rows, columns = shape_of(a)[-2:]
+    if full_matrices and rows != columns:
+        raise NotDifferentiable(
+            "np.linalg.svd: the vectors that fill up a square matrix are not determined, so they have no derivative; "
+            "use full_matrices=False"
+        )
+    return _SVD(lift(matrices.left_vectors, (a,)), s, arrays.swap(lift(matrices.right_vectors, (a,))))
+
+
+@implements("linalg.svdvals")
+def _svdvals(x: Any) -> Any:
+    return lift(matrices.singular_values, (x,))
+
+
+@implements("linalg.matrix_power")
+def _matrix_power(a: Any, n: int) -> Any:
+    if n < 0:
+        return _matrix_power(_inv(a), -n)
+    power: Any = None
+    while n:
+        if n % 2:
+            power = a if power is None else lift(arrays.matmul, (power, a))
+        n //= 2
+        a = lift(arrays.matmul, (a, a)) if n else a
+    return np.broadcast_to(np.eye(shape_of(a)[-1]), shape_of(a)).copy() if power is None else power
+
+
+@implements("linalg.multi_dot")
+def _multi_dot(arrays_: Any) -> Any:
+    first, *rest = arrays_
+    for x in rest:
+        first = dot(first, x)
+    return first
+
+
+@implements("linalg.norm")
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = plain(x)
+    axes = axes_of(axis, rank(x))
+    if ord is None:
+        return lift(ops.sqrt, (np.sum(x * x, axes, keepdims=keepdims),))
+    if len(axes) == 1:
+        return _vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+    if len(axes) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    return (
+        _matrix_norm(np.moveaxis(x, axes, (-2, -1)), keepdims=False, ord=ord)
+        if not keepdims
+        else np.expand_dims(_matrix_norm(np.moveaxis(x, axes, (-2, -1)), keepdims=False, ord=ord), axes)
+    )
+
+
+@implements("linalg.vector_norm")
+def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    x = plain(x)
+    if ord == 2:
+        return lift(ops.sqrt, (np.sum(x * x, axis, keepdims=keepdims),))
+    size = abs(x)
+    if ord == 1:
+        return np.sum(size, axis, keepdims=keepdims)
+    if ord in (math.inf, -math.inf):
+        return (np.max if ord > 0 else np.min)(size, axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(real_part(x) != 0, axis=axes_of(axis, rank(x)), keepdims=keepdims).astype(float)
+    return np.sum(size ** float(ord), axis, keepdims=keepdims) ** (1.0 / float(ord))
+
+
+@implements("linalg.matrix_norm")
+def _matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    x = plain(x)
+    if ord in ("fro", None):
+        return lift(ops.sqrt, (np.sum(x * x, (-2, -1), keepdims=keepdims),))
+    if ord in (1, -1, math.inf, -math.inf):
+        sums = np.sum(abs(x), -2 if abs(ord) == 1 else -1)
+        found = (np.max if ord > 0 else np.min)(sums, -1)
+    elif ord in (2, -2, "nuc"):
+        s = lift(matrices.singular_values, (x,))
+        found = np.sum(s, -1) if ord == "nuc" else (np.max if ord > 0 else np.min)(s, -1)
+    else:
+        raise ValueError(f"Invalid norm order {ord!r} for matrices")
+    return np.expand_dims(found, (-2, -1)) if keepdims else found

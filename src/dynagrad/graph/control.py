@@ -1,0 +1,448 @@
+"""Control flow: nodes with subgraphs.
+
+A `Graph` is a function of its own: inputs, which are variables that occur nowhere else, and outputs. It sees its inputs
+alone. A `cond` has two of them, a `while` a condition and a body, a `repeat` (a loop that knows how often) a body, a
+`call` a function, which may call itself. Each is a node whose value is several values, of which `part` takes one. What
+a subgraph uses from outside is an argument of the node, found by `close` when the subgraph was traced: whatever is older
+than the subgraph. What a loop's body computes from such things alone is moved out of the loop at the same time, unless
+it may not come to an end.
+
+A loop saves what its way back will need on a stack (`push`, `pop`): a value like any other, used once. An operation
+that extends another, with `extends`, computes all that the other does as its first parts, so that the other need not
+run where both are wanted: see `merge`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Error
+from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole
+from .operation import Operation
+from .types import Type, array, boolean, integer, stack
+
+Trace = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A function of variables: what they are, and what comes out."""
+
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+    def __call__(self, *arguments: Node) -> tuple[Node, ...]:
+        """The outputs, for other inputs."""
+        return substitute(self.outputs, dict(zip(self.inputs, arguments, strict=True)))
+
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+
+class Function:
+    """A function that may call itself. Its graph is set once, after its body was traced."""
+
+    __slots__ = ("arguments", "derived", "graph", "name", "results")
+
+    def __init__(self, name: str, arguments: Sequence[Type], results: Sequence[Type]) -> None:
+        self.name, self.arguments, self.results = name, tuple(arguments), tuple(results)
+        self.graph: Graph | None = None
+        self.derived: dict[Any, Any] = {}  # its derivatives, as far as they were asked for
+
+    def __repr__(self) -> str:
+        return f"<function {self.name} of the graph>"
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """What a loop runs: inputs are the states and then what comes from outside; of a repeat, its counter before all."""
+
+    body: Graph
+    states: int
+    condition: Graph | None = None  # of a `while`
+    extends: Node | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Branches:
+    then: Graph
+    otherwise: Graph
+    extends: Node | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    function: Function
+    extends: Node | None = None
+
+
+def _no_value(*_: Any) -> Any:
+    raise Error("control flow is computed by evaluate.py or native code")
+
+
+def _control(name: str, *arguments: Type) -> Operation:
+    return Operation(name, arguments or (array,), array, _no_value, None, "", code=name)
+
+
+COND = _control("cond")
+WHILE = _control("while")
+REPEAT = _control("repeat")
+CALL = _control("call")
+PART = _control("part")
+PUSH = _control("push")
+POP = _control("pop")
+EMPTY = _control("empty_stack")
+LOOPS = frozenset({COND, WHILE, REPEAT, CALL})
+
+
+def values(types: Iterable[Type]) -> Type:
+    """The type of several values."""
+    types = tuple(types)
+    found = _VALUES.get(types)
+    if found is None:
+        found = _VALUES[types] = Type(f"({', '.join(t.name for t in types)})", "", "values")
+        _PARTS[found] = types
+    return found
+
+
+_VALUES: dict[tuple[Type, ...], Type] = {}
+_PARTS: dict[Type, tuple[Type, ...]] = {}
+
+
+def part_types(node: Node) -> tuple[Type, ...]:
+    """The types of the parts of a node of several values."""
+    return _PARTS[node.type]
+
+
+def part(node: Node, index: int) -> Node:
+    return intern(PART, (node,), index, _PARTS[node.type][index])
+
+
+def parts(node: Node) -> list[Node]:
+    return [part(node, i) for i in range(len(_PARTS[node.type]))]
+
+
+# -- stacks ------------------------------------------------------------------------------------------------------------
+
+_stacks = itertools.count()
+
+
+def empty() -> Node:
+    """A new stack."""
+    return intern(EMPTY, (), next(_stacks), stack)
+
+
+def push(on: Node, items: Sequence[Node]) -> Node:
+    """The stack with values on it."""
+    return intern(PUSH, (on, *items), None, stack) if items else on
+
+
+def pop(off: Node, types: Sequence[Type]) -> tuple[Node, list[Node]]:
+    """The stack without the values that were pushed last, and these."""
+    if not types:
+        return off, []
+    node = intern(POP, (off,), tuple(types), values((stack, *types)))
+    rest, *items = parts(node)
+    return rest, items
+
+
+# -- subgraphs ---------------------------------------------------------------------------------------------------------
+
+
+def _now() -> int:
+    """A birth that all nodes made from now on come after."""
+    return fresh().birth
+
+
+def _lift(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
+    """The results of a trace as nodes, of the types that are wanted where they can be."""
+    out = []
+    for index, result in enumerate(results):
+        wanted = None if types is None else types[index]
+        node = convert(result, wanted)
+        if node is None:
+            raise Error(f"{what}: result {index + 1} is {result!r:.60}, which is no value of a graph")
+        if wanted is not None and node.type is not wanted:
+            raise Error(f"{what}: result {index + 1} is a {node.type}, and should be a {wanted}")
+        out.append(node)
+    return out
+
+
+def convert(value: Any, wanted: Type | None) -> Node | None:
+    """A value as a node; whole numbers and truth values become what is wanted, where nothing is lost."""
+    from . import integers
+
+    if isinstance(value, int) and not isinstance(value, bool) and wanted is integer:
+        return whole(value)
+    node = as_node(value)
+    if node is None or wanted is None or node.type is wanted or node.type.shape != wanted.shape:
+        return node
+    if wanted.kind == "real" and node.type.kind == "integer":
+        return as_node(1.0 * node.attribute) if node.is_constant else intern(integers.to_real, (node,))
+    if wanted.kind == "real" and node.type.kind == "boolean":
+        return as_node(1.0 * node.attribute) if node.is_constant else intern(integers.truth_to_real, (node,))
+    if wanted.kind == "integer" and node.type.kind == "boolean":
+        return intern(integers.count_true, (node,))
+    return node
+
+
+def close(
+    graphs: Sequence[tuple[Sequence[Node], Sequence[Node]]], since: int, hoist: bool
+) -> tuple[list[Graph], list[Node]]:
+    """Graphs from inputs and outputs that may use nodes from outside, and these nodes, which are inputs of all of them.
+
+    A node is from outside if it is not younger than `since`. With `hoist`, one that depends on no input is, too.
+    """
+    own = {v for inputs, _ in graphs for v in inputs}
+    series = order([o for _, outputs in graphs for o in outputs])
+    inside: set[Node] = set()  # depends on an input, or has to stay
+    for node in series:
+        if node in own or any(a in inside for a in node.arguments):
+            inside.add(node)
+        elif node.operation is EMPTY or (node.operation in LOOPS and node.birth > since):
+            inside.add(node)  # a stack belongs to one round, and what may not end is not run before it is asked for
+    outside: dict[Node, Node] = {}
+
+    def captured(node: Node) -> bool:
+        if node in inside or node.operation is CONSTANT:
+            return False
+        return node.birth <= since or node.operation is VARIABLE or hoist
+
+    reached: dict[Node, None] = {}
+    stack_ = [o for _, outputs in graphs for o in outputs]
+    while stack_:
+        node = stack_.pop()
+        if node in reached:
+            continue
+        reached[node] = None
+        if captured(node):
+            continue
+        stack_.extend(node.arguments)
+    for node in sorted((n for n in reached if captured(n)), key=lambda n: n.birth):
+        outside[node] = fresh(node.type)
+    added = tuple(outside.values())
+    closed = [Graph((*inputs, *added), substitute(outputs, outside)) for inputs, outputs in graphs]
+    return closed, list(outside)
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def make_cond(condition: Node, branches: Branches, captured: Sequence[Node]) -> Node:
+    types = values(o.type for o in branches.then.outputs)
+    return intern(COND, (condition, *captured), branches, types)
+
+
+def make_loop(count: Node | None, loop: Loop, init: Sequence[Node], captured: Sequence[Node]) -> Node:
+    """A `repeat` where there is a count, a `while` where there is none."""
+    types = values(o.type for o in loop.body.outputs)
+    if count is None:
+        return intern(WHILE, (*init, *captured), loop, types)
+    return intern(REPEAT, (count, *init, *captured), loop, types)
+
+
+def cond(condition: Any, then: Trace, otherwise: Trace) -> list[Node]:
+    """The results of one function or of the other, each without arguments; of the other is not run what is not needed.
+
+    >>> from dynagrad.graph import variable
+    >>> x = variable("x")
+    >>> [y] = cond(x > 0.0, lambda: [x * x], lambda: [-x])
+    >>> y.type.name
+    'real'
+    """
+    test = as_node(condition)
+    if test is None or test.type is not boolean:
+        raise Error(f"a condition is a truth value, and {condition!r:.60} is none")
+    if test.is_constant:
+        return _lift(then() if test.attribute else otherwise(), None, "cond")
+    since = _now()
+    first, second = list(then()), list(otherwise())
+    if len(first) != len(second):
+        raise Error(f"cond: one branch has {len(first)} results and the other {len(second)}")
+    types = [_common(a, b) for a, b in zip(first, second, strict=True)]
+    outputs = [_lift(first, types, "cond"), _lift(second, types, "cond")]
+    [yes, no], captured = close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
+    return parts(make_cond(test, Branches(yes, no), captured))
+
+
+def _common(a: Any, b: Any) -> Type:
+    """The type that two branches agree on: whole numbers are reals where the other is."""
+    kinds = {"boolean": 0, "integer": 1, "real": 2, "stack": 3}
+    nodes = [whole(x) if isinstance(x, int) and not isinstance(x, bool) else as_node(x) for x in (a, b)]
+    types = [n.type for n in nodes if n is not None]
+    if len(types) < 2:
+        raise Error(f"cond: a branch gives {a if nodes[0] is None else b!r:.60}, which is no value of a graph")
+    if types[0].shape != types[1].shape:
+        raise Error(f"cond: one branch gives a {types[0]} and the other a {types[1]}")
+    return max(types, key=lambda t: kinds[t.kind])
+
+
+def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any]) -> list[Node]:
+    """The states after the last round: `body(*states)` gives the next ones as long as `condition(*states)` holds.
+
+    >>> from dynagrad.graph import variable
+    >>> [x] = while_(lambda x: x < 100.0, lambda x: [x * x], [variable("x")])
+    >>> x.type.name
+    'real'
+    """
+    start = _lift(init, None, "while")
+    since = _now()
+    states = [fresh(node.type) for node in start]
+    test = as_node(condition(*states))
+    if test is None or test.type is not boolean:
+        raise Error("while: the condition is a truth value")
+    after = _lift(body(*states), [s.type for s in states], "while")
+    return _loop(None, test, states, after, start, since)
+
+
+def repeat(count: Any, body: Trace, init: Sequence[Any]) -> list[Node]:
+    """The states after `count` rounds: `body(i, *states)` gives the next ones, for i from 0 on.
+
+    >>> from dynagrad.graph import variable
+    >>> [y] = repeat(3, lambda i, y: [y * 2.0], [variable("x")])
+    >>> y.type.name
+    'real'
+    """
+    number = whole(count) if isinstance(count, int) else as_node(count)
+    if number is None or number.type is not integer:
+        raise Error(f"repeat: how often is a whole number, and {count!r:.60} is none")
+    start = _lift(init, None, "repeat")
+    since = _now()
+    counter = fresh(integer)
+    states = [fresh(node.type) for node in start]
+    after = _lift(body(counter, *states), [s.type for s in states], "repeat")
+    return _loop(number, counter, states, after, start, since)
+
+
+def _loop(
+    count: Node | None, test: Node, states: list[Node], after: list[Node], start: list[Node], since: int
+) -> list[Node]:
+    """A loop, without the states that no round changes."""
+    stays = [a is s for a, s in zip(after, states, strict=True)]
+    if any(stays):  # what a round leaves alone is as it was before the loop, and so on for what is made of it alone
+        known = {s: b for s, b, same in zip(states, start, stays, strict=True) if same}
+        moving = [i for i, same in enumerate(stays) if not same]
+        replaced = substitute([test, *(after[i] for i in moving)], known)
+        since = max(since, max(b.birth for b in known.values()))
+        inner = (
+            _loop(
+                count, replaced[0], [states[i] for i in moving], list(replaced[1:]), [start[i] for i in moving], since
+            )
+            if moving
+            else []
+        )
+        found = dict(zip(moving, inner, strict=True))
+        return [found.get(i, start[i]) for i in range(len(states))]
+    if count is not None:
+        [body], captured = close([((test, *states), after)], since, hoist=True)
+        loop = Loop(body, len(states))
+    else:
+        [condition, body], captured = close([(states, [test]), (states, after)], since, hoist=True)
+        loop = Loop(body, len(states), condition)
+    return parts(make_loop(count, loop, start, captured))
+
+
+def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> Function:
+    """A function of the graph; its body may call it. It sees its arguments alone.
+
+    >>> from dynagrad.graph import real
+    >>> power = function("power", (real, integer), (real,), lambda x, n: cond(
+    ...     n > 0, lambda: [x * call(power_of, x, n - 1)[0]], lambda: [1.0]))  # doctest: +SKIP
+    """
+    made = Function(name, arguments, results)
+    define(made, lambda *inputs: body(*inputs))
+    return made
+
+
+def define(made: Function, body: Trace) -> None:
+    """Gives a function its body, which may call the function."""
+    inputs = tuple(fresh(t) for t in made.arguments)
+    outputs = _lift(body(*inputs), made.results, f"the function {made.name}")
+    free = [n for n in order(outputs) if n.is_variable and n not in inputs]
+    if free:
+        raise Error(f"the function {made.name} uses {free[0]!r}, which is not an argument of it")
+    made.graph = Graph(inputs, tuple(outputs))
+
+
+def call(made: Function, *arguments: Any) -> list[Node]:
+    """The results of a function."""
+    nodes = _lift(arguments, made.arguments, f"the function {made.name}")
+    return parts(make_call(Called(made), nodes))
+
+
+def make_call(called: Called, arguments: Sequence[Node]) -> Node:
+    return intern(CALL, tuple(arguments), called, values(called.function.results))
+
+
+# -- merging -----------------------------------------------------------------------------------------------------------
+
+
+def extended(node: Node) -> Node | None:
+    """The node that this one computes all of, and more."""
+    return getattr(node.attribute, "extends", None) if node.operation in LOOPS else None
+
+
+def merge(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """The outputs with every node of control flow replaced by one that extends it, where there is one.
+
+    The new nodes begin with the parts of the old ones.
+    """
+    outputs = tuple(outputs)
+    while True:
+        series = order(outputs)
+        present = set(series)
+        better: dict[Node, Node] = {}
+        for node in series:
+            old = extended(node)
+            if old is not None and old in present and old not in better and not _needs(node, old):
+                better[old] = node
+        if not better:
+            return outputs
+        # a node that extends an extension stands for both
+        by: dict[Node, Node] = {}
+        for old, new in better.items():
+            while new in better:
+                new = better[new]
+            for i in range(len(part_types(old))):
+                by[part(old, i)] = part(new, i)
+        outputs = _replace(outputs, by, set(better.values()))
+
+
+def _needs(node: Node, other: Node) -> bool:
+    """Whether a node is computed from another."""
+    todo, seen = list(node.arguments), set()
+    while todo:
+        n = todo.pop()
+        if n is other:
+            return True
+        if n in seen or n.birth < other.birth:
+            continue
+        seen.add(n)
+        todo.extend(n.arguments)
+    return False
+
+
+def _replace(outputs: Sequence[Node], by: Mapping[Node, Node], _: set[Node]) -> tuple[Node, ...]:
+    """Replaces parts, also in the arguments of what they are replaced with."""
+    done: dict[Node, Node] = {}
+    todo = list(outputs)
+    while todo:
+        node = todo[-1]
+        if node in done:
+            todo.pop()
+            continue
+        target = by.get(node)
+        needs = target.arguments if target is not None else node.arguments
+        missing = [a for a in needs if a not in done]
+        if missing:
+            todo.extend(missing)
+            continue
+        base = target if target is not None else node
+        arguments = tuple(done[a] for a in base.arguments)
+        same = all(a is b for a, b in zip(arguments, base.arguments, strict=True))
+        done[node] = base if same else intern(base.operation, arguments, base.attribute, base.type)
+        todo.pop()
+    return tuple(done[o] for o in outputs)
