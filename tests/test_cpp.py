@@ -210,7 +210,7 @@ def output_of(folder: Path, headers: Mapping[str, str], main: str, pieces: Mappi
         main = main.replace(f"@{name}@", "\n    ".join(lines))
     main = "".join(f'#include "{name}.hpp"\n' for name in headers) + main
     tool = toolchain.compiler()
-    options = [f for f in toolchain.flags(tool, 1) if f not in ("-shared", "-fPIC", "-fvisibility=hidden")]
+    options = [f for f in toolchain.flags(tool, 0) if f not in ("-shared", "-fPIC", "-fvisibility=hidden")]
     home = cache.folder()
     zig_cache = None if home is None else home / "zig"
     program = folder / "main"
@@ -473,6 +473,17 @@ int main() {
     say("cycle:fact", chart.gradient({{chart.path("b"), 1e10}}));
   }
   {
+    cycle::chart chart;
+    chart.add_start("a", 1), chart.add_edge("a", "b", 0.5), chart.add_edge("b", "a", 0);
+    chart.run();
+    auto g = chart.gradient(chart.goal());
+    printf("cycle:zero\t%.17g %.17g\n", g.edge("b", "a"), g.edge("a", "b"));
+    chart.clear_start_1(), chart.clear_edge_2();
+    chart.add_start("a", 0), chart.add_edge("a", "b", 2), chart.add_edge("b", "a", 2);
+    chart.run();
+    say("cycle:unsettled", chart.gradient(chart.goal()));
+  }
+  {
     namespace parser = cky;
     @README@
   }
@@ -654,6 +665,11 @@ def test_what_is_not_finite_is_named(derived):
     assert told(derived, "cycle:steep").startswith(f"{why} path(a) became NaN or infinite, and is the first that did")
     assert numbers(derived, "cycle:after") == [1e300, 0.0]
     assert told(derived, "cycle:fact").startswith(f"{why} edge(a,b) is NaN or infinite; ")
+
+
+def test_a_weight_of_zero_around_a_cycle_has_the_derivative_of_the_fixed_point(derived):
+    assert numbers(derived, "cycle:zero") == [0.75, 1.0]
+    assert "does not settle" in told(derived, "cycle:unsettled")
 
 
 def test_the_readme_shows_a_gradient(derived):

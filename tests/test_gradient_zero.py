@@ -67,6 +67,55 @@ def test_every_gradient_is_that_of_the_fixed_point(semiring, agenda, data):
     np.testing.assert_allclose(tangent, direction @ by_edge.ravel(), **close)
 
 
+SQUARES = "a(I) += r(I).  a(I) += w(I,J) * a(J) * a(J).  goal += a(I) * u(I)."
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("semiring", ["real", None])
+def test_programs_that_are_not_linear_have_the_implicit_derivative(semiring, data):
+    n = 3
+    numbers = st.sampled_from([0.0, 0.0, 0.125, 0.0625])
+    draw = lambda size: np.array(data.draw(st.lists(numbers, min_size=size, max_size=size)))  # noqa: E731
+    r, w, u = draw(n), draw(n * n).reshape(n, n), draw(n)
+    a = r
+    for _ in range(200):
+        a = r + w @ (a * a)
+    after = np.linalg.solve((np.eye(n) - 2 * w * a).T, u)  # what a constant added to an item is worth
+    with pytest.warns(dg.ProgramWarning, match="may diverge"):
+        chart = dg.Program(SQUARES, semiring).run(
+            {
+                "r/1": [(i, r[i]) for i in range(n)],
+                "w/2": [(i, j, w[i, j]) for i in range(n) for j in range(n)],
+                "u/1": [(i, u[i]) for i in range(n)],
+            }
+        )
+    gradient = chart.gradient("goal")
+    close = {"rtol": 1e-9, "atol": 1e-11}
+    np.testing.assert_allclose(gradient["r/1"].values, after, **close)
+    np.testing.assert_allclose(gradient["w/2"].values, np.outer(after, a * a).ravel(), **close)
+    direction = np.linspace(-1.0, 2.0, n * n)
+    np.testing.assert_allclose(
+        chart.jvp({"w/2": direction})["goal"], np.outer(after, a * a).ravel() @ direction, **close
+    )
+
+
+def test_a_tolerance_leaves_tangents_and_gradients_alike():
+    weights = np.array([[0.2, 0.5, 0.1], [0.0, 0.3, 0.0], [0.0, 0.0, 0.4]])
+    chart = program("real", "auto").run(facts(np.array([1.0, 0.0, 0.5]), weights, np.ones(3)), tolerance=0.02)
+    direction = np.linspace(-1.0, 2.0, 9)
+    tangent = chart.jvp({"edge/2": direction})["goal"]
+    assert tangent == pytest.approx(chart.gradient("goal")["edge/2"].values @ direction, rel=1e-12)
+
+
+def test_a_long_cycle_of_zeros_takes_time_in_proportion():
+    n = 3000
+    rows = {"start/1": [(0, 1.0)], "edge/2": [(i, (i + 1) % n, 1.0 if i % 2 else 0.0) for i in range(n)]}
+    chart = program("real", "auto").run({**rows, "stop/1": [(i, 1.0) for i in range(n)]})
+    gradient = chart.gradient("goal")["edge/2"]
+    assert gradient.values[0] == 2.0 and not gradient.values[1:].any()
+
+
 def test_hessian_products_go_through_a_cycle_that_a_zero_closes():
     start, stop = np.array([1.0, 0.0]), np.array([1.0, 1.0])
     weights = np.array([[0.0, 0.5], [0.0, 0.0]])  # 1 -> 0 is zero

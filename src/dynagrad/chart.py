@@ -28,6 +28,7 @@ from .gradient import Gradient, Source, Tangents, differentiable
 from .limits import LOST, PAUSE, End, Limits, Statistics, check_end
 from .plan.compiled import STATUS, Stop
 from .plan.model import Derivatives
+from .plan.resting import resting
 from .progress import Progress
 from .reading import decode
 from .rules.syntax import Item, Variable
@@ -140,7 +141,13 @@ class Chart:
         self._limits.check()
         self._start(self._limits, False, derivatives, along)
         self._go(self._limits, False, None)
-        return self._ready()
+        prepared = self._ready()
+        if along.order and self._status != "done" and not prepared.chart.report.partial:
+            # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
+            if resting(prepared.compiled.plan):
+                plan = prepared.compiled.plan
+                self._prepared = prepared = self._again(self._source(), plan.adjoint, along)
+        return prepared
 
     def _start(
         self,
@@ -486,6 +493,7 @@ class Chart:
             until,
             self._limits.room,
             self._connect_all,
+            0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
         )
 
     def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:

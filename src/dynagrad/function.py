@@ -600,7 +600,7 @@ class Function:
                         jets[:, mask] = array.reshape(-1, core.width)
                     gradient = run.back(jets)
                 for rows, shape in zip(gradient, core.shapes, strict=True):
-                    found.append(rows[:, slot.mask].copy().reshape(shape))
+                    found.append(np.ascontiguousarray(rows[:, slot.mask]).reshape(shape))  # rows are this call's
         return found
 
     def __repr__(self) -> str:

@@ -61,7 +61,7 @@ class Source:
 
     `course` has a pair for each time that it was started: how many pops there were when it stopped (None: it came to
     its end), and the tolerance. Which item is popped next depends on values alone, never on derivatives, so the run can
-    be made again, to the bit.
+    be made again, to the bit. `stopped` is the stage that it stopped in, from one, and 0 where it came to its end.
     """
 
     binding: Binding
@@ -71,6 +71,7 @@ class Source:
     until: str | None
     max_bytes: int
     connect: Callable[[Prepared], None]
+    stopped: int = 0
 
     @property
     def scale(self) -> Scale:
@@ -93,7 +94,7 @@ class Source:
 
     def _runs(self) -> Iterator[Settings]:
         for pops, tolerance in self.course:
-            yield Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance)
+            yield Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped)
 
     def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
         """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN

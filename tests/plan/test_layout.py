@@ -150,9 +150,20 @@ class TestStoredOrder:
         assert plan.tables["constit/3"].order == (2, 0, 1)
 
     def test_only_sums_of_products_of_numbers_run_side_by_side(self) -> None:
-        for semiring, vector in (("real", "I"), ("log", None), ("viterbi", None), ("count", None)):
+        for semiring, vector in (("real", "I"), ("log", "I"), ("viterbi", None), ("count", None)):
             plan = planned(f":- semiring {semiring}. {CKY}", CKY_FACTS)
             assert {join.vector for stage in plan.stages for join in stage.drives} == {vector}
+
+    def test_facts_run_side_by_side_with_the_head(self) -> None:
+        facts = {"pot/3": [(0, 0, 0), (0, 0, 1)], "start/1": [(0,)]}
+        for last, vector in (
+            ("pot(T,I,J)", "J"),
+            ("pot(T,J,I)", "J"),
+            ("pot(J,T,I)", "J"),
+            ("pot(T,I,J) * start(J)", None),
+        ):
+            plan = planned(f":- semiring log. a(0,J) += start(J). a(T+1,J) += a(T,I) * {last}.", facts)
+            assert [join.vector for stage in plan.stages for join in stage.drives] == [vector], last
 
     @pytest.mark.parametrize("agenda", ["auto", "fifo"])
     def test_every_argument_is_stored_once(self, agenda: str) -> None:

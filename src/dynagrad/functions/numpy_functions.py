@@ -112,8 +112,10 @@ def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 @implements("mean")
 def _mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    count = elements(shape_of(a), axes_of(axis, rank(a)))
-    return lift(ops.divide, (_sum(a, axis, keepdims=keepdims), float(count)))
+    shape = shape_of(a)
+    axes = axes_of(axis, len(shape))
+    total = lift(arrays.total(axes, bool(keepdims)), (a,))
+    return lift(ops.divide, (total, float(elements(shape, axes))))
 
 
 @implements("average")

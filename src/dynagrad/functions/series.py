@@ -24,7 +24,7 @@ from .applying import quiet, tangent_part
 from .copies import owned
 from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, tag_of, zero_like
 from .passes import opened
-from .splitting import SPLITS, cell_at, split
+from .splitting import SPLITS, cell_at, cells_of, split
 from .structure import is_function, leaves, transform
 
 

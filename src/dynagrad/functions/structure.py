@@ -101,6 +101,8 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     """
     if is_real(x):
         return real(x)
+    if type(x) is tuple and _level < _MOST:  # most of what there is
+        return tuple([transform(part, real, function, _level + 1) for part in x])
     taken = parts(x)
     if taken is None:
         return function(x) if function is not None and is_function(x) else x

@@ -56,6 +56,7 @@ def linear(
     value: Callable[[Any], Any],
     transpose: Callable[[Any, Shape], Any],
     accumulate: Callable[[Any, Any], None] | None = None,
+    code: Any = None,
 ) -> Operation:
     """A linear operation of one array; `transpose(delta, shape)` is its transpose, to an argument of that shape.
 
@@ -74,6 +75,7 @@ def linear(
         series=power_series.linear(lambda c: made(c)),
         needs=((),),
         accumulate=accumulate,
+        code=code,
     )
     return made
 
@@ -85,6 +87,7 @@ def several(
     adjoint: Rules,
     series: Series | None = None,
     needs: Needs | None = None,
+    code: Any = None,
 ) -> Operation:
     """An operation of several arrays: for each a rule forward and a rule backward, None where it is a constant.
 
@@ -101,6 +104,7 @@ def several(
         adjoint=lambda delta, y, *xs: Parts(adjoint, (delta, y, *xs)),
         series=series,
         needs=needs,
+        code=code,
     )
 
 
@@ -140,7 +144,7 @@ def broadcast_to(shape: Shape) -> Operation:
         full.fill(x)
         return full
 
-    return linear("broadcast_to", value if shape else float, lambda d, s: sum_to(s)(d))
+    return linear("broadcast_to", value if shape else float, lambda d, s: sum_to(s)(d), code=("broadcast",))
 
 
 @remember
@@ -151,12 +155,14 @@ def sum_to(shape: Shape) -> Operation:
         given = np.shape(x)
         if given == shape:
             return x
+        if not shape:
+            return float(np.add.reduce(x, axis=None))
         extra = len(given) - len(shape)
         axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and given[i + extra] != 1))
         total = np.add.reduce(x, axis=axes) if axes else x
-        return np.reshape(total, shape) if shape else float(total)
+        return np.reshape(total, shape)
 
-    return linear("sum_to", value, lambda d, s: broadcast_to(s)(d))
+    return linear("sum_to", value, lambda d, s: broadcast_to(s)(d), code=("sum_to",))
 
 
 @remember
@@ -595,7 +601,9 @@ def _column(b: Any, delta: Any) -> Any:
 def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
     """The adjoint of the right factor."""
     ranks = len(shape_of(a)), len(shape_of(b))
-    if ranks in ((2, 2), (2, 1)):
+    if ranks == (2, 1):
+        return matmul(delta, a)
+    if ranks == (2, 2):
         return matmul(transpose((1, 0))(a), delta)
     if ranks == (1, 1):
         return ops.multiply(delta, a)

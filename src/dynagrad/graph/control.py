@@ -224,7 +224,11 @@ def close(
     for node in sorted((n for n in reached if captured(n)), key=lambda n: n.birth):
         outside[node] = fresh(node.type)
     added = tuple(outside.values())
-    closed = [Graph((*inputs, *added), substitute(outputs, outside)) for inputs, outputs in graphs]
+    flat = merge(substitute([o for _, outputs in graphs for o in outputs], outside))
+    closed, at = [], 0
+    for inputs, outputs in graphs:
+        closed.append(Graph((*inputs, *added), flat[at : at + len(outputs)]))
+        at += len(outputs)
     return closed, list(outside)
 
 
@@ -244,7 +248,7 @@ def make_loop(count: Node | None, loop: Loop, init: Sequence[Node], captured: Se
     return intern(REPEAT, (count, *init, *captured), loop, types)
 
 
-def cond(condition: Any, then: Trace, otherwise: Trace) -> list[Node]:
+def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = None) -> list[Node]:
     """The results of one function or of the other, each without arguments; of the other is not run what is not needed.
 
     >>> from dynagrad.graph import variable
@@ -265,7 +269,7 @@ def cond(condition: Any, then: Trace, otherwise: Trace) -> list[Node]:
     types = [_common(a, b) for a, b in zip(first, second, strict=True)]
     outputs = [_lift(first, types, "cond"), _lift(second, types, "cond")]
     [yes, no], captured = close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
-    return parts(make_cond(test, Branches(yes, no), captured))
+    return parts(make_cond(test, Branches(yes, no, extends), captured))
 
 
 def _common(a: Any, b: Any) -> Type:
@@ -280,7 +284,7 @@ def _common(a: Any, b: Any) -> Type:
     return max(types, key=lambda t: kinds[t.kind])
 
 
-def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any]) -> list[Node]:
+def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
     """The states after the last round: `body(*states)` gives the next ones as long as `condition(*states)` holds.
 
     >>> from dynagrad.graph import variable
@@ -295,10 +299,10 @@ def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any]) -> l
     if test is None or test.type is not boolean:
         raise Error("while: the condition is a truth value")
     after = _lift(body(*states), [s.type for s in states], "while")
-    return _loop(None, test, states, after, start, since)
+    return _loop(None, test, states, after, start, since, extends)
 
 
-def repeat(count: Any, body: Trace, init: Sequence[Any]) -> list[Node]:
+def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
     """The states after `count` rounds: `body(i, *states)` gives the next ones, for i from 0 on.
 
     >>> from dynagrad.graph import variable
@@ -314,11 +318,17 @@ def repeat(count: Any, body: Trace, init: Sequence[Any]) -> list[Node]:
     counter = fresh(integer)
     states = [fresh(node.type) for node in start]
     after = _lift(body(counter, *states), [s.type for s in states], "repeat")
-    return _loop(number, counter, states, after, start, since)
+    return _loop(number, counter, states, after, start, since, extends)
 
 
 def _loop(
-    count: Node | None, test: Node, states: list[Node], after: list[Node], start: list[Node], since: int
+    count: Node | None,
+    test: Node,
+    states: list[Node],
+    after: list[Node],
+    start: list[Node],
+    since: int,
+    extends: Node | None,
 ) -> list[Node]:
     """A loop, without the states that no round changes."""
     stays = [a is s for a, s in zip(after, states, strict=True)]
@@ -329,7 +339,13 @@ def _loop(
         since = max(since, max(b.birth for b in known.values()))
         inner = (
             _loop(
-                count, replaced[0], [states[i] for i in moving], list(replaced[1:]), [start[i] for i in moving], since
+                count,
+                replaced[0],
+                [states[i] for i in moving],
+                list(replaced[1:]),
+                [start[i] for i in moving],
+                since,
+                extends,
             )
             if moving
             else []
@@ -338,10 +354,10 @@ def _loop(
         return [found.get(i, start[i]) for i in range(len(states))]
     if count is not None:
         [body], captured = close([((test, *states), after)], since, hoist=True)
-        loop = Loop(body, len(states))
+        loop = Loop(body, len(states), None, extends)
     else:
         [condition, body], captured = close([(states, [test]), (states, after)], since, hoist=True)
-        loop = Loop(body, len(states), condition)
+        loop = Loop(body, len(states), condition, extends)
     return parts(make_loop(count, loop, start, captured))
 
 
@@ -361,7 +377,8 @@ def define(made: Function, body: Trace) -> None:
     """Gives a function its body, which may call the function."""
     inputs = tuple(fresh(t) for t in made.arguments)
     outputs = _lift(body(*inputs), made.results, f"the function {made.name}")
-    free = [n for n in order(outputs) if n.is_variable and n not in inputs]
+    known = set(inputs)
+    free = [n for n in order(outputs) if n.is_variable and n not in known]
     if free:
         raise Error(f"the function {made.name} uses {free[0]!r}, which is not an argument of it")
     made.graph = Graph(inputs, tuple(outputs))

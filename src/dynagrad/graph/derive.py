@@ -1,5 +1,7 @@
 """Derivatives: tangents forward, and adjoints by one sweep backward. The results of both are graphs again.
 
+Here are single operations, the sweep, and graphs in a line. What becomes of control flow is in `flow.py`.
+
 Three answers are kept apart. A value that does not depend on what was asked about, or only in steps, is not connected:
 its derivative is None. A derivative that happens to vanish is a node like any other. An operation that has no
 derivative raises `NotDifferentiable` where one would have to go through it.
@@ -11,10 +13,13 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
-from .node import Node, as_node, constant, order
+from .arrays import broadcast_to, sum_to
+from .control import LOOPS, PART, POP, PUSH, pop, push
+from .control import empty as empty_stack
+from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
 from .operations import add, where
-from .types import real
+from .types import Type, real
 
 _ZERO = constant(0.0)
 Key = TypeVar("Key", bound=Hashable)
@@ -90,6 +95,52 @@ def _rule(operation: Operation, index: int) -> LinearMap | None:
 
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
+Several = list[Any]  # the derivative of a node of several values: one, or None, for each
+
+
+def zero(type: Type) -> Node:
+    """The tangent or adjoint of a value of that type that is not connected, where one is needed."""
+    if type.kind == "stack":
+        return empty_stack()
+    return broadcast_to(type.shape)(_ZERO) if type.shape else _ZERO
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two derivatives. What adds to a few places of an array of zeros adds to the other array instead.
+
+    >>> from dynagrad.graph.places import at_add
+    >>> from dynagrad.graph.types import arrays
+    >>> from dynagrad.graph.node import fresh
+    >>> x, total = fresh(arrays(real, (3,))), fresh(arrays(real, (3,)))
+    >>> plus(total, at_add(zero(x.type), 1, 5.0)) is at_add(total, 1, 5.0)
+    True
+    """
+    if isinstance(a, list):
+        return [x if y is None else y if x is None else plus(x, y) for x, y in zip(a, b, strict=True)]
+    for this, other in ((a, b), (b, a)):
+        if _at_places(this):
+            return intern(this.operation, (other, *this.arguments[1:]))
+        if _is_zero(this):
+            return other
+    return add(a, b)
+
+
+def _is_zero(x: Any) -> bool:
+    """Whether it is an array of zeros that was made as one."""
+    return isinstance(x, Node) and x.operation.code == ("broadcast",) and x.arguments[0] is _ZERO
+
+
+def _at_places(x: Any) -> bool:
+    code = x.operation.code if isinstance(x, Node) else None
+    return isinstance(code, tuple) and code[0] == "add_at" and _is_zero(x.arguments[0])
+
+
+def _grown(d: Any, node: Node) -> Any:
+    """A tangent in the shape of the result: elementwise operations broadcast, their rules need not."""
+    if d is None or not node.type.shape or getattr(d, "shape", ()) == node.type.shape:
+        return d
+    return broadcast_to(node.type.shape)(d)
+
 
 def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None]) -> tuple[Node | None, ...]:
     """The tangents of the outputs, given tangents of some nodes; None where an output is not connected to these.
@@ -99,12 +150,39 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
     >>> tangents([x * x, x > 0], {x: dx})
     ((dx * x) + (dx * x), None)
     """
+    from . import flow  # which derives bodies of loops with this
+
     known: dict[Node, Any] = {}
     for node in order(outputs):
         d = _lift(seeds.get(node))
-        arriving = tangent(node.operation, node, node.arguments, [known[argument] for argument in node.arguments])
-        known[node] = arriving if d is None else d if arriving is None else add(arriving, d)
+        given = [known[argument] for argument in node.arguments]
+        if node.operation is PART:
+            arriving = None if given[0] is None else given[0][node.attribute]
+        elif all(g is None for g in given):
+            arriving = None
+        elif node.operation in LOOPS:
+            arriving = flow.tangent(node, given)
+        elif node.operation is PUSH:
+            items = [(a, g) for a, g in zip(node.arguments[1:], given[1:], strict=True) if a.type.kind == "real"]
+            arriving = push(
+                empty_stack() if given[0] is None else given[0], [zero(a.type) if g is None else g for a, g in items]
+            )
+        elif node.operation is POP:
+            arriving = _popped(node, given[0])
+        else:
+            arriving = tangent(node.operation, node, node.arguments, given)
+            if node.operation.elementwise:
+                arriving = _grown(arriving, node)
+        known[node] = arriving if d is None else d if arriving is None else plus(arriving, d)
     return tuple(known[output] for output in outputs)
+
+
+def _popped(node: Node, derivatives: Node) -> Several:
+    """What comes off a stack of derivatives, which has those of reals only."""
+    kinds = [t.kind for t in node.attribute]
+    rest, items = pop(derivatives, [t for t in node.attribute if t.kind == "real"])
+    left = iter(items)
+    return [rest, *(next(left) if kind == "real" else None for kind in kinds)]
 
 
 def sweep(
@@ -148,40 +226,93 @@ def generate_adjoints(
     """
     if len(outputs) != len(cotangents):
         raise Error(f"{len(outputs)} outputs need as many cotangents, and {len(cotangents)} were given")
-    seed: dict[Node, Node] = {}
+    seed: dict[Node, Any] = {}
     for output, cotangent in zip(outputs, map(_lift, cotangents), strict=True):
         if cotangent is not None:
-            seed[output] = add(seed[output], cotangent) if output in seed else cotangent
+            cotangent = _grown(cotangent, output)
+            seed[output] = plus(seed[output], cotangent) if output in seed else cotangent
     series = order(outputs)
     keep = set(wrt)
-    connected = _connected(series, keep)
-
-    def generate(node: Node, delta: Node) -> Iterable[tuple[Node, Node]]:
-        wanted = [index for index, argument in enumerate(node.arguments) if argument in connected]
-        parts = increments(node.operation, node, node.arguments, delta, wanted)
-        return [(node.arguments[index], part) for index, part in parts]
-
-    adjoints = sweep(series, seed, add, generate, keep)
+    known = connected(series, keep)
+    adjoints = sweep(series, seed, plus, lambda node, delta: _generate(node, delta, known), keep)
     return {node: adjoints.get(node) for node in wrt}
 
 
-def _connected(series: Sequence[Node], roots: set[Node]) -> set[Node]:
-    """The nodes that depend on the roots other than in steps."""
-    connected: set[Node] = set()
+def _generate(node: Node, delta: Any, known: Mapping[Node, Any]) -> Iterable[tuple[Node, Any]]:
+    """What a node whose adjoint is complete adds to those of its arguments that are connected."""
+    from . import flow
+
+    arguments = node.arguments
+    wanted = [index for index, argument in enumerate(arguments) if argument in known]
+    if not wanted:
+        return []
+    if node.operation is PART:
+        several: Several = [None] * len(flow.part_types(arguments[0]))
+        several[node.attribute] = delta
+        return [(arguments[0], several)]
+    if node.operation in LOOPS:
+        parts = flow.increments(node, delta, wanted)
+    elif node.operation is PUSH:
+        real_items = [i for i, a in enumerate(arguments) if i and a.type.kind == "real"]
+        rest, items = pop(delta, [arguments[i].type for i in real_items])
+        parts = [(0, rest), *((i, d) for i, d in zip(real_items, items, strict=True) if i in wanted)]
+    elif node.operation is POP:
+        items = [
+            zero(t) if d is None else d for t, d in zip(node.attribute, delta[1:], strict=True) if t.kind == "real"
+        ]
+        parts = [(0, push(delta[0] if delta[0] is not None else empty_stack(), items))]
+    else:
+        parts = increments(node.operation, node, arguments, delta, wanted)
+        if node.operation.elementwise:
+            parts = [(i, _shrunk(d, arguments[i])) for i, d in parts]
+        else:
+            parts = [(i, _grown(d, arguments[i])) for i, d in parts]
+    return [(arguments[index], part) for index, part in parts]
+
+
+def _shrunk(d: Any, argument: Node) -> Any:
+    """An adjoint in the shape of the argument, which was broadcast."""
+    if getattr(d, "shape", ()) == argument.type.shape:
+        return d
+    if not getattr(d, "shape", ()):
+        return _grown(d, argument)
+    return sum_to(argument.type.shape)(d)
+
+
+def connected(series: Sequence[Node], roots: Collection[Node]) -> dict[Node, Any]:
+    """The nodes that depend on the roots other than in steps; for one of several values, which of them do."""
+    from . import flow
+
+    known: dict[Node, Any] = {}
     for node in series:
-        rules = node.operation.tangent
-        if node in roots or any(
-            argument in connected and (rules is None or rules[index] is not None)
-            for index, argument in enumerate(node.arguments)
-        ):
-            connected.add(node)
-    return connected
+        operation = node.operation
+        if node in roots:
+            known[node] = True
+        elif not any(argument in known for argument in node.arguments):
+            continue
+        elif operation in LOOPS:
+            several = flow.connected_parts(node, [a in known for a in node.arguments])
+            if any(several):
+                known[node] = several
+        elif operation is PART:
+            if known[node.arguments[0]][node.attribute]:
+                known[node] = True
+        elif operation is POP:
+            known[node] = [True, *(t.kind == "real" for t in node.attribute)]
+        elif operation is PUSH:
+            if any(a in known and a.type.kind in ("real", "stack") for a in node.arguments):
+                known[node] = True
+        else:
+            rules = operation.tangent
+            if any(a in known and (rules is None or rules[i] is not None) for i, a in enumerate(node.arguments)):
+                known[node] = True
+    return known
 
 
 def _lift(value: Node | float | None) -> Node | None:
     if value is None:
         return None
     node = as_node(value)
-    if node is None or node.type is not real:
+    if node is None or node.type.kind not in ("real", "stack"):
         raise Error(f"a tangent or an adjoint is a real, and {value!r} is none")
     return node

@@ -160,7 +160,10 @@ def sigmoid(x: float) -> float:
 def sigmoid_array(x: Any) -> Any:
     """The same of every element of an array."""
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0.0, 1.0, small) / (1.0 + small)
+    large = np.where(x >= 0.0, 1.0, small)
+    small += 1.0
+    large /= small
+    return large
 
 
 def minimum(a: float, b: float) -> float:

@@ -14,6 +14,7 @@ What does not fit exactly (an integer for a real, a float32 or strided array, a 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class _Numbers:
     """What there is to know about a kind: types, and which of numpy's kinds of dtype turn into it without loss."""
 
     cxx: str
+    ctype: type[Any]
     dtype: np.dtype[Any]
     single: type
     exact: tuple[type, type]
@@ -58,9 +60,9 @@ class _Numbers:
 
 # In the order of `Kind` in python.hpp.
 _KINDS: dict[Kind, _Numbers] = {
-    "real": _Numbers("dynagrad::kReal", np.dtype(np.float64), float, (float, np.float64), "fiub"),
-    "integer": _Numbers("dynagrad::kInteger", np.dtype(np.int64), int, (int, np.int64), "iub"),
-    "boolean": _Numbers("dynagrad::kBoolean", np.dtype(np.bool_), bool, (bool, np.bool_), "b"),
+    "real": _Numbers("dynagrad::kReal", ctypes.c_double, np.dtype(np.float64), float, (float, np.float64), "fiub"),
+    "integer": _Numbers("dynagrad::kInteger", ctypes.c_int64, np.dtype(np.int64), int, (int, np.int64), "iub"),
+    "boolean": _Numbers("dynagrad::kBoolean", ctypes.c_bool, np.dtype(np.bool_), bool, (bool, np.bool_), "b"),
 }
 
 # The exceptions that stand for what a body returns, by `Status` in body.hpp, and their words if it gives none.
@@ -151,7 +153,7 @@ def callable_of(
 
     def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         if _PYTHON is None:
-            return _slow(library, symbol, inputs, outputs, single, otherwise, failed)
+            return _slow(library, symbol, inputs, outputs, single, name, otherwise, failed)
         return _fast(_PYTHON, library, symbol, single, name, otherwise, failed)
 
     return make(otherwise or _converting(name, inputs, make(_refuse)))
@@ -283,9 +285,9 @@ def _array_as_expected(a: np.ndarray[Any, Any]) -> bool:
 def _new_array() -> int | None:
     """The address of numpy's function that makes arrays; None if this numpy is not one that is known."""
     try:
-        from numpy._core import _multiarray_umath as inside
+        inside = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:  # before numpy 2
-        from numpy.core import _multiarray_umath as inside  # type: ignore[no-redef]
+        inside = importlib.import_module("numpy.core._multiarray_umath")
     pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     table = (ctypes.c_void_p * (_NEW_ARRAY + 1)).from_address(pointer(inside._ARRAY_API, None))
@@ -339,7 +341,7 @@ _MESSAGE = 256  # bytes, `kMessage` in body.hpp
 class _Context(ctypes.Structure):
     """`Context` of body.hpp."""
 
-    _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_char_p))
+    _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_void_p))
 
 
 def _slow(
@@ -348,29 +350,36 @@ def _slow(
     inputs: Sequence[Leaf],
     outputs: Sequence[Leaf],
     single: bool,
+    name: str,
     otherwise: Callable[..., Any],
     failed: Callable[[int, str], Any],
 ) -> Callable[..., Any]:
-    """What `_fast` makes, by way of ctypes: every leaf is an array, some of no dimension."""
-    body = library.function(symbol, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-    def addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> ctypes.Array[ctypes.c_void_p]:
-        return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+    """What `_fast` makes, by way of ctypes."""
+    body = library.function(symbol, ctypes.c_int64, *(ctypes.c_void_p,) * 3)
+    ins, outs, text = ctypes.c_void_p * len(inputs), ctypes.c_void_p * len(outputs), ctypes.c_char * _MESSAGE
 
     def call(*arguments: Any) -> Any:
         if len(arguments) != len(inputs) or not all(map(_fits, inputs, arguments)):
             return otherwise(*arguments)
-        given = [np.asarray(x, _KINDS[leaf.kind].dtype) for leaf, x in zip(inputs, arguments, strict=True)]
-        made = [np.empty(leaf.shape, _KINDS[leaf.kind].dtype) for leaf in outputs]
-        message = ctypes.create_string_buffer(_MESSAGE)
+        given = [x if leaf.shape else _KINDS[leaf.kind].ctype(x) for leaf, x in zip(inputs, arguments, strict=True)]
+        made: list[Any] = [np.empty(leaf.shape, of.dtype) if leaf.shape else of.ctype() for leaf, of in kinds]
+        message = text()
         context = _Context(host(), ctypes.addressof(message))
-        status = body(ctypes.addressof(context), addresses(given), addresses(made))
+        status = body(ctypes.addressof(context), ins(*map(_address, given)), outs(*map(_address, made)))
         if status != 0:
             return failed(status, message.value.decode(errors="replace"))
-        results = tuple(a if leaf.shape else a.item() for leaf, a in zip(outputs, made, strict=True))
+        results = tuple(x if leaf.shape else x.value for leaf, x in zip(outputs, made, strict=True))
         return results[0] if single else results
 
+    kinds = [(leaf, _KINDS[leaf.kind]) for leaf in outputs]
+    call.__name__ = call.__qualname__ = name
     return call
+
+
+def _address(x: Any) -> int:
+    """Where the numbers of an array are, or a number of ctypes."""
+    place: int = x.__array_interface__["data"][0] if type(x) is np.ndarray else ctypes.addressof(x)
+    return place
 
 
 def _fits(leaf: Leaf, x: Any) -> bool:
@@ -402,33 +411,34 @@ def _converting(name: str, inputs: Sequence[Leaf], call: Callable[..., Any]) -> 
         if len(arguments) != len(inputs):
             count = f"{len(inputs)} argument{'' if len(inputs) == 1 else 's'}"
             raise Error(f"{name} takes {count}, and {len(arguments)} came")
-        return call(*(_convert(name, at, leaf, x) for at, (leaf, x) in enumerate(zip(inputs, arguments, strict=True))))
+        return call(*map(_convert, names, inputs, arguments))
 
+    names = [f"{name}: argument {at + 1}" for at in range(len(inputs))]
     return convert_and_call
 
 
-def _convert(name: str, at: int, leaf: Leaf, x: Any) -> Any:
+def _convert(name: str, leaf: Leaf, x: Any) -> Any:
     """The argument as the leaf says: a float, int or bool, or a contiguous array."""
     numbers = _KINDS[leaf.kind]
-    if _fits(leaf, x):
-        return x
     if isinstance(x, int) and not leaf.shape and leaf.kind != "boolean":  # numpy would look at its size first
         try:
             number = numbers.single(x)
         except OverflowError:
-            raise Error(f"{name}: argument {at + 1} is beyond the largest real, {sys.float_info.max:.4g}") from None
+            raise Error(f"{name} is beyond the largest real, {sys.float_info.max:.4g}") from None
         if leaf.kind == "integer" and not _fits(leaf, number):
-            raise Error(f"{name}: argument {at + 1} is beyond the integers of 64 bits")
+            raise Error(f"{name} is beyond the integers of 64 bits")
         return number
+    if _fits(leaf, x):
+        return x
     try:
         a = np.asarray(x)
     except (TypeError, ValueError) as error:
-        raise Error(f"{name}: argument {at + 1} is no array of numbers: {error}") from None
+        raise Error(f"{name} is no array of numbers: {error}") from None
     if a.shape != leaf.shape or a.dtype.kind not in numbers.takes:
         what = f"an array of shape {a.shape} and type {a.dtype}" if a.shape else f"a {type(x).__name__}"
-        raise Error(f"{name}: argument {at + 1} is {what}, and {leaf} is expected")
+        raise Error(f"{name} is {what}, and {leaf} is expected")
     if leaf.kind == "integer" and a.dtype.kind == "u" and a.size and int(a.max()) >= 2**63:
-        raise Error(f"{name}: argument {at + 1} is beyond the integers of 64 bits")
+        raise Error(f"{name} is beyond the integers of 64 bits")
     if not leaf.shape:
         return numbers.single(a.item())
     fresh = np.empty(leaf.shape, numbers.dtype)

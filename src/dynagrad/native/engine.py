@@ -34,6 +34,7 @@ class Settings(ctypes.Structure):
         ("until_cell", ctypes.c_int64),
         ("pause_ns", ctypes.c_int64),
         ("tolerance", ctypes.c_double),
+        ("stopped", ctypes.c_int64),  # 0: in no stage, as far as is known
     )
 
 

@@ -436,7 +436,7 @@ class ClassWriter:
                 out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)});")
             elif stage.strategy == "heap":
                 priority(self, stage, table)
-                out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)}, priority);")
+                out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)}, {resting.first(self.plan, table, name)});")
             else:
                 out.line(f"if ({name}.place[cell]) return;")
                 out.line(f"{name}.place[cell] = 1;")

@@ -3,7 +3,8 @@
 An update that leaves its item's value as it was goes no further: values would not change, and around a cycle it would
 never end. Its derivative may be anything, though. The weight of an edge that is zero closes a cycle through which
 nothing flows, and yet the sum over paths grows with it. So where a stage comes to its end by itself, such updates rest
-with their item, and derivatives go on from there:
+with their item, and derivatives go on from there. (In a stage that is stopped they are part of what is pending, as any
+other. So who makes a run over dual numbers has to know where it will stop: `Settings.stopped`.)
 
 - Forward, the tangents of an update that changes nothing are kept apart from what is pending. A stage at its end
   *settles*: items are popped with these tangents alone, until none are left.
@@ -87,7 +88,11 @@ def write_apart(writer: ClassWriter, table: Table) -> None:
     if not settles(writer.plan, table):
         return
     out, name = writer.out, writer.names.table[table.key]
-    out.open(f"if ({name}.popped.test(cell) && {_nothing_new(writer, table, 'cell', 'x')})")
+    number = stage_of(writer.plan, table).number
+    out.open(
+        f"if ((!settings.stopped || {number} < settings.stopped - 1) && {name}.popped.test(cell) && "
+        f"{_nothing_new(writer, table, 'cell', 'x')})"
+    )
     out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
     out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::alone(x);")
     out.close()
@@ -96,6 +101,11 @@ def write_apart(writer: ClassWriter, table: Table) -> None:
 def pending(plan: Plan, table: Table, name: str) -> str:
     """In `pop`: the update, or, while a stage settles, the tangents alone."""
     return f"settling ? rest_{name}[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
+
+
+def first(plan: Plan, table: Table, name: str) -> str:
+    """In `push`: the priority; while a stage settles, the size of the tangents."""
+    return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
 
 
 def write_rest(writer: ClassWriter, table: Table) -> None:
@@ -137,8 +147,8 @@ def write_settle(writer: ClassWriter, stage: Stage) -> None:
         out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
         out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
         writer.unpack(table)
-        out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
         out.line("settling = true;")
+        out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
         out.close()
     if plan.adjoint:
         out.line(f"if (settling) settles{stage.number} = tape.pops.size;")
@@ -190,13 +200,21 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
     if not resting(plan, stage):
         return
     out.open(f"void late{stage.number}()")
+    n = stage.number
+    out.line(f"if (!asked || report.stage <= {n}) return;")
     out.line("int64_t solved = 0;")
-    out.open(f"for (bool stands = report.stage <= {stage.number}; !stands && !halt;)")
+    out.line("Array<Handle> order{&account};  // of the items: the last that came first, as adjoints go")
+    out.line(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}];) if (!(tape.pops[t] & tape.again)) ")
+    out.line("  order.push(tape.pops[t]);")
+    out.open("for (bool stands = false; !stands && !halt;)")
     out.line("stands = true;")
+    out.open("for (int64_t at = 0; at < order.size; at++)")
+    out.line("const int64_t cell = cell_of(order[at]);")
+    out.open("switch (table_of(order[at]))")
     for table in resting(plan, stage):
         name = writer.names.table[table.key]
-        out.open(f"for (int64_t cell = 0; cell < asked_{name}.size; cell++)")
-        out.line(f"if (!asked_{name}[cell]) continue;")
+        out.open(f"case {table.number}:")
+        out.line(f"if (!asked_{name}[cell]) break;")
         out.line("if (spend(1)) return;")
         lost = f"return lose(unsettled, {table.number}, cell);"
         out.line(f"if (++solved > {MOST} * (report.pops + 16)) {lost}")
@@ -211,9 +229,10 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
         out.line(f"if (!(asked_{name}[cell] & 2) || !stand_still(g, late_{name}[cell])) stands = false;")
         out.line(f"asked_{name}[cell] |= 2, late_{name}[cell] = g;")
         out.line("(void)now, (void)update, (void)gold;")
+        out.line("break;")
         out.close()
-    out.close()
-    out.close()
+    for _ in range(4):
+        out.close()
     out.line()
 
 

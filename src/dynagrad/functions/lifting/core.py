@@ -114,12 +114,13 @@ class Apply:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """A choice; only the chosen branch is evaluated."""
+    """A choice; only the chosen branch is evaluated. `names` are what the parts of the result are, for messages."""
 
     condition: Atom
     then: Expression
     otherwise: Expression
     at: Position | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +139,7 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop over the items of a sequence, with state as in `While`; `going`, where there is one, may end it earlier."""
+    """A loop over the items of a sequence, with state as in `While`; `going`, if there is one, may end it earlier."""
 
     item: str
     sequence: Atom

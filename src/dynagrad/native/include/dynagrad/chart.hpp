@@ -58,6 +58,7 @@ struct Settings {
   int64_t until_cell = -1;
   int64_t pause_ns = -1;
   double tolerance = 1e-12;
+  int64_t stopped = 0;  // the stage that the run is known to stop in, from one; 0 where it comes to its end
 };
 
 struct Report {

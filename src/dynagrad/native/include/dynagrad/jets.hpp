@@ -177,6 +177,13 @@ struct Jets {
   static bool same(const Value& a, const Value& b) { return S::same(a.v[0], b.v[0]); }
   static Value alone(const Value& a) { Value c = zero(); c.v[0] = a.v[0]; return c; }
   static Value tangents(Value a) { a.v[0] = S::zero(); return a; }
+  // How large the tangents of an update are, all together.
+  static double stir(const Value& update) {
+    double u[words], sum = 0;
+    memcpy(u, &update, sizeof u);
+    for (int i = S::words; i < words; i++) sum += fabs(u[i]);
+    return sum;
+  }
   // Whether an update that leaves the primal as it is carries derivatives.
   static bool moves(const Value& update, const Value& now) {
     double u[words], x[words];

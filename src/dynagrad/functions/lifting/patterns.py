@@ -1,0 +1,299 @@
+"""What two values have in common, so that one of them, or the other, can be held where only the graph knows which.
+
+A pattern says which parts of a value are known and which are numbers in the graph. `merge` joins two: parts that agree
+stay known, numbers that differ become nodes (whole numbers become reals where the other is one), and structures must
+agree, or `Mismatch` says where they do not. `flatten` takes the numbers out of a value, `build` puts others in. What is
+built of things with an identity is something new, unless it was the same thing on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph import Node
+from ...graph.types import Type, arrays
+from .core import UNDEFINED
+from .values import (
+    Array,
+    Cell,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    Ref,
+    as_type,
+    describe,
+    is_number,
+    rebuilt,
+    type_of,
+    zero,
+)
+
+SHARED = (
+    "it may be the same as what another name holds, since which one it is is decided by a choice or a loop; "
+    "change a copy of it (x = x.copy()), or write x = x + y instead of x += y"
+)
+
+
+class Mismatch(Exception):
+    """Two values that cannot be joined: what they are, and where in the whole they are."""
+
+    def __init__(self, path: str, a: Any, b: Any) -> None:
+        super().__init__(path, a, b)
+        self.path, self.a, self.b = path, a, b
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Known:
+    """The value itself."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Leaf:
+    """A number of the graph, or an array with an identity of its own."""
+
+    type: Type
+    array: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Parts:
+    """A structure; structures with the same key have the same parts."""
+
+    key: tuple[Any, ...]
+    parts: tuple[Pattern, ...]
+    make: Callable[[list[Any]], Any]
+
+
+Pattern = Known | Leaf | Parts
+
+
+def taken(x: Any) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
+    """The key, the parts and the way back of a structure; None for anything else."""
+    match x:
+        case tuple():
+            return ("tuple", type(x), len(x)), list(x), lambda parts: rebuilt(x, parts)
+        case List():
+            return ("list", len(x.content)), list(x.content), lambda parts: List(tuple(parts), SHARED)
+        case Dict():
+            keys = tuple(x.content)
+            return (
+                ("dict", keys),
+                list(x.content.values()),
+                lambda parts: Dict(dict(zip(keys, parts, strict=True)), SHARED),
+            )
+        case Instance():
+            names, cls, fixed = tuple(x.content), x.cls, x.fixed
+            return (
+                ("object", cls, names),
+                list(x.content.values()),
+                lambda parts: Instance(cls, dict(zip(names, parts, strict=True)), SHARED, fixed),
+            )
+        case Cell():
+            name = x.name
+            return ("cell", name), [x.content], lambda parts: Cell(parts[0], name, SHARED)
+        case Closure():
+            names = tuple(x.held)
+            defaults = tuple(x.defaults)
+            code, group, n = x.code, x.group, len(names)
+            return (
+                ("function", code, names, defaults),
+                [*x.held.values(), *x.defaults.values()],
+                lambda parts: Closure(
+                    code,
+                    dict(zip(names, parts[:n], strict=True)),
+                    group,
+                    dict(zip(defaults, parts[n:], strict=True)),
+                ),
+            )
+        case Made():
+            kind, run = x.kind, x.run
+            return ("made", kind, len(x.held)), list(x.held), lambda parts: Made(kind, run, tuple(parts))
+        case Items():
+            kind = x.kind
+            return ("items", kind, len(x.held)), list(x.held), lambda parts: Items(kind, tuple(parts))
+        case slice():
+            return ("slice",), [x.start, x.stop, x.step], lambda parts: slice(*parts)
+    return None
+
+
+def pattern(x: Any, *, deep: bool = False, vary: bool = False) -> Pattern:
+    """The pattern of a value. `deep` takes things with an identity apart too; `vary` takes known reals for unknown."""
+    if isinstance(x, Node):
+        return Leaf(x.type, False)
+    if isinstance(x, Array):
+        return _leaf(x) if deep and isinstance(x.read(), Node) else Known(x)
+    if vary and type(x) is float:
+        return Leaf(_type(x), False)
+    if isinstance(x, Ref) and not deep:
+        return Known(x)
+    if isinstance(x, Closure | Made) and not deep:
+        return Known(x)
+    parts = taken(x)
+    if parts is None:
+        return Known(x)
+    key, inside, make = parts
+    return Parts(key, tuple(pattern(p, deep=deep, vary=vary and not isinstance(x, slice)) for p in inside), make)
+
+
+def _type(x: Any) -> Type:
+    t = type_of(x)
+    assert t is not None
+    return t
+
+
+def _leaf(x: Any) -> Leaf:
+    return Leaf(_type(x), True)
+
+
+def opened(p: Pattern) -> Pattern:
+    """A known structure as its parts."""
+    if not isinstance(p, Known):
+        return p
+    x = p.value
+    if isinstance(x, Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
+        return _leaf(x)
+    parts = taken(x)
+    return p if parts is None else Parts(parts[0], tuple(map(pattern, parts[1])), parts[2])
+
+
+_ORDER = {"boolean": 0, "integer": 1, "real": 2}
+
+
+def merge(p: Pattern, q: Pattern, path: str = "") -> Pattern:
+    """The pattern of what may be either. Raises Mismatch."""
+    if isinstance(p, Known) and isinstance(q, Known) and same(p.value, q.value):
+        return p
+    if isinstance(p, Known) and p.value is UNDEFINED:
+        return q
+    if isinstance(q, Known) and q.value is UNDEFINED:
+        return p
+    a, b = opened(p), opened(q)
+    if isinstance(a, Parts) and isinstance(b, Parts):
+        if a.key != b.key:
+            raise Mismatch(path, shown(p), shown(q))
+        names: Sequence[Any] = range(len(a.parts))
+        if a.key[0] in ("dict", "object"):
+            names = a.key[-1]
+        elif a.key[0] == "function":
+            names = [*a.key[2], *a.key[3]]
+        merged = tuple(
+            merge(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}")
+            for n, x, y in zip(names, a.parts, b.parts, strict=True)
+        )
+        return Parts(a.key, merged, a.make)
+    types = _type_in(a), _type_in(b)
+    if types[0] is None or types[1] is None or types[0].shape != types[1].shape:
+        raise Mismatch(path, shown(p), shown(q))
+    kinds = types[0].kind, types[1].kind
+    if "boolean" in kinds and kinds[0] != kinds[1]:
+        raise Mismatch(path, shown(p), shown(q))
+    higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]
+    assert higher is not None
+    return Leaf(arrays(higher, types[0].shape), bool(higher.shape))
+
+
+def _type_in(p: Pattern) -> Type | None:
+    if isinstance(p, Leaf):
+        return p.type
+    return type_of(p.value) if isinstance(p, Known) else None
+
+
+def shown(p: Pattern) -> str:
+    """What a pattern stands for, in a message."""
+    match p:
+        case Known():
+            return "nothing" if p.value is UNDEFINED else describe(p.value)
+        case Leaf():
+            names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
+            return f"an array of {p.type.kind} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
+    kind = {"tuple": "tuple", "list": "list", "dict": "dict"}.get(p.key[0])
+    if kind is None:
+        return f"the function {p.key[1].name}" if p.key[0] == "function" else f"a {p.key[0]}"
+    return f"a {kind} of {len(p.parts)}"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two known values are one."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | Made | Items):
+        return False
+    if isinstance(a, float):
+        return (a == b and str(a) == str(b)) or (a != a and b != b)
+    if is_number(a) or isinstance(a, str | bytes):
+        return bool(a == b)
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(np.array_equal(a, b))
+    try:
+        return bool(a == b) if hasattr(a, "__eq__") and not isinstance(a, Node) else False
+    except Exception:
+        return False
+
+
+def flatten(x: Any, p: Pattern) -> Iterator[Node]:
+    """The numbers of a value at the leaves of a pattern that it fits."""
+    if isinstance(p, Known):
+        return
+    if isinstance(p, Leaf):
+        yield zero(p.type) if x is UNDEFINED else as_type(x, p.type)
+        return
+    if x is UNDEFINED:
+        for part in p.parts:
+            yield from flatten(x, part)
+        return
+    parts = taken(x)
+    if parts is None or parts[0] != p.key:
+        raise Error(f"{describe(x)} is not {shown(p)}")
+    for each, part in zip(parts[1], p.parts, strict=True):
+        yield from flatten(each, part)
+
+
+def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:
+    """The value of a pattern with these numbers."""
+    if isinstance(p, Known):
+        return p.value
+    if isinstance(p, Leaf):
+        node = next(nodes)
+        return Array(node, owner) if p.array else node
+    return p.make([build(part, nodes, owner) for part in p.parts])
+
+
+def leaf_types(p: Pattern) -> list[Type]:
+    """The types of the numbers of a pattern, in order."""
+    if isinstance(p, Known):
+        return []
+    return [p.type] if isinstance(p, Leaf) else [t for part in p.parts for t in leaf_types(part)]
+
+
+def equal(p: Pattern, q: Pattern) -> bool:
+    """Whether two patterns say the same."""
+    if isinstance(p, Known) and isinstance(q, Known):
+        return same(p.value, q.value)
+    if isinstance(p, Leaf) and isinstance(q, Leaf):
+        return p.type is q.type and p.array == q.array
+    if isinstance(p, Parts) and isinstance(q, Parts):
+        return p.key == q.key and all(map(equal, p.parts, q.parts))
+    return False
+
+
+def replaced(x: Any, change: Callable[[Node], Node]) -> Any:
+    """A value with all its numbers changed; things with an identity that hold some are new."""
+    p = pattern(x, deep=True)
+    if not leaf_types(p):
+        return x
+    return build(p, iter([change(n) for n in flatten(x, p)]))
+
+
+def numbers(x: Any) -> list[Node]:
+    """All numbers of a value that the graph knows."""
+    return list(flatten(x, pattern(x, deep=True)))

@@ -1,0 +1,474 @@
+"""Runs the core language on values of which some are not known yet, and so makes a graph of those.
+
+What is known is computed at once: functions are inlined, structures taken apart, conditions decided. What is not
+becomes a node. A choice that only the graph can make is specialised both ways and joined. This file has the evaluation
+itself, calls, and what is changed in place, of which journals are kept so that a branch can be undone. Loops, recursion
+and the tables of primitives and library functions are in the files beside it, which enter themselves here.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...errors import Error, LiftError
+from ...graph import Node, control
+from ...graph import operations as ops
+from ...graph.operation import Operation
+from .core import (
+    UNDEFINED,
+    Apply,
+    Atom,
+    Constant,
+    Expression,
+    Fix,
+    For,
+    If,
+    Lambda,
+    Let,
+    Name,
+    Position,
+    Primitive,
+    Project,
+    Tuple,
+    While,
+)
+from .lift import lift
+from .patterns import SHARED, Leaf, Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
+from .source import error
+from .values import Array, Cell, Closure, Dict, Instance, List, Made, Ref, describe, known, normal, type_of
+
+Handler = Callable[..., Any]
+H = TypeVar("H", bound=Handler)
+
+PRIMITIVES: dict[str, Handler] = {}
+"""What primitives do: `(specialiser, *arguments)`."""
+CALLS: dict[Any, Handler] = {}
+"""What functions of libraries do: `(specialiser, arguments, named)`."""
+KINDS: list[Callable[[Specialiser, Any], Handler | None]] = []
+"""Further kinds of functions, each with a test that gives the handler."""
+
+MOST_CALLS = 120  # of one function inside itself while it is specialised
+LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
+
+
+class Diverges(Exception):
+    """What is being specialised has no value: it recurses before any of its results is known."""
+
+
+class Recursion(Exception):
+    """A function calls itself, as the graph decides: it must become a function of the graph."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self.frame = frame
+
+
+class Frame:
+    """A call that is being specialised."""
+
+    def __init__(self, code: Lambda, level: int, at: Position | None) -> None:
+        self.code, self.level, self.at = code, level, at
+
+
+def primitive(name: str) -> Callable[[H], H]:
+    """Enter a handler for a primitive."""
+
+    def enter(handler: H) -> H:
+        PRIMITIVES[name] = handler
+        return handler
+
+    return enter
+
+
+def calls(*functions: Any) -> Callable[[H], H]:
+    """Enter a handler for functions of a library."""
+
+    def enter(handler: H) -> H:
+        for function in functions:
+            CALLS[function] = handler
+        return handler
+
+    return enter
+
+
+class Specialiser:
+    """One run."""
+
+    def __init__(self) -> None:
+        self.at: Position | None = None
+        self.level = 0  # choices and loops around that only the graph can decide
+        self.product = 1  # how often what is specialised now is repeated by loops that are unrolled
+        self.frames: list[Frame] = []
+        self.recursions: dict[Lambda, Any] = {}
+        self.functions: dict[Lambda, list[Any]] = {}
+        self.journals: list[dict[Ref, Any]] = []
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    def error(self, message: str, at: Position | None = None) -> LiftError:
+        return error(message, at or self.at)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, e: Expression, env: dict[str, Any]) -> Any:
+        """The value of an expression; names that it binds stay in `env`."""
+        while True:
+            match e:
+                case Let():
+                    env[e.name] = self.evaluate(e.value, env)
+                    e = e.body
+                case Fix():
+                    for name, code in e.functions:
+                        env[name] = self._closure(code, env, e.functions)
+                    e = e.body
+                case Apply():
+                    return self._apply(e, env)
+                case If():
+                    self.at = e.at or self.at
+                    test = self.truth(self.read(e.condition, env))
+                    if isinstance(test, bool):
+                        e = e.then if test else e.otherwise
+                    else:
+                        return self.choose(e, test, env)
+                case Name() | Constant():
+                    return self.look(e, env)
+                case Tuple():
+                    return tuple(self.look(item, env) for item in e.items)
+                case Project():
+                    return self.read(e.value, env)[e.index]
+                case Lambda():
+                    return self._closure(e, env, ())
+                case While() | For():
+                    return LOOP(self, e, env)
+
+    def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
+        """The value of an atom, which may be undefined."""
+        if isinstance(atom, Constant):
+            return normal(atom.value)
+        return env[atom.name]
+
+    def read(self, atom: Atom, env: Mapping[str, Any]) -> Any:
+        """The value of an atom."""
+        value = self.look(atom, env)
+        if value is UNDEFINED and isinstance(atom, Name):
+            raise self.error(f"{atom.name} has no value here", atom.at)
+        return value
+
+    def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
+        own = {name for name, _ in group}
+        held = {name: env[name] for name in code.free if name not in own and name in env}
+        defaults = {
+            p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)
+        }
+        return Closure(code, held, group, defaults)
+
+    def truth(self, x: Any) -> bool | Node:
+        """A value as a condition."""
+        from .operators import truth
+
+        return truth(self, x)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _apply(self, e: Apply, env: dict[str, Any]) -> Any:
+        function = self.read(e.function, env)
+        if isinstance(function, Primitive) and function.name in _TAKES_UNDEFINED:
+            given = [self.look(a, env) for a in e.arguments]
+        else:
+            given = [self.read(a, env) for a in e.arguments]
+        named = {name: self.read(a, env) for name, a in e.named}
+        self.at = at = e.at or self.at
+        with self.placed(at):
+            return self.call(function, given, named)
+
+    @contextmanager
+    def placed(self, at: Position | None) -> Iterator[None]:
+        """Errors inside point to a place, unless they have one."""
+        try:
+            yield
+        except (LiftError, Diverges, Recursion):
+            raise
+        except RecursionError as problem:
+            raise error("calls are nested too deep to be compiled", at) from problem
+        except (Error, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
+            text = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
+            raise error(text, at) from problem
+        finally:
+            self.at = at
+
+    def call(self, function: Any, arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
+        """Calls anything that can be called."""
+        named = named or {}
+        if isinstance(function, Primitive):
+            return PRIMITIVES[function.name](self, *arguments)
+        if isinstance(function, Closure):
+            return self.enter(function, arguments, named)
+        if isinstance(function, Made):
+            return function.run(self, function.held, arguments, named)
+        handler = self.handler(function)
+        if handler is not None:
+            return handler(self, list(arguments), dict(named))
+        if isinstance(function, types.FunctionType):
+            return self.enter(Closure(lift(function)), arguments, named)
+        raise self.error(
+            f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
+            "to be had, classes that are dataclasses, numpy, math, and the functions of dynagrad"
+        )
+
+    def handler(self, function: Any) -> Handler | None:
+        """What is known about a function of a library."""
+        try:
+            found = CALLS.get(function)
+        except TypeError:  # it has no hash
+            found = None
+        if found is not None:
+            return found
+        for kind in KINDS:
+            found = kind(self, function)
+            if found is not None:
+                return found
+        return None
+
+    def bind(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of a function with their values."""
+        code, env, given, left = function.code, {}, list(arguments), dict(named)
+        for p in code.parameters:
+            if p.kind == "rest":
+                env[p.name], given = tuple(given), []
+            elif p.kind == "named rest":
+                env[p.name], left = Dict(left), {}
+            elif p.kind in ("either", "positional") and given:
+                if p.name in left and p.kind == "either":
+                    raise self.error(f"{code.name}() got two values for {p.name}")
+                env[p.name] = given.pop(0)
+            elif p.kind != "positional" and p.name in left:
+                env[p.name] = left.pop(p.name)
+            elif p.name in function.defaults:
+                env[p.name] = function.defaults[p.name]
+            elif isinstance(p.default, Constant):
+                env[p.name] = normal(p.default.value)
+            else:
+                raise self.error(f"{code.name}() needs a value for {p.name}")
+        if given or left:
+            extra = f"the argument {next(iter(left))!r}" if left else f"{len(arguments)} arguments"
+            raise self.error(f"{code.name}() does not take {extra}")
+        return env
+
+    def enter(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Calls a closure: inlines it, or makes it a function of the graph where that would not end."""
+        given = self.bind(function, arguments, named)
+        code = function.code
+        if code in self.recursions:
+            return AGAIN(self, function, given)
+        active = [f for f in self.frames if f.code is code]
+        if active:
+            loose = len({f.level for f in active if f.level < self.level})
+            if loose >= LOOSE_CALLS:
+                raise Recursion(active[0])
+            if len(active) >= MOST_CALLS:
+                raise self.error(
+                    f"{code.name} calls itself more than {MOST_CALLS} times while it is compiled; only a condition "
+                    "that is decided as the function runs, or a shorter way, can end this"
+                )
+        frame = Frame(code, self.level, self.at)
+        depth, at = len(self.frames), self.at
+        self.frames.append(frame)
+        try:
+            return self.evaluate(code.body, self.environment(function, given))
+        except Recursion as found:
+            if found.frame is not frame:
+                raise
+            del self.frames[depth:]
+            self.at = at
+            return RECURSE(self, function, given)
+        finally:
+            del self.frames[depth:]
+            self.at = at
+
+    def environment(self, function: Closure, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the body of a function sees."""
+        env = dict(function.held)
+        for name, code in function.group:
+            own = {n for n, _ in function.group}
+            held = {n: function.held[n] for n in code.free if n not in own and n in function.held}
+            env[name] = function if code is function.code else Closure(code, held, function.group, function.defaults)
+        env.update(given)
+        return env
+
+    # -- what is changed in place ------------------------------------------------------------------------------------
+
+    def write(self, ref: Ref, content: Any) -> None:
+        """Changes something; raises LiftError where it must not be changed."""
+        if ref.owner and not isinstance(ref, Cell):
+            raise self.error(f"this {type(ref).__name__.lower()} cannot be changed in place: {ref.owner}")
+        self.put(ref, content)
+
+    def put(self, ref: Ref, content: Any) -> None:
+        for journal in self.journals[-1:]:
+            journal.setdefault(ref, ref.content)
+        ref.content = content
+
+    @contextmanager
+    def journal(self) -> Iterator[dict[Ref, Any]]:
+        """Changes inside are undone at the end; what is yielded is then what the changed things had become.
+
+        Things made inside are left out.
+        """
+        old: dict[Ref, Any] = {}
+        changed: dict[Ref, Any] = {}
+        start = Ref(None).born
+        level, product, depth = self.level, self.product, len(self.journals)
+        self.journals.append(old)
+        try:
+            yield changed
+        finally:
+            del self.journals[depth:]
+            self.level, self.product = level, product
+            for ref, content in old.items():
+                if ref.born < start:
+                    changed[ref] = ref.content
+                    ref.content = content
+
+    # -- choices -----------------------------------------------------------------------------------------------------
+
+    def choose(self, e: If, test: Node, env: dict[str, Any]) -> Any:
+        """A choice that the graph makes."""
+        from .operators import simple
+
+        easy = simple(e.then) and simple(e.otherwise)
+
+        def branch(part: Expression) -> Callable[[], Any]:
+            return lambda: self.evaluate(part, dict(env))
+
+        try:
+            return self.either(test, branch(e.then), branch(e.otherwise), easy)
+        except Mismatch as problem:
+            raise self.mismatch(problem, e) from None
+
+    def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
+        """An error that says which variable became what."""
+        what, path = "the result", problem.path
+        names = e.names if isinstance(e, If) else e.state
+        first, _, rest = path.removeprefix("[").partition("]")
+        if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
+            what, path = names[int(first)], rest
+        what = {"%result": "the result"}.get(what, what)
+        if isinstance(e, If):
+            return self.error(
+                f"{what}{path} is {problem.a} in one branch and {problem.b} in the other, and which one is taken is "
+                "decided as the function runs; both must be of the same kind, shape and structure",
+                e.at,
+            )
+        return self.error(
+            f"{what}{path} is {problem.a} before a round of this loop and {problem.b} after it; what a loop changes "
+            "must keep its kind, shape and structure",
+            e.at,
+        )
+
+    def either(
+        self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False
+    ) -> Any:
+        """What one function returns, or the other, and what they change. Raises Mismatch."""
+        since = control._now()
+        results: list[Any] = []
+        changes: list[dict[Ref, Any]] = []
+        diverged = 0
+        for run in (then, otherwise):
+            with self.journal() as changed:
+                self.level += 1
+                try:
+                    results.append(run())
+                except Diverges:
+                    diverged += 1
+                    results.append(UNDEFINED)
+            changes.append(changed)
+        if diverged == 2:
+            raise Diverges
+        refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
+        whole = pattern(results[0]), pattern(results[1])
+        joined = [merge(*whole)]
+        sides = [[results[0]], [results[1]]]
+        for ref in refs:
+            contents = [inside(ref, changed.get(ref, ref.content)) for changed in changes]
+            for side, content in zip(sides, contents, strict=True):
+                side.append(content)
+            joined.append(merge(pattern(contents[0]), pattern(contents[1]), f" ({describe(ref)}) "))
+        flat = [
+            [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p)] for side in sides
+        ]
+        nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs))
+        value = build(joined[0], nodes)
+        for ref, p in zip(refs, joined[1:], strict=True):
+            self.put(ref, outside(ref, build(p, nodes)))
+        return value
+
+    def selected(self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool) -> list[Node]:
+        """The nodes of one list or of the other: chosen among, if it is easy to compute both, or else computed alone."""
+        differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
+        found = list(first)
+        if easy and not any(first[i].type.shape for i in differ):
+            for i in differ:
+                found[i] = select(test, first[i], second[i])
+            return found
+        if differ:
+            outputs = [[side[i] for i in differ] for side in (first, second)]
+            [yes, no], captured = control.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
+            made = control.parts(control.make_cond(test, control.Branches(yes, no), captured))
+            for i, node in zip(differ, made, strict=True):
+                found[i] = node
+        return found
+
+
+_TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
+
+
+def select(test: Node, a: Node, b: Node) -> Node:
+    """One of two numbers."""
+    from ...graph import integers
+    from ...graph.node import constant
+
+    true, false = constant(True), constant(False)
+    if a.type.kind == "boolean":
+        if b is false:
+            return ops.logical_and(test, a)
+        if a is true:
+            return ops.logical_or(test, b)
+        return integers.choose(test, a, b)
+    return (integers.where if a.type.kind == "integer" else ops.where)(test, a, b)
+
+
+def inside(ref: Ref, content: Any) -> tuple[Any, ...]:
+    """The content of something as a tuple of values."""
+    if isinstance(ref, Array | Cell):
+        return (content,)
+    if isinstance(ref, List):
+        return tuple(content)
+    return (tuple(content), *content.values())
+
+
+def outside(ref: Ref, values: tuple[Any, ...]) -> Any:
+    """The content again."""
+    if isinstance(ref, Array):
+        return values[0].content if isinstance(values[0], Array) else values[0]
+    if isinstance(ref, Cell):
+        return values[0]
+    if isinstance(ref, List):
+        return tuple(values)
+    return dict(zip(values[0], values[1:], strict=True))
+
+
+# Entered by loops.py and recursion.py.
+def _missing(*_: Any) -> Any:
+    raise AssertionError("loops.py and recursion.py are not imported")
+
+
+LOOP: Handler = _missing
+AGAIN: Handler = _missing
+RECURSE: Handler = _missing

@@ -1,0 +1,269 @@
+"""What a variable may hold while a function is specialised.
+
+Numbers that are known are Python's own, as are strings, None, classes and the functions of libraries. Numbers that are
+not known are nodes of the graph; tuples are tuples. What can be changed in place has an identity: arrays, lists, dicts,
+objects and the cells of variables are a `Ref` whose content is one of the other values and is replaced when it changes.
+A view of an array reads its base again each time, so writing to either shows in both, as in numpy. Functions are
+closures, or `Made` by the specialiser. How two values are joined is in `patterns.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph import Node
+from ...graph.node import as_node, constant, whole
+from ...graph.types import KINDS, Type, arrays
+from .core import Lambda
+
+_serial = itertools.count()
+
+
+class Ref:
+    """Something that can be changed in place. `owner` says why it must not be, if so."""
+
+    __slots__ = ("born", "content", "owner")
+
+    def __init__(self, content: Any, owner: str = "") -> None:
+        self.content, self.owner, self.born = content, owner, next(_serial)
+
+
+class Cell(Ref):
+    """A variable that functions hold on to."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, content: Any, name: str, owner: str = "") -> None:
+        super().__init__(content, owner)
+        self.name = name
+
+
+class Array(Ref):
+    """An array; its content is a node or a numpy array that nobody changes.
+
+    A view has a base and a function that reads it; `index` is what of the base it is, if it is that simple.
+    """
+
+    __slots__ = ("base", "index", "look")
+
+    def __init__(
+        self, content: Any, owner: str = "", base: Array | None = None, look: Any = None, index: Any = None
+    ) -> None:
+        super().__init__(content, owner)
+        self.base, self.look, self.index = base, look, index
+
+    def read(self) -> Any:
+        return self.content if self.base is None else self.look(self.base.read())
+
+
+class List(Ref):
+    """A list; its content is a tuple."""
+
+    __slots__ = ()
+
+
+class Dict(Ref):
+    """A dict; its content is one whose keys are known, and which nobody changes."""
+
+    __slots__ = ()
+
+
+class Instance(Ref):
+    """An object of a class that has fields; its content is a dict of these, which nobody changes."""
+
+    __slots__ = ("cls", "fixed")
+
+    def __init__(self, cls: type, content: dict[str, Any], owner: str = "", fixed: bool = False) -> None:
+        super().__init__(content, owner)
+        self.cls, self.fixed = cls, fixed
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Closure:
+    """A function with what it holds; `group` are the functions that were defined with it and may be called by it."""
+
+    code: Lambda
+    held: Mapping[str, Any] = field(default_factory=dict)
+    group: tuple[tuple[str, Lambda], ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.code.name
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Made:
+    """A function that the specialiser runs itself: `run(specialiser, held, arguments, named)`."""
+
+    kind: Any
+    run: Callable[..., Any]
+    held: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return str(self.kind)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Items:
+    """What a loop may go over that is no container: `range`, `enumerate`, `zip`, `reversed`."""
+
+    kind: str
+    held: tuple[Any, ...]
+
+
+def function_like(x: Any) -> bool:
+    """Whether something can be called, as far as is known without looking into it."""
+    return isinstance(x, Closure | Made) or (callable(x) and not isinstance(x, Node | Ref))
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def is_number(x: Any) -> bool:
+    """A known number."""
+    return isinstance(x, bool | int | float | np.bool_ | np.number) and not isinstance(x, complex | np.complexfloating)
+
+
+def normal(x: Any) -> Any:
+    """A known value as specialising wants it: numbers of numpy as Python's own."""
+    if isinstance(x, np.bool_ | np.integer | np.floating) or (isinstance(x, np.ndarray) and not x.ndim):
+        return x.item()
+    return x
+
+
+def known(x: Any) -> bool:
+    """Whether nothing in a value waits for the graph to run."""
+    if isinstance(x, Node):
+        return False
+    if isinstance(x, Array):
+        return not isinstance(x.read(), Node)
+    if isinstance(x, tuple):
+        return all(map(known, x))
+    if isinstance(x, List | Cell):
+        return known(x.content)
+    if isinstance(x, Dict | Instance):
+        return all(map(known, x.content.values()))
+    if isinstance(x, Closure):
+        return all(map(known, x.held.values())) and all(map(known, x.defaults.values()))
+    if isinstance(x, Made | Items):
+        return all(map(known, x.held))
+    if isinstance(x, slice):
+        return known((x.start, x.stop, x.step))
+    return True
+
+
+def type_of(x: Any) -> Type | None:
+    """The type in the graph of a number or an array; None of anything else."""
+    if isinstance(x, Array):
+        x = x.read()
+    if isinstance(x, Node):
+        return x.type
+    if isinstance(x, bool | np.bool_):
+        return KINDS["boolean"]
+    if isinstance(x, int | np.integer):
+        return KINDS["integer"]
+    if isinstance(x, float | np.floating):
+        return KINDS["real"]
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+        return arrays(KINDS[{"b": "boolean", "f": "real"}.get(x.dtype.kind, "integer")], x.shape)
+    return None
+
+
+def as_type(x: Any, wanted: Type) -> Node:
+    """A number or the content of an array as a node of a type; whole numbers and truth values become reals."""
+    from ...graph.control import convert
+
+    if isinstance(x, Array):
+        x = x.read()
+    if isinstance(x, np.ndarray) and wanted.kind == "real":
+        x = x.astype(np.float64)
+    node = convert(normal(x), wanted)
+    if node is None or node.type is not wanted:
+        raise Error(f"{x!r:.60} cannot become a {wanted}")
+    return node
+
+
+def node_of(x: Any) -> Node:
+    """A number or array as a node of its own type."""
+    if isinstance(x, Array):
+        x = x.read()
+    x = normal(x)
+    if isinstance(x, int) and not isinstance(x, bool):
+        return whole(x)
+    node = as_node(x)
+    if node is None:
+        raise Error(f"{describe(x)} is no number")
+    return node
+
+
+def zero(t: Type) -> Node:
+    """Something of a type, for what is never read."""
+    if t.shape:
+        return constant(np.zeros(t.shape, {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
+    return whole(0) if t.kind == "integer" else constant(False if t.kind == "boolean" else 0.0)
+
+
+def wrapped(x: Any) -> Any:
+    """A result of numpy, or of the graph, as a value: arrays get an identity."""
+    if isinstance(x, Node):
+        return Array(x) if x.type.shape else x
+    x = normal(x)
+    if isinstance(x, np.ndarray):
+        return Array(x)
+    if isinstance(x, list):
+        return List(tuple(map(wrapped, x)))
+    if isinstance(x, tuple):
+        return rebuilt(x, [wrapped(part) for part in x])
+    return x
+
+
+def unwrapped(x: Any) -> Any:
+    """A value as numpy and the graph take it: without identities."""
+    if isinstance(x, Array):
+        return x.read()
+    if isinstance(x, List):
+        return [unwrapped(part) for part in x.content]
+    if isinstance(x, tuple):
+        return rebuilt(x, [unwrapped(part) for part in x])
+    if isinstance(x, Dict):
+        return {key: unwrapped(value) for key, value in x.content.items()}
+    if isinstance(x, Items) and x.kind == "range" and known(x):
+        return range(*x.held)
+    return x
+
+
+def rebuilt(old: tuple[Any, ...], parts: list[Any]) -> Any:
+    """A tuple of the same kind with other parts."""
+    return type(old)._make(parts) if hasattr(old, "_fields") else tuple(parts)
+
+
+def describe(x: Any) -> str:
+    """A value in a message."""
+    t = type_of(x)
+    if t is not None:
+        names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
+        if t.shape:
+            plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[t.kind]
+            return f"an array of {plural} of shape {t.shape}"
+        return names[t.kind] if isinstance(x, Node) else f"{x!r}, {names[t.kind]}"
+    if isinstance(x, tuple):
+        return f"a tuple of {len(x)}"
+    if isinstance(x, List):
+        return f"a list of {len(x.content)}"
+    if isinstance(x, Dict):
+        return f"a dict of {len(x.content)}"
+    if isinstance(x, Instance):
+        return f"an object of {x.cls.__name__}"
+    if isinstance(x, Closure | Made):
+        return f"the function {x.name}"
+    if isinstance(x, Items):
+        return f"a {x.kind}"
+    return f"{x!r:.60} of type {type(x).__name__}"

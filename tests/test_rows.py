@@ -1,0 +1,103 @@
+"""Rules over rows run as vector operations, and give what their instances give one after the other.
+
+Each program is run twice: as it is, and with a factor of one that has to be looked up after the last scan, so that no
+row is a vector. Values must agree to the last bit, whatever the numbers are like.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+CHAIN = """
+a(0,J)   += start(J).
+a(T+1,J) += a(T,I) * pot(T,I,J){one}.
+goal     += a(N,_) * end(N).
+"""
+SPANS = """
+span(X,I,K) += leaf(X,I,K).
+span(X,I,K) += rule(X,Y,Z) * span(Y,I,J) * span(Z,J,K){one}.
+goal        += span(0,0,N) * end(N).
+"""
+SIZES = (19, 12)  # of a row, and how many there are: two eights and a rest, so that a row also begins inside one
+
+
+def numbers(semiring: str, spread: float, shape: Any, random: np.random.Generator) -> Any:
+    """Numbers of the semiring; every fifth is its zero, and in `log` exponents are far apart if the spread is large."""
+    drawn = random.normal(size=shape) * (spread if semiring == "log" else 1.0)
+    drawn[random.random(shape) < 0.2] = -np.inf if semiring == "log" else 0.0
+    return drawn
+
+
+def chain(semiring: str, spread: float, random: np.random.Generator) -> dict[str, Any]:
+    """A chain whose potentials go from a tag to all tags, to a stretch of them, to tags that are apart, or to none."""
+    tags, length = SIZES
+    rows = []
+    for t in range(length):
+        for i in range(3, 3 + tags):
+            kind = random.integers(5)
+            first, last = sorted(random.integers(3, 4 + tags, 2)) if kind == 1 else (3, 3 + tags)
+            to = [j for j in range(first, last) if kind < 3 or (kind == 3 and random.random() < 0.6)]
+            rows += [(t, i, j, x) for j, x in zip(to, numbers(semiring, spread, len(to), random), strict=True)]
+    start = [(j, 0.5 * j - 4) for j in range(3, 3 + tags)]
+    return {"pot/3": rows, "start/1": start, "end/1": [(length, 0.0 if semiring == "log" else 1.0)]}
+
+
+def spans(semiring: str, spread: float, random: np.random.Generator) -> dict[str, Any]:
+    """Spans over a few symbols; two of them are only leaves, so that their rows are nearly empty."""
+    length = SIZES[0]
+    rules = [(x, y, z) for x in range(2) for y in range(4) for z in range(4) if random.random() < 0.8]
+    places = [(x, i, i + 1) for x in range(4) for i in range(length) if random.random() < (1.0, 0.7, 0.2, 0.9)[x]]
+    weights = numbers(semiring, spread, len(rules), random), random.normal(size=len(places)) * min(spread, 40)
+    given = {
+        key: [(*row, w) for row, w in zip(rows, ws, strict=True)]
+        for key, rows, ws in zip(("rule/3", "leaf/3"), (rules, places), weights, strict=True)
+    }
+    return {**given, "end/1": [(length, 0.0 if semiring == "log" else 1.0)]}
+
+
+@pytest.fixture(scope="module", params=["log", "real"])
+def semiring(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    "source, one, make, key, by",
+    [
+        pytest.param(CHAIN, " * one(J)", chain, "a/2", "pot/3", id="facts"),
+        pytest.param(SPANS, " * one(I) * one(K)", spans, "span/3", "rule/3", id="items"),
+    ],
+)
+@pytest.mark.parametrize("spread", [1.0, 40.0, 400.0])
+def test_a_row_is_what_its_instances_are(
+    semiring: str, source: str, one: str, make: Any, key: str, by: str, spread: float
+) -> None:
+    if semiring == "real" and spread > 1:
+        pytest.skip("numbers in real are of one size")
+    random = np.random.default_rng(int(spread))
+    ones = [(n, 0.0 if semiring == "log" else 1.0) for n in range(3 + SIZES[0])]
+    rows = dg.Program(source.format(one=""), semiring)
+    alone = dg.Program(source.format(one=one), semiring)
+    for _ in range(2):
+        facts = make(semiring, spread, random)
+        bound, other = rows.bind(facts), alone.bind({**facts, "one/1": ones})
+        assert "as one vector operation" in bound.explain()
+        assert "as one vector operation" not in other.explain()
+        ours, theirs = bound.run(), other.run()
+        assert list(ours.query(key_text(key))) == list(theirs.query(key_text(key)))
+        assert ours.stats.updates == theirs.stats.updates and ours.stats.pops == theirs.stats.pops
+        assert semiring == "real" or np.isfinite(ours["goal"])
+        found, wanted = ours.gradient("goal")[by].values, theirs.gradient("goal")[by].values
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-300 if semiring == "real" else 1e-13)
+
+
+def key_text(key: str) -> str:
+    """All items of a predicate, as a query."""
+    name, arity = key.split("/")
+    return f"{name}({','.join(f'V{n}' for n in range(int(arity)))})"
