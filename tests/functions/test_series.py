@@ -463,11 +463,13 @@ def test_coefficients_are_found_beneath_the_cells_of_a_younger_reverse_pass(k):
     def expected(b):
         return mp.taylor(lambda t: mp.sin((x + t) * b) * (b + x + t), 0, 3)[k]
 
+    first, second = float(mp.diff(expected, 2)), float(mp.diff(expected, 2, 2))
     with opened(series):
-        assert dg.grad(coefficient)(2.0) == pytest.approx(float(mp.diff(expected, 2)))
-        assert dg.grad(dg.grad(coefficient))(2.0) == pytest.approx(float(mp.diff(expected, 2, 2)))
-        assert dg.derivative(dg.grad(coefficient))(2.0) == pytest.approx(float(mp.diff(expected, 2, 2)))
-        assert dg.grad(dg.derivative(coefficient))(2.0) == pytest.approx(float(mp.diff(expected, 2, 2)))
+        assert dg.grad(coefficient)(2.0) == pytest.approx(first)
+        for nested in (dg.grad(dg.grad(coefficient)), dg.derivative(dg.grad(coefficient))):
+            # The pass is open around it, so the result may hold its tag; but nothing depends on that.
+            assert coefficients(series, nested(2.0), 3) == pytest.approx([second, 0.0, 0.0, 0.0])
+        assert dg.grad(dg.derivative(coefficient))(2.0) == pytest.approx(second)
 
 
 def test_numbers_with_younger_tags_put_themselves_outside():

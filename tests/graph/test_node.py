@@ -135,7 +135,7 @@ def test_numpy_and_our_operations_agree(name):
         (lambda: [1, 2][x], "cannot become a whole number"),
         (lambda: complex(x), "complex"),
         (lambda: np.array([x, 1.0]), "cannot become part of an array"),
-        (lambda: np.array([1.0, 2.0]) * x, "works on single numbers"),
+        (lambda: np.array(["a", "b"]) * x, "works on numbers and arrays"),
         (lambda: np.logaddexp2(x, 1.0), "logaddexp2 is no operation"),
         (lambda: np.add.reduce(x), "no out=, where=, reduce"),
         (lambda: np.add(x, 1.0, where=True), "no out=, where=, reduce"),
@@ -160,7 +160,8 @@ def test_what_is_no_number_is_left_to_python():
     with pytest.raises(TypeError):
         x + "1"
     with pytest.raises(TypeError):
-        x // 2.0
+        x << 2.0
+    assert (np.array([1.0, 2.0]) * x).shape == (2,)
 
 
 def test_other_kinds_of_numbers_may_take_over():

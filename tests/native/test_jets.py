@@ -393,11 +393,11 @@ def mantissas(numbers, e, k):
 
 
 def in_range(value, k):
-    """Component 0 in its range and the others with room over it, or the largest in the range, or zero."""
+    """Component 0 in its range and the others with room over it, or the largest not too small, or zero."""
     sizes = [abs(x) for x in exact(value[: 1 << k])]
     if max(sizes) == 0:
         return exponent(value, k) == 0
-    return max(sizes) < WIDE and (SMALL <= sizes[0] < BIG or SMALL <= max(sizes) < BIG)
+    return max(sizes) < WIDE and (SMALL <= sizes[0] < BIG or SMALL <= max(sizes))
 
 
 def agrees(got, expected, k, tolerance=1e-13):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Error
@@ -48,14 +49,14 @@ class Series(Number):
 
 
 def make(tag: int, order: int, coefficients: Sequence[Any]) -> Any:
-    """The sum of coefficients times powers of the tag, sorted by tag; the first one alone where the others are zero.
+    """The sum of coefficients times powers of the tag, sorted by tag; the first one alone where there are no others.
 
-    >>> make(3, 2, [5.0, 0.0])
+    A coefficient that was computed and happens to be zero is one: times an infinite slope it must not pass for nothing.
+
+    >>> make(3, 2, [5.0])
     5.0
     """
     kept = list(coefficients[: order + 1])
-    while len(kept) > 1 and type(kept[-1]) is float and kept[-1] == 0.0:
-        kept.pop()
     if len(kept) == 1:
         return kept[0]
     if all(tag_of(c) < tag for c in kept):
@@ -89,9 +90,9 @@ def _by_tangent(operation: Operation, tag: int, n: int, y: Any, lists: list[list
 
     A rule that does not look at y gives all coefficients at once. For another one the equation is solved coefficient by
     coefficient, with what is known of y so far. Operations whose rules apply each other to the same arguments, such as
-    those of one decomposition, find the coefficients that are known already. But an operation whose rule applies the
-    operation itself to something else, more than once or looking at y, should have a rule for series: this one would
-    take exponential time.
+    those of one decomposition and Bessel functions of all orders, find the coefficients that are known already. But an
+    operation whose rule applies the operation itself to something else, more than once or looking at y, should have a
+    rule for series: this one would take exponential time.
     """
     slopes = [slope(c) for c in lists]
 
@@ -106,21 +107,34 @@ def _by_tangent(operation: Operation, tag: int, n: int, y: Any, lists: list[list
 
     with _solutions() as solutions:
         key = (operation, *(id(c[0]) for c in lists))
-        known = _known_already(solutions.get(key), lists) or [y]
-        if len(known) == 1:
+        solution = solutions.get(key)
+        known = _known_already(solution, lists) or [y]
+        if len(known) > n:
+            return known[: n + 1]
+        if solution is None or solution.at_once:
             try:
-                return [y, *(s / (k + 1) for k, s in enumerate(right_side(n - 1, Unknown(y))))]
+                known = [y, *(s / (k + 1) for k, s in enumerate(right_side(n - 1, Unknown(y))))]
             except _Needed:
                 pass
-        if len(known) <= n:
-            solutions[key] = (lists, known)
+            else:
+                solutions[key] = Solution(lists, known, at_once=True)
+                return known
+        solutions[key] = Solution(lists, known, at_once=False)
         while len(known) <= n:
             found = right_side(len(known) - 1, make(tag, len(known) - 1, known))
             known.append(found[-1] / len(known) if found else 0.0)
         return known[: n + 1]
 
 
-Solution = tuple[list[list[Any]], list[Any]]  # the lists of arguments, and what is known of the result
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What is known of a result already: a list that may grow, unless all of it was found at once."""
+
+    arguments: list[list[Any]]
+    known: list[Any]
+    at_once: bool
+
+
 Solutions = dict[tuple[Any, ...], Solution]  # by operation and first coefficients, which stay alive with the lists
 _current: ContextVar[Solutions | None] = ContextVar("solutions", default=None)
 
@@ -144,8 +158,8 @@ def _known_already(solution: Solution | None, lists: list[list[Any]]) -> list[An
     """The coefficients that follow from those in which the arguments are the same objects."""
     if solution is None:
         return []
-    common = min(_common(a, b) for a, b in zip(solution[0], lists, strict=True))
-    return solution[1][:common]
+    common = min(_common(a, b) for a, b in zip(solution.arguments, lists, strict=True))
+    return solution.known[:common]
 
 
 def _common(a: list[Any], b: list[Any]) -> int:
@@ -185,10 +199,14 @@ def _split_series(tag: int, x: Any) -> tuple[Any, Any]:
             "the tag of a series was looked for as that of a tangent; this is a mistake in dynagrad, please report"
         )
     pairs = [split(tag, c) for c in x.coefficients]
-    first = make(x.tag, x.order, [p for p, _ in pairs])
-    if all(q is None for _, q in pairs):
-        return first, None
-    return first, make(x.tag, x.order, [zero_like(p) if q is None else q for p, q in pairs])
+    return make(x.tag, x.order, [p for p, _ in pairs]), _series_of(x, [q for _, q in pairs])
+
+
+def _series_of(x: Any, parts: list[Any]) -> Any:
+    """A series like x with other coefficients; None is nothing, and so is a series of nothing else."""
+    while parts and parts[-1] is None:
+        parts.pop()
+    return make(x.tag, x.order, [zero_like(x) if c is None else c for c in parts]) if parts else None
 
 
 SPLITS[Series] = _split_series
@@ -205,7 +223,7 @@ def coefficients(tag: int, x: Any, n: int) -> list[Any]:
 
 
 def _parts(tag: int, x: Any, n: int) -> list[Any]:
-    """The coefficients up to n, without zeros at the end."""
+    """The coefficients up to n, without those that are nothing, at the end."""
     if hasattr(type(x), "halves"):
         raise Error(
             "high orders and derivatives by functions cannot be mixed here; take dg.derivative of dg.derivative"
@@ -218,13 +236,22 @@ def _parts(tag: int, x: Any, n: int) -> list[Any]:
 def _of_series(tag: int, x: Any, n: int) -> list[Any]:
     if x.tag == tag:
         return list(x.coefficients)
-    inner = [coefficients(tag, c, n) for c in x.coefficients]
-    return [make(x.tag, x.order, [c[k] for c in inner]) for k in range(n + 1)]
+    inner = [_parts(tag, c, n) for c in x.coefficients]
+    return [_or_zero(_series_of(x, [_at(c, k) for c in inner]), x) for k in range(max(map(len, inner)))]
+
+
+def _at(parts: Sequence[Any], k: int) -> Any:
+    return parts[k] if k < len(parts) else None
+
+
+def _or_zero(part: Any, x: Any) -> Any:
+    return zero_like(x) if part is None else part
 
 
 def _of_bundle(tag: int, x: Any, n: int) -> list[Any]:
-    pairs = zip(coefficients(tag, x.primal, n), coefficients(tag, x.tangent, n), strict=True)
-    return [bundle(x.tag, p, d) for p, d in pairs]
+    first, second = _parts(tag, x.primal, n), _parts(tag, x.tangent, n)
+    count = max(len(first), len(second))
+    return [bundle(x.tag, _or_zero(_at(first, k), x), _at(second, k)) for k in range(count)]
 
 
 def _of_cell(tag: int, x: Any, n: int) -> list[Any]:

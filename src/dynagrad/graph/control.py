@@ -3,13 +3,16 @@
 A `Graph` is a function of its own: inputs, which are variables that occur nowhere else, and outputs. It sees its inputs
 alone. A `cond` has two of them, a `while` a condition and a body, a `repeat` (a loop that knows how often) a body, a
 `call` a function, which may call itself. Each is a node whose value is several values, of which `part` takes one. What
-a subgraph uses from outside is an argument of the node, found by `close` when the subgraph was traced: whatever is older
-than the subgraph. What a loop's body computes from such things alone is moved out of the loop at the same time, unless
-it may not come to an end.
+a subgraph uses from outside is an argument of the node, found by `close` when the subgraph was traced: whatever is
+older than the subgraph. What a loop's body computes from such things alone is moved out of the loop at the same time,
+unless it may not come to an end.
 
-A loop saves what its way back will need on a stack (`push`, `pop`): a value like any other, used once. An operation
-that extends another, with `extends`, computes all that the other does as its first parts, so that the other need not
-run where both are wanted: see `merge`.
+A loop saves what its way back will need on a stack (`push`, `pop`). A stack is a value like any other: pushing and
+popping give new ones, and an old one may be looked at again as long as nothing was pushed onto it since. What comes off
+an empty stack is zeros. An `empty()` stands for a stack of its own; inside of a subgraph, for a new one each time.
+
+A node that extends another, with `extends`, computes all that the other does as its first parts, so that the other need
+not run where both are wanted: see `merge`.
 """
 
 from __future__ import annotations
@@ -328,7 +331,7 @@ def _loop(
     after: list[Node],
     start: list[Node],
     since: int,
-    extends: Node | None,
+    extends: Node | None = None,
 ) -> list[Node]:
     """A loop, without the states that no round changes."""
     stays = [a is s for a, s in zip(after, states, strict=True)]

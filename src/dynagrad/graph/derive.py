@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
-from .control import LOOPS, PART, POP, PUSH, pop, push
+from .control import LOOPS, PART, POP, PUSH, part_types, pop, push
 from .control import empty as empty_stack
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
 from .operations import add, where
-from .types import Type, real
+from .types import Type
 
 _ZERO = constant(0.0)
 Key = TypeVar("Key", bound=Hashable)
@@ -247,7 +247,7 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any]) -> Iterable[tup
     if not wanted:
         return []
     if node.operation is PART:
-        several: Several = [None] * len(flow.part_types(arguments[0]))
+        several: Several = [None] * len(part_types(arguments[0]))
         several[node.attribute] = delta
         return [(arguments[0], several)]
     if node.operation in LOOPS:

@@ -235,13 +235,13 @@ def _graph(made: Function) -> Graph:
 
 # -- backward: what is saved -------------------------------------------------------------------------------------------
 
-_DEAR = frozenset(
-    operations.TABLE[name]
-    for name in (
-        "divide power exp expm1 log log1p sqrt sin cos tanh sigmoid log_add tan arcsin arccos arctan arctan2 hypot sinh "
-        "cosh arcsinh arccosh arctanh reciprocal cbrt exp2 log2 log10 modulo fmod"
-    ).split()
-)
+_DEAR = {
+    *(operations.divide, operations.power, operations.sqrt, operations.cbrt, operations.reciprocal, operations.hypot),
+    *(operations.exp, operations.exp2, operations.expm1, operations.log, operations.log2, operations.log10),
+    *(operations.log1p, operations.log_add, operations.tanh, operations.sigmoid, operations.sinh, operations.cosh),
+    *(operations.sin, operations.cos, operations.tan, operations.arcsin, operations.arccos, operations.arctan),
+    *(operations.arctan2, operations.arcsinh, operations.arccosh, operations.arctanh, operations.modulo),
+}
 _VIEWS = frozenset({"broadcast", "reshape", "transpose", "getitem", "flip"})
 
 
@@ -272,7 +272,7 @@ def _split(results: Sequence[Node], own: Collection[Node], back: Collection[Node
     """Splits what computes `results` into forward and backward.
 
     `own` are variables of the forward side that are gone when the way back runs, `back` those of the way back. With
-    `everything`, all that is dear is saved; without, only what control flow inside makes, and the rest is computed again.
+    `everything`, all that is dear is saved; without, only what control flow inside makes, and the rest is made again.
     """
     series = order(results)
     own, back = set(own), set(back)  # `in` on a list of nodes would build nodes
@@ -281,9 +281,7 @@ def _split(results: Sequence[Node], own: Collection[Node], back: Collection[Node
     for node in series:
         if node in back or any(a in backward for a in node.arguments):
             backward.add(node)
-        elif node in own or any(a in forward for a in node.arguments):
-            forward.add(node)
-        elif not everything and node.operation in LOOPS:
+        elif node in own or any(a in forward for a in node.arguments) or (not everything and node.operation in LOOPS):
             forward.add(node)
     saved: dict[Node, None] = {}
     stacks: dict[Node, None] = {}
@@ -310,7 +308,7 @@ def _begin(inner: Node) -> Node:
     """The empty stack that a stack of what is inside began as: the argument that stands where it stands."""
     node = inner.arguments[0]
     if isinstance(node.attribute, Loop):
-        begin = node.arguments[inner.attribute + (node.operation is REPEAT)]
+        begin: Node = node.arguments[inner.attribute + (node.operation is REPEAT)]
     else:
         stacks = [i for i, t in enumerate(part_types(node)) if t is stack]
         begin = [a for a in node.arguments if a.type is stack][stacks.index(inner.attribute)]

@@ -106,7 +106,7 @@ class Node:
 
     def __len__(self) -> int:
         if not self.type.shape:
-            raise TypeError(f"{self!r} is a single number and has no length")
+            raise TypeError("a Node that is a single number has no length, and is not iterable")
         return self.type.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -115,6 +115,8 @@ class Node:
     def __getitem__(self, index: object) -> Any:
         from .places import item  # an operation that is made of nodes
 
+        if not self.type.shape:
+            raise TypeError("a Node that is a single number is not subscriptable")
         return item(self, index)
 
     def __matmul__(self, other: object) -> Any:
@@ -299,7 +301,7 @@ def intern(
 
 
 def _distinct(operation: Operation, attribute: Any) -> Any:
-    """What tells attributes apart: constants by their bits, as 0.0 == -0.0 and True == 1.0 but they are not the same."""
+    """What tells attributes apart: constants by their bits, since 0.0 == -0.0 and True == 1.0 are not the same."""
     if operation is not CONSTANT:
         return attribute
     if isinstance(attribute, np.ndarray):
@@ -316,7 +318,7 @@ def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
     >>> result_type(ops.add, (arrays(real, (3, 1)), arrays(real, (2,))))
     Type(name='real[3, 2]', cxx='double', kind='real', shape=(3, 2))
     """
-    if operation.array is not None or all(not t.shape for t in types) and operation.result is not array:
+    if operation.array is not None or (operation.result is not array and not any(t.shape for t in types)):
         try:
             return arrays(operation.result, np.broadcast_shapes(*(t.shape for t in types)))
         except ValueError:
@@ -337,7 +339,7 @@ def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
             continue
         sample = np.zeros(t.shape, DTYPES[t.kind])
         if t.kind == "real":
-            sample += np.eye(*t.shape[-2:]) if t.ndim > 1 else 1.0
+            sample += np.eye(t.shape[-2], t.shape[-1]) if t.ndim > 1 else 1.0
         samples.append(sample)
     result = operation.value(*samples)
     kind = KINDS[{"b": "boolean", "i": "integer"}.get(np.asarray(result).dtype.kind, "real")]

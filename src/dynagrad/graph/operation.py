@@ -40,8 +40,8 @@ class Operation:
     power series than what follows from the tangent: from coefficient lists of the arguments to those of the result.
     `needs` says, for each argument, which arguments its rules look at, -1 being the result; the others they know by
     shape alone, so a tape need not keep them. None stands for all. `accumulate(total, delta)` adds the adjoint of the
-    only argument to an array in place; it is for operations that look at few of many elements, such as an index. `code` says
-    what native code makes of an operation on whole arrays; see code.py.
+    only argument to an array in place; it is for operations that look at few of many elements, such as an index. `code`
+    says what native code makes of an operation on whole arrays; see code.py.
 
     >>> from dynagrad.graph.types import real
     >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")

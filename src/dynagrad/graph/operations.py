@@ -332,6 +332,7 @@ minimum: Operation = _real(
     lambda d, y, a, b: where(less_equal(a, b), d, 0.0),
     lambda d, y, a, b: where(less_equal(a, b), 0.0, d),
     array=np.minimum,
+    series=series.choosing(lambda a, b: less_equal(a, b), lambda c, a, b: where(c, a, b)),
     needs=((0, 1), (0, 1)),
 )
 maximum: Operation = _real(
@@ -341,6 +342,7 @@ maximum: Operation = _real(
     lambda d, y, a, b: where(greater_equal(a, b), d, 0.0),
     lambda d, y, a, b: where(greater_equal(a, b), 0.0, d),
     array=np.maximum,
+    series=series.choosing(lambda a, b: greater_equal(a, b), lambda c, a, b: where(c, a, b)),
     needs=((0, 1), (0, 1)),
 )
 fminimum: Operation = _real(
@@ -350,6 +352,7 @@ fminimum: Operation = _real(
     lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), d, 0.0),
     lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), 0.0, d),
     array=np.fmin,
+    series=series.choosing(lambda a, b: logical_or(less_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)),
 )
 fmaximum: Operation = _real(
     "fmaximum",
@@ -358,6 +361,9 @@ fmaximum: Operation = _real(
     lambda d, y, a, b: where(logical_or(greater_equal(a, b), not_equal(b, b)), d, 0.0),
     lambda d, y, a, b: where(logical_or(greater_equal(a, b), not_equal(b, b)), 0.0, d),
     array=np.fmax,
+    series=series.choosing(
+        lambda a, b: logical_or(greater_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)
+    ),
 )
 copysign: Operation = _real(
     "copysign",

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..errors import Error
 from .arrays import broadcast_to, sum_to
-from .node import Node, apply, as_node, constant, intern
-from .operation import Operation
+from .node import Node, as_node, constant, intern
+from .operation import Operation, apply
 from .types import Shape, array, integer
 
 

@@ -241,6 +241,11 @@ def _whole_power(n: int, y: Any, a: Coefficients, r: int) -> Coefficients:
     return [y] if result is None else [y, *result[1:]]
 
 
+def choosing(better: Callable[[Any, Any], Any], choose: Callable[..., Any]) -> Callable[..., Coefficients]:
+    """The rule of an operation that takes one of its two arguments, the first one where that is better."""
+    return lambda n, y, a, b: where(n, y, [better(a[0], b[0])], a, b, choose)
+
+
 def where(
     n: int, y: Any, condition: Coefficients, a: Coefficients, b: Coefficients, choose: Callable[..., Any]
 ) -> Coefficients:

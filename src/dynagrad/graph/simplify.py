@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from . import operations as ops
-from .node import Node, constant, intern, order
+from .node import Node, constant, intern, order, whole
 from .operation import Operation
+from .types import array, integer
 
 # What the nodes below are is never asked with `==`, which would build a node: constants are unique, `is` tells.
 _ZERO, _MINUS_ZERO, _ONE, _MINUS_ONE, _TWO = map(constant, (0.0, -0.0, 1.0, -1.0, 2.0))
@@ -32,10 +35,12 @@ def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
     simple: dict[Node, Node] = {}
     place: dict[Node, int] = {}  # of simple nodes, for an order of the two sides that does not depend on chance
     for node in order(outputs):
-        if not node.arguments:
+        arguments = [simple[argument] for argument in node.arguments]
+        if not arguments:
             new = node
+        elif node.attribute is not None or node.type.kind in ("values", "stack"):  # control flow
+            new = intern(node.operation, tuple(arguments), node.attribute, node.type)
         else:
-            arguments = [simple[argument] for argument in node.arguments]
             if node.operation in _COMMUTE:
                 arguments.sort(key=lambda argument: (argument.is_constant, place[argument]))
             new = _make(node.operation, *arguments)
@@ -46,11 +51,74 @@ def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 def _make(operation: Operation, *arguments: Node) -> Node:
     """The operation applied to simple arguments, made simple."""
-    if all(argument.is_constant for argument in arguments):
-        return constant(operation.value(*(argument.attribute for argument in arguments)))
-    rule = _RULES.get(operation)
-    better = rule(*arguments) if rule is not None else None
-    return intern(operation, arguments) if better is None else better
+    if all(argument.is_constant and not argument.type.shape for argument in arguments):
+        folded = _folded(operation, arguments)
+        if folded is not None:
+            return folded
+    node = intern(operation, arguments)
+    rule, of_code = _RULES.get(operation), operation.code[0] if isinstance(operation.code, tuple) else None
+    better = rule(*arguments) if rule is not None else _CODES[of_code](node) if of_code in _CODES else None
+    if operation.elementwise and node.type.shape and (better is None or better is node):
+        better = _narrowed(node)
+    return node if better is None or better.type is not node.type else better
+
+
+def _folded(operation: Operation, arguments: Sequence[Node]) -> Node | None:
+    """The constant that comes out of constants; arrays are not made of numbers, they are larger."""
+    if operation.result is not array:
+        value = operation.value(*(argument.attribute for argument in arguments))
+        return whole(value) if operation.result is integer else constant(value)
+    return None
+
+
+def _narrowed(node: Node) -> Node | None:
+    """An elementwise operation without the broadcasts that it does itself."""
+    arguments = list(node.arguments)
+    for i, argument in enumerate(arguments):
+        if argument.operation.code == ("broadcast",):
+            others = [a.type.shape for j, a in enumerate(arguments) if j != i]
+            inner = argument.arguments[0].type.shape
+            if np.broadcast_shapes(inner, *others) == node.type.shape:
+                arguments[i] = argument.arguments[0]
+    if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+        return None
+    return _make(node.operation, *arguments)
+
+
+def _broadcast(node: Node) -> Node | None:
+    inner = node.arguments[0]
+    if inner.type is node.type:
+        return inner
+    if inner.operation.code == ("broadcast",):
+        return intern(node.operation, inner.arguments)
+    return None
+
+
+def _unchanged(node: Node) -> Node | None:
+    """A sum over nothing, or a shape that it has already."""
+    return node.arguments[0] if node.arguments[0].type is node.type else None
+
+
+def _reshaped(node: Node) -> Node | None:
+    inner = node.arguments[0]
+    if inner.type is node.type:
+        return inner
+    return intern(node.operation, inner.arguments) if inner.operation.code == ("reshape",) else None
+
+
+def _transposed(node: Node) -> Node | None:
+    inner = node.arguments[0]
+    axes = node.operation.code[1]
+    if tuple(axes) == tuple(range(len(axes))):
+        return inner
+    code = inner.operation.code
+    if (
+        isinstance(code, tuple)
+        and code[0] == "transpose"
+        and tuple(code[1][i] for i in axes) == tuple(range(len(axes)))
+    ):
+        return inner.arguments[0]
+    return None
 
 
 def _is(node: Node, operation: Operation) -> bool:
@@ -91,7 +159,12 @@ def _divide(a: Node, b: Node) -> Node | None:
         return a
     if b is _MINUS_ONE:
         return _make(ops.negative, a)
-    if b.is_constant and abs(math.frexp(b.attribute)[0]) == 0.5 and 2.0**-1000 < abs(b.attribute) < 2.0**1000:
+    if (
+        b.is_constant
+        and not b.type.shape
+        and abs(math.frexp(b.attribute)[0]) == 0.5
+        and 2.0**-1000 < abs(b.attribute) < 2.0**1000
+    ):
         return _make(ops.multiply, a, constant(1.0 / b.attribute))  # a power of two: its inverse is exact
     return _both_negative(ops.divide, a, b)
 
@@ -129,7 +202,7 @@ def _strict(a: Node, b: Node) -> Node | None:
 
 
 def _where(condition: Node, a: Node, b: Node) -> Node | None:
-    if condition.is_constant:
+    if condition.is_constant and not condition.type.shape:
         return a if condition.attribute else b
     if a is b:
         return a
@@ -145,7 +218,7 @@ def _where(condition: Node, a: Node, b: Node) -> Node | None:
 def _connective(neutral: Node) -> Callable[[Node, Node], Node | None]:
     def rule(a: Node, b: Node) -> Node | None:
         for this, other in ((a, b), (b, a)):
-            if this.is_constant:
+            if this.is_constant and not this.type.shape:
                 return other if this is neutral else this
         return _same(a, b)
 
@@ -158,6 +231,13 @@ def _logical_not(x: Node) -> Node | None:
     opposite = {ops.equal: ops.not_equal, ops.not_equal: ops.equal}.get(x.operation)  # of `<` none, because of NaN
     return None if opposite is None else _make(opposite, *x.arguments)
 
+
+_CODES: dict[str, Callable[[Node], Node | None]] = {
+    "broadcast": _broadcast,
+    "sum_to": _unchanged,
+    "reshape": _reshaped,
+    "transpose": _transposed,
+}
 
 _RULES: dict[Operation, Callable[..., Node | None]] = {
     ops.add: _add,

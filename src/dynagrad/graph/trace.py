@@ -69,6 +69,8 @@ def _output(result: Any, what: str, depth: int) -> Any:
         raise Error(f"{what[:40]} ... is nested more than {_DEEP} deep")
     node = as_node(result)
     if node is not None:
+        if node.type.shape:
+            raise Error(f"{what} should be a single number, and is a {node.type}")
         return node
     if isinstance(result, tuple | list):
         return tuple(_output(part, f"{what}[{index}]", depth + 1) for index, part in enumerate(result))

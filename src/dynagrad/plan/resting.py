@@ -71,7 +71,10 @@ def write_members(writer: ClassWriter) -> None:
             if plan.adjoint and resting(plan, stage):
                 out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where in the tape these begin")
     if plan.adjoint and resting(plan):
-        out.line("bool asked = false;")
+        out.line("Array<Handle> asked{&account};  // the items of all these")
+        out.open("void ask(uint8_t& before, Handle h)")
+        out.line("if (!before) before = 1, asked.push(h);")
+        out.close()
 
 
 # -- forward -----------------------------------------------------------------------------------------------------------
@@ -173,7 +176,7 @@ def write_late(writer: ClassWriter, table: Table, to: str, x: str) -> None:
     out, name, stage = writer.out, writer.names.table[table.key], stage_of(writer.plan, table)
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(writer, table, to, x)}) "
-        f"asked = true, asked_{name}[{to}] |= 1, g = late_{name}[{to}];"
+        f"ask(asked_{name}[{to}], handle({table.number}, {to})), g = late_{name}[{to}];"
     )
 
 
@@ -193,45 +196,60 @@ def write_undo_settling(writer: ClassWriter, stage: Stage, table: Table) -> None
 def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
     """`late<n>`: solves for the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
 
-    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out late adjoints, and say
-    whose they are.
+    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out late adjoints, and ask
+    for those that they lack.
     """
-    plan, out = writer.plan, writer.out
-    if not resting(plan, stage):
+    plan, out, n = writer.plan, writer.out, stage.number
+    tables = resting(plan, stage)
+    if not tables:
         return
-    out.open(f"void late{stage.number}()")
-    n = stage.number
-    out.line(f"if (!asked || report.stage <= {n}) return;")
-    out.line("int64_t solved = 0;")
-    out.line("Array<Handle> order{&account};  // of the items: the last that came first, as adjoints go")
-    out.line(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}];) if (!(tape.pops[t] & tape.again)) ")
-    out.line("  order.push(tape.pops[t]);")
-    out.open("for (bool stands = false; !stands && !halt;)")
-    out.line("stands = true;")
-    out.open("for (int64_t at = 0; at < order.size; at++)")
-    out.line("const int64_t cell = cell_of(order[at]);")
-    out.open("switch (table_of(order[at]))")
-    for table in resting(plan, stage):
+    for table in tables:
         name = writer.names.table[table.key]
-        out.open(f"case {table.number}:")
-        out.line(f"if (!asked_{name}[cell]) break;")
-        out.line("if (spend(1)) return;")
-        lost = f"return lose(unsettled, {table.number}, cell);"
-        out.line(f"if (++solved > {MOST} * (report.pops + 16)) {lost}")
+        out.open(f"bool late_of_{name}(int64_t cell)")
         writer.unpack(table)
         out.line(f"const value_t now = {name}.value[cell], update = {writer.zero(table)};")
         out.line("adjoint_t gupdate = {}, gold = {};")
         arguments = "".join(f", a{i}" for i in range(table.arity))
         for join in joins.get(table.key, ()):
             out.line(f"{join}(cell{arguments}, update, now, now, false, gupdate, gold);")
-        out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
-        out.line(f"if (!back::sound(g)) {lost}")
-        out.line(f"if (!(asked_{name}[cell] & 2) || !stand_still(g, late_{name}[cell])) stands = false;")
-        out.line(f"asked_{name}[cell] |= 2, late_{name}[cell] = g;")
         out.line("(void)now, (void)update, (void)gold;")
-        out.line("break;")
+        out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
+        out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
+        out.line(f"const bool stands = stand_still(g, late_{name}[cell]);")
+        out.line(f"late_{name}[cell] = g;")
+        out.line("return stands;")
         out.close()
-    for _ in range(4):
+    out.open(f"bool late{n}_of(Handle h)")
+    out.open("switch (table_of(h))")
+    for table in tables:
+        out.line(f"case {table.number}: return late_of_{writer.names.table[table.key]}(cell_of(h));")
+    out.close()
+    out.line("return true;")
+    out.close()
+    out.open(f"void late{n}()")
+    out.line(f"if (!asked.size || report.stage <= {n}) return;")
+    out.line(f"for (int64_t at = 0; at < asked.size && !halt; at++) late{n}_of(asked[at]);  // asks for more")
+    out.line("Array<Handle> order{&account};  // the last that came first, as adjoints go")
+    out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}];)")
+    out.line("const Handle h = tape.pops[t];")
+    out.line("if (h & tape.again) continue;")
+    out.open("switch (table_of(h))")
+    for table in tables:
+        out.line(
+            f"case {table.number}: if (asked_{writer.names.table[table.key]}[cell_of(h)]) order.push(h); break;"
+        )
+    out.close()
+    out.close()
+    out.line("int64_t solved = 0;")
+    out.open("for (bool stands = false; !stands && !halt;)")
+    out.line("stands = true;")
+    out.open("for (int64_t at = 0; at < order.size && !halt; at++)")
+    out.line("if (spend(1)) return;")
+    out.line(f"if (late{n}_of(order[at])) continue;")
+    out.line("stands = false;")
+    lost = "lose(unsettled, table_of(order[at]), cell_of(order[at]))"
+    out.line(f"if (++solved > {MOST} * (report.pops + 16)) return {lost};")
+    for _ in range(3):
         out.close()
     out.line()
 
@@ -252,9 +270,9 @@ def write_passes(writer: ClassWriter) -> None:
     for table in tables:
         name = writer.names.table[table.key]
         out.line(f"late_{name}.zeros({cells(writer, table)}), asked_{name}.zeros({cells(writer, table)});")
-    out.line("asked = false;")
+    out.line("asked.clear();")
     out.line("const int64_t status = pass();")
-    out.line("if (status != done || !asked) return status;")
+    out.line("if (status != done || !asked.size) return status;")
     out.line("adjoints(true);")
     for name in names:
         out.line(f"g_{name}.copy(seeds_{name});")

@@ -247,7 +247,7 @@ struct PlainJets : Jets<Real, K> {
 // the same here and there to the last bit. That leaves the other components a factor of 2^64 and more over it; where
 // they are larger, the exponent is the least that brings them all under 2^320, so that three of them multiply without
 // overflow; where component 0 is zero, the largest is brought into [2^-256, 2^256). Derivatives of a log weight may be
-// as large as 2^512 or so. Beyond, component 0 would lose digits: the number is no longer valid, nor sound.
+// as large as 2^512 or so. Beyond, component 0 would lose digits, and the weight is no longer valid.
 template <int K>
 struct LogJets {
   struct Value { double m[1 << K]; int64_t e; };
@@ -290,7 +290,7 @@ struct LogJets {
     Value c;
     jet::multiply<K>(a.m, b.m, c.m);
     c.e = a.e + b.e;
-    if (__builtin_expect(fabs(c.m[0]) < least, 0) && a.m[0] != 0 && b.m[0] != 0) lose(c);
+    if (__builtin_expect(fabs(c.m[0]) < least, 0) && a.m[0] != 0 && b.m[0] != 0) c.m[count - 1] = INFINITY;
     return c;
   }
   static Value settled(const Value& v) {
@@ -313,7 +313,7 @@ struct LogJets {
     while (!(shifted(largest, up) < wide)) up++;
     for (int i = 0; i < count; i++) v.m[i] = shifted(v.m[i], up);
     v.e += up;
-    if (first > 0 && fabs(v.m[0]) < least) lose(v);
+    if (fabs(v.m[0]) < least) v.m[0] = 0;
     return v;
   }
   static Value times(const Value& a, const Value& b) { return settled(raw(a, b)); }
@@ -351,7 +351,7 @@ struct LogJets {
   static bool negligible(const Value& update, const Value& now, double tolerance) {
     return Log::negligible(head(update), head(now), tolerance);
   }
-  static bool valid(const Value& v) { return jet::all_finite(v.m, count) && v.e <= Log::most && v.e >= -Log::most; }
+  static bool valid(const Value& v) { return sound(v) && (v.m[0] != 0 || nothing(v)); }
   static bool tiny(const Value&) { return false; }
 
   static double primal(const Value& v) { return Log::out({v.m[0], v.e}); }
@@ -360,12 +360,12 @@ struct LogJets {
   // that is not sound.
   static Adjoint scale(const Adjoint& g, const Value& x) {
     constexpr int64_t bound = Log::most * 4;
-    Value c = raw(g, x);
+    Value c = product(g, x);
     c.e = c.e > bound ? bound : c.e < -bound ? -bound : c.e;
     return settled(c);
   }
   static bool nothing(const Adjoint& g) { return jet::all_zero(g.m, count); }
-  static bool sound(const Adjoint& g) { return valid(g); }
+  static bool sound(const Adjoint& g) { return jet::all_finite(g.m, count) && g.e <= Log::most && g.e >= -Log::most; }
   // The cotangent over the weight of the root: times a value it is a derivative with respect to a log weight. The log
   // of a root that weighs nothing stays at minus infinity, and its derivatives are zero.
   static Adjoint start(const uint64_t* cotangent, const Value& root) {
@@ -387,7 +387,7 @@ struct LogJets {
     return settled(g);
   }
   static void finish(const Adjoint& g, const Value& x, uint64_t* w) {
-    Value c = raw(g, x);
+    Value c = product(g, x);
     const int e = c.e > 16 ? 16 : c.e < -16 ? -16 : (int)c.e;  // beyond, any mantissa overflows or is lost
     for (int i = 0; i < count; i++) c.m[i] = ldexp(c.m[i], 256 * e);
     memcpy(w, c.m, sizeof c.m);
@@ -395,8 +395,13 @@ struct LogJets {
 
  private:
   static constexpr double least = 0x1p-1022;  // below, digits are lost
-  // Component 0 has lost digits that the others still have: no such number.
-  __attribute__((noinline)) static void lose(Value& v) { v.m[count - 1] = INFINITY; }
+  // Of an adjoint, which may well have a component 0 that is nothing beside the others.
+  static Value product(const Value& a, const Value& b) {
+    Value c;
+    jet::multiply<K>(a.m, b.m, c.m);
+    c.e = a.e + b.e;
+    return c;
+  }
   // How many times x, positive and finite, is to be multiplied by 2^-256 to come into [2^-256, 2^256).
   static int excess(double x) {
     int up = 0;

@@ -1,0 +1,264 @@
+"""Loops: unrolled where they are short, loops of the graph where they are not.
+
+A loop of the graph has as its state what its rounds change: variables, and the contents of arrays, lists and cells.
+What kind each of these has is found by trial: a round is specialised from what is known before the loop; what it leaves
+alone stays known, what it changes becomes a number of the graph, and so on until nothing more changes. Known reals are
+taken for unknown from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import LiftError
+from ...graph import Node, control, integers
+from ...graph.node import fresh, whole
+from ...graph.types import integer
+from . import specialise
+from .containers import Sequence as Items_
+from .containers import sequence
+from .core import For, While
+from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
+from .specialise import Diverges, Recursion, Specialiser, inside, outside
+from .values import Ref, describe, node_of
+
+SHORT = 16  # rounds that are unrolled
+REPEATED = 64  # copies of a round, all loops around it counted
+STRUCTURE = 4096  # the same, where the loop would not be possible otherwise
+TRIALS = 60
+
+State = tuple[Any, ...]
+
+
+class Unknown(Exception):
+    """A loop cannot be unrolled: how it goes on is decided as the function runs, or it is too long."""
+
+
+def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
+    """The state after a loop."""
+    initial = tuple(s.look(a, env) for a in e.initial)
+    run = _While(s, e, env) if isinstance(e, While) else _For(s, e, env)
+    s.at = e.at or s.at
+    if run.short:
+        try:
+            return _unrolled(s, run, initial, min(SHORT, REPEATED // s.product))
+        except Unknown:
+            pass
+    try:
+        return run.in_graph(initial)
+    except (Mismatch, LiftError) as problem:
+        s.at = e.at or s.at
+        wrong = s.mismatch(problem, e) if isinstance(problem, Mismatch) else problem
+        try:
+            return _unrolled(s, run, initial, STRUCTURE // s.product)
+        except Unknown:
+            raise wrong from None
+
+
+def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
+    """The loop round by round; raises Unknown, and leaves everything as it was, where that cannot be."""
+    done: list[State] = []
+    with s.journal() as changed:
+        rounds = 0
+        count = run.count if run.count is not None else 2  # which is a guess
+        if count > most:
+            raise Unknown
+        s.product *= max(count, 1)
+        while run.goes_on(rounds, state):
+            if rounds >= most:
+                raise Unknown
+            state = run.round(rounds, state)
+            rounds += 1
+        done.append(state)
+        made = dict(s.journals[-1])
+        now = {ref: ref.content for ref in made}
+    for ref, content in now.items():
+        if ref in changed:
+            s.put(ref, content)
+    return done[0]
+
+
+class _While:
+    """A `while` and what it is made of."""
+
+    count: int | None = None
+    short = True
+
+    def __init__(self, s: Specialiser, e: While, env: dict[str, Any]) -> None:
+        self.s, self.e, self.env = s, e, env
+
+    def _see(self, state: State) -> dict[str, Any]:
+        return self.env | dict(zip(self.e.state, state, strict=True))
+
+    def test(self, state: State) -> bool | Node:
+        self.s.at = self.e.at or self.s.at
+        return self.s.truth(self.s.evaluate(self.e.condition, self._see(state)))
+
+    def goes_on(self, rounds: int, state: State) -> bool:
+        found = self.test(state)
+        if not isinstance(found, bool):
+            raise Unknown
+        return found
+
+    def round(self, rounds: int, state: State) -> State:
+        found: State = self.s.evaluate(self.e.body, self._see(state))
+        return found
+
+    def in_graph(self, initial: State) -> State:
+        s = self.s
+
+        def once(state: State) -> tuple[Any, State]:
+            test = self.test(state)
+            return test, self.round(0, state)
+
+        def finish(trial: _Trial) -> list[Node]:
+            test = node_of(trial.test)
+            if test.is_constant and test.attribute:
+                raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
+            return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
+
+        return _in_graph(s, initial, once, finish)
+
+
+class _For:
+    """A `for` and what it goes over."""
+
+    def __init__(self, s: Specialiser, e: For, env: dict[str, Any]) -> None:
+        self.s, self.e, self.env = s, e, env
+        self.over: Items_ = sequence(s, s.read(e.sequence, env))
+        length = self.over.length
+        self.count = length if isinstance(length, int) else None
+        self.short = self.count is not None
+
+    def _see(self, item: Any, state: State) -> dict[str, Any]:
+        return self.env | dict(zip(self.e.state, state, strict=True)) | {self.e.item: item}
+
+    def going(self, state: State) -> bool | Node:
+        if self.e.going is None:
+            return True
+        return self.s.truth(self.s.evaluate(self.e.going, self._see(None, state)))
+
+    def goes_on(self, rounds: int, state: State) -> bool:
+        if self.count is None or rounds >= self.count:
+            if self.count is None:
+                raise Unknown
+            return False
+        found = self.going(state)
+        if isinstance(found, bool):
+            return found
+        if self.over.at is None:
+            return True  # then each round is a choice
+        raise Unknown
+
+    def round(self, rounds: int, state: State) -> State:
+        going = self.going(state)
+        item = self.over.known(rounds)
+
+        def body() -> State:
+            found: State = self.s.evaluate(self.e.body, self._see(item, state))
+            return found
+
+        if isinstance(going, bool):
+            return body()
+        found: State = self.s.either(going, body, lambda: state)
+        return found
+
+    def in_graph(self, initial: State) -> State:
+        s, over = self.s, self.over
+        if over.at is None:
+            raise s.error(f"{over.what} cannot be looped over at a place that is known only as the function runs")
+        count = whole(over.length) if isinstance(over.length, int) else over.length
+        if self.e.going is None:
+            return self._repeated(initial, count)
+        counter: list[Node] = []
+
+        def once(state: State) -> tuple[Any, State]:
+            i, rest = state[0], state[1:]
+            going = s.truth(self.going(rest))
+            return going, (i + 1, *s.evaluate(self.e.body, self._see(over.item(i), rest)))
+
+        def finish(trial: _Trial) -> list[Node]:
+            from ...graph.operations import logical_and
+
+            counter.append(trial.states[0])
+            test = logical_and(integers.less(trial.states[0], count), node_of(trial.test))
+            return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
+
+        zero = whole(0)
+        found = _in_graph(s, (zero, *initial), once, finish)
+        return found[1:]
+
+    def _repeated(self, initial: State, count: Node) -> State:
+        s, i = self.s, fresh(integer)
+
+        def once(state: State) -> tuple[Any, State]:
+            found: State = s.evaluate(self.e.body, self._see(self.over.item(i), state))
+            return i, found
+
+        def finish(trial: _Trial) -> list[Node]:
+            return control._loop(count, i, trial.states, trial.after, trial.start, trial.since)
+
+        return _in_graph(s, initial, once, finish)
+
+
+specialise.LOOP = loop
+
+
+class _Trial:
+    """A round from states that are variables: the condition, these variables, what they become, and where they start."""
+
+    def __init__(
+        self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int
+    ) -> None:
+        self.test, self.states, self.after, self.start, self.since = test, states, after, start, since
+
+
+def _in_graph(
+    s: Specialiser,
+    initial: State,
+    once: Callable[[State], tuple[Any, State]],
+    finish: Callable[[_Trial], list[Node]],
+) -> State:
+    """The state after a loop of the graph. Raises Mismatch where a round changes the kind of something."""
+    since = control._now()
+    forms: list[Pattern] = [pattern(x, vary=True) for x in initial]
+    kept: dict[Ref, Pattern] = {}
+    for _ in range(TRIALS):
+        states: list[Node] = []
+
+        def built(p: Pattern, states: list[Node] = states) -> Any:
+            variables = [fresh(t) for t in leaf_types(p)]
+            states.extend(variables)
+            return build(p, iter(variables))
+
+        given = tuple(map(built, forms))
+        with s.journal() as changed:
+            s.level += 1
+            for ref, p in kept.items():
+                s.put(ref, outside(ref, built(p)))
+            test, result = once(given)
+        again = [merge(p, pattern(x), f"[{i}]") for i, (p, x) in enumerate(zip(forms, result, strict=True))]
+        refs: dict[Ref, Pattern] = {}
+        for ref, content in changed.items():
+            old = kept.get(ref, pattern(inside(ref, ref.content)))
+            refs[ref] = merge(old, pattern(inside(ref, content)), f" ({describe(ref)})")
+        stable = all(map(equal, forms, again)) and refs.keys() == kept.keys()
+        if stable and all(equal(kept[ref], refs[ref]) for ref in refs):
+            break
+        forms, kept = again, refs
+    else:
+        raise s.error("what this loop changes does not settle down to one kind")
+    order = list(kept)
+    after = [n for x, p in zip(result, forms, strict=True) for n in flatten(x, p)]
+    after += [n for ref in order for n in flatten(inside(ref, changed[ref]), kept[ref])]
+    start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
+    start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
+    nodes = iter(finish(_Trial(test, states, after, start, since)))
+    found = tuple(build(p, nodes) for p in forms)
+    for ref in order:
+        s.put(ref, outside(ref, build(kept[ref], nodes)))
+    return found
+
+
+assert Diverges and Recursion and Sequence

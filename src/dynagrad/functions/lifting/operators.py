@@ -1,0 +1,428 @@
+"""Arithmetic, comparisons, conditions, cells and text: the primitives of values without structure.
+
+What is known is computed by Python itself; what is not is left to the operators of nodes. Containers are in
+`containers.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph import Node
+from ...graph import operations as ops
+from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
+from .specialise import Specialiser, primitive
+from .values import (
+    Array,
+    Cell,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    as_type,
+    describe,
+    known,
+    node_of,
+    type_of,
+    unwrapped,
+    wrapped,
+)
+
+PYTHON: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
+    "add": (operator.add, "__add__", "+"),
+    "subtract": (operator.sub, "__sub__", "-"),
+    "multiply": (operator.mul, "__mul__", "*"),
+    "divide": (operator.truediv, "__truediv__", "/"),
+    "floor_divide": (operator.floordiv, "__floordiv__", "//"),
+    "modulo": (operator.mod, "__mod__", "%"),
+    "power": (operator.pow, "__pow__", "**"),
+    "matmul": (operator.matmul, "__matmul__", "@"),
+    "and": (operator.and_, "__and__", "&"),
+    "or": (operator.or_, "__or__", "|"),
+    "xor": (operator.xor, "__xor__", "^"),
+    "left_shift": (operator.lshift, "__lshift__", "<<"),
+    "right_shift": (operator.rshift, "__rshift__", ">>"),
+    "less": (operator.lt, "__lt__", "<"),
+    "less_equal": (operator.le, "__le__", "<="),
+    "greater": (operator.gt, "__gt__", ">"),
+    "greater_equal": (operator.ge, "__ge__", ">="),
+    "equal": (operator.eq, "__eq__", "=="),
+    "not_equal": (operator.ne, "__ne__", "!="),
+}
+UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "negative": (operator.neg, "__neg__"),
+    "positive": (operator.pos, "__pos__"),
+    "invert": (operator.invert, "__invert__"),
+}
+_COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+_SIMPLE = frozenset({*PYTHON, *UNARY, "not", "is", "is_not"}) - {"matmul"}
+
+
+def simple(e: Expression) -> bool:
+    """Whether an expression is arithmetic alone, so that it may be computed where its value is not needed."""
+    while isinstance(e, Let):
+        if not simple(e.value):
+            return False
+        e = e.body
+    match e:
+        case Name() | Constant() | Tuple() | Project():
+            return True
+        case If():
+            return simple(e.then) and simple(e.otherwise)
+        case Apply():
+            f = e.function
+            return isinstance(f, Constant) and isinstance(f.value, Primitive) and f.value.name in _SIMPLE
+    return False
+
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+
+def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
+    """An operator of Python on two values."""
+    compute, method, sign = PYTHON[name]
+    if isinstance(a, Instance) or isinstance(b, Instance):
+        return _of_objects(s, name, method, a, b)
+    numeric = type_of(a) is not None and type_of(b) is not None
+    if numeric:
+        x, y = unwrapped(a), unwrapped(b)
+        if isinstance(x, Node) or isinstance(y, Node):
+            return wrapped(_of_nodes(name, x, y))
+        return wrapped(compute(x, y))
+    if isinstance(a, tuple) and isinstance(b, tuple) and name == "add":
+        return (*a, *b)
+    if isinstance(a, List) and isinstance(b, List) and name == "add":
+        return List((*a.content, *b.content))
+    for x, y in ((a, b), (b, a)):
+        if name == "multiply" and isinstance(x, tuple | List) and isinstance(y, int):
+            return x * y if isinstance(x, tuple) else List(x.content * y)
+    if isinstance(a, List | tuple) and type_of(b) is not None or isinstance(b, List | tuple) and type_of(a) is not None:
+        if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
+            from .arrays import as_array
+
+            return binary(s, name, as_array(s, a), as_array(s, b))
+    if name in ("equal", "not_equal"):
+        return _same(s, a, b) if name == "equal" else negated(_same(s, a, b))
+    if known(a) and known(b) and not isinstance(a, Closure | Made | Items) and not isinstance(b, Closure | Made | Items):
+        return wrapped(compute(unwrapped(a), unwrapped(b)))
+    raise Error(f"{describe(a)} {sign} {describe(b)} cannot be compiled")
+
+
+def _of_nodes(name: str, x: Any, y: Any) -> Any:
+    """An operator where one side is a node."""
+    if name == "power" and isinstance(y, int | float) and not isinstance(y, bool):
+        if y == 2:
+            return _square(x)
+        if y == 1:
+            return x
+        if isinstance(y, int):
+            if x.type.kind != "real":
+                if y < 0:
+                    raise Error("a whole number to a negative power is no whole number; convert it with float()")
+                return _whole_power(x, y)
+            y = float(y)
+    if name == "power" and isinstance(y, Node) and y.type.kind == "integer" and _kind(x) != "real":
+        raise Error("whole numbers to a power that is known only as the function runs: convert one with float()")
+    if name == "xor":
+        return (x | y) & ~(x & y)
+    if name in ("left_shift", "right_shift"):
+        raise Error("shifts of numbers that are known only as the function runs cannot be compiled")
+    if name in ("and", "or") and (_kind(x) != "boolean" or _kind(y) != "boolean"):
+        raise Error("& and | are for truth values where they are known only as the function runs")
+    if isinstance(x, np.ndarray) and isinstance(y, Node):
+        x = node_of(x)
+    if isinstance(y, np.ndarray) and isinstance(x, Node):
+        y = node_of(y)
+    result = PYTHON[name][0](x, y)
+    if result is NotImplemented or not isinstance(result, Node | float | int | np.ndarray):
+        raise Error(f"{describe(x)} {PYTHON[name][2]} {describe(y)} cannot be compiled")
+    return result
+
+
+def _kind(x: Any) -> str:
+    t = type_of(x)
+    return "" if t is None else t.kind
+
+
+def _square(x: Node) -> Any:
+    return ops.square(x) if x.type.kind == "real" else x * x
+
+
+def _whole_power(x: Node, n: int) -> Any:
+    found: Any = 1
+    for _ in range(n):
+        found = found * x
+    return found
+
+
+def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
+    """Operators that a class defines."""
+    from .containers import attribute
+
+    if isinstance(a, Instance) and hasattr(a.cls, method):
+        if not (name == "equal" and a.cls.__eq__ is object.__eq__) and not _generated(a.cls, method):
+            return s.call(attribute(s, a, method), [b])
+    reflected = method.replace("__", "__r", 1)
+    if isinstance(b, Instance) and hasattr(b.cls, reflected):
+        return s.call(attribute(s, b, reflected), [a])
+    if name in ("equal", "not_equal"):
+        found = _same(s, a, b)
+        return found if name == "equal" else negated(found)
+    raise Error(f"{describe(a)} {PYTHON[name][2]} {describe(b)}: the class has no {method}")
+
+
+def _generated(cls: type, method: str) -> bool:
+    """Whether a method of a dataclass was made by dataclasses."""
+    return method == "__eq__" and "__dataclass_fields__" in vars(cls)
+
+
+def _same(s: Specialiser, a: Any, b: Any) -> Any:
+    """`==` of structures."""
+    if type_of(a) is not None and type_of(b) is not None:
+        return binary(s, "equal", a, b)
+    pairs: list[tuple[Any, Any]]
+    if isinstance(a, tuple | List) and isinstance(b, tuple | List) and isinstance(a, tuple) == isinstance(b, tuple):
+        x, y = (v if isinstance(v, tuple) else v.content for v in (a, b))
+        if len(x) != len(y):
+            return False
+        pairs = list(zip(x, y, strict=True))
+    elif isinstance(a, Instance | Dict) and type(a) is type(b):
+        if list(a.content) != list(b.content) or (isinstance(a, Instance) and a.cls is not b.cls):
+            return False
+        pairs = list(zip(a.content.values(), b.content.values(), strict=True))
+    elif known(a) and known(b):
+        return bool(a is b or unwrapped(a) == unwrapped(b))
+    else:
+        return False
+    found: Any = True
+    for x, y in pairs:
+        found = both(found, truth(s, _same(s, x, y)))
+    return found
+
+
+def both(a: Any, b: Any) -> Any:
+    """`and` of truth values that are there already."""
+    if a is False or b is False:
+        return False
+    return b if a is True else a if b is True else ops.logical_and(a, b)
+
+
+def negated(a: Any) -> Any:
+    return not a if isinstance(a, bool) else ops.logical_not(a)
+
+
+def _enter_binary(name: str) -> None:
+    def handler(s: Specialiser, a: Any, b: Any) -> Any:
+        return binary(s, name, a, b)
+
+    primitive(name)(handler)
+
+
+def _enter_unary(name: str, compute: Callable[[Any], Any], method: str) -> None:
+    def handler(s: Specialiser, a: Any) -> Any:
+        return unary(s, name, a)
+
+    primitive(name)(handler)
+
+
+def unary(s: Specialiser, name: str, a: Any) -> Any:
+    compute, method = UNARY[name]
+    if isinstance(a, Instance):
+        from .containers import attribute
+
+        return s.call(attribute(s, a, method), [])
+    x = unwrapped(a)
+    if isinstance(x, Node):
+        if name == "invert" and x.type.kind != "boolean":
+            raise Error("~ is for truth values where they are known only as the function runs")
+        if name != "invert" and x.type.kind == "boolean":
+            x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]
+    elif type_of(a) is None and not known(a):
+        raise Error(f"{describe(a)} has no sign")
+    return wrapped(compute(x))
+
+
+for _name in PYTHON:
+    _enter_binary(_name)
+for _name, (_compute, _method) in UNARY.items():
+    _enter_unary(_name, _compute, _method)
+
+
+@primitive("update")
+def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
+    """`a += b` and its kin: arrays and lists change in place, and everything else is what `a + b` is."""
+    if isinstance(a, Array):
+        from .arrays import fitted
+
+        s_type = type_of(a)
+        assert s_type is not None
+        new = binary(s, name, Array(a.read()), b)
+        store(s, a, fitted(new, s_type))
+        return a
+    if isinstance(a, List) and name == "add":
+        from .containers import items
+
+        s.write(a, (*a.content, *items(s, b)))
+        return a
+    if isinstance(a, Instance):
+        from .containers import attribute
+
+        method = PYTHON[name][1].replace("__", "__i", 1)
+        if hasattr(a.cls, method):
+            return s.call(attribute(s, a, method), [b])
+    return binary(s, name, a, b)
+
+
+def store(s: Specialiser, a: Array, content: Any) -> None:
+    """Another content of an array, or of the place of another array that it is a view of."""
+    if a.base is None:
+        s.write(a, content)
+        return
+    if a.index is None:
+        raise Error("this view of an array cannot be changed; change the array itself, or a copy of the view")
+    from .arrays import placed
+
+    if a.owner:
+        s.write(a, content)  # which raises
+    store(s, a.base, placed(a.base.read(), a.index, content))
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def truth(s: Specialiser, x: Any) -> bool | Node:
+    """A value as a condition: known, or a node."""
+    if isinstance(x, bool):
+        return x
+    if isinstance(x, Array):
+        content = x.read()
+        if isinstance(content, Node):
+            if content.type.size != 1:
+                raise s.error(
+                    f"{describe(x)} is no condition; use np.any, np.all, or np.where for a choice at each element"
+                )
+            from ...graph.arrays import reshape
+
+            return truth(s, content[(0,) * content.ndim] if content.ndim else reshape(())(content))
+        return bool(content)
+    if isinstance(x, Node):
+        if x.is_constant:
+            return bool(x.attribute)
+        return x if x.type.kind == "boolean" else x != (0 if x.type.kind == "integer" else 0.0)
+    if isinstance(x, List | Dict):
+        return bool(x.content)
+    if isinstance(x, Items):
+        from .containers import items
+
+        return bool(items(s, x))
+    if isinstance(x, Instance):
+        from .containers import attribute
+
+        for method in ("__bool__", "__len__"):
+            if hasattr(x.cls, method):
+                return truth(s, s.call(attribute(s, x, method), []))
+        return True
+    if isinstance(x, Closure | Made | Cell):
+        return True
+    return bool(x)
+
+
+@primitive("not")
+def not_(s: Specialiser, x: Any) -> Any:
+    return negated(truth(s, x))
+
+
+@primitive("is")
+def is_(s: Specialiser, a: Any, b: Any) -> bool:
+    if isinstance(a, bool | int | str | type(None)) and isinstance(b, bool | int | str | type(None)):
+        return a is b or (type(a) is type(b) and a == b)
+    return a is b
+
+
+@primitive("is_not")
+def is_not(s: Specialiser, a: Any, b: Any) -> bool:
+    return not is_(s, a, b)
+
+
+@primitive("contained")
+def contained(s: Specialiser, a: Any, b: Any) -> Any:
+    """`a in b`."""
+    if isinstance(b, Dict):
+        return unwrapped(a) in b.content
+    if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Items)):
+        return bool(unwrapped(a) in unwrapped(b))
+    from .containers import items
+
+    found: Any = False
+    for x in items(s, b):
+        same = truth(s, _same(s, a, x))
+        found = negated(both(negated(found), negated(same)))
+    return found
+
+
+@primitive("not_contained")
+def not_contained(s: Specialiser, a: Any, b: Any) -> Any:
+    return negated(contained(s, a, b))
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+@primitive("cell")
+def cell(s: Specialiser, content: Any, name: str) -> Cell:
+    return Cell(content, name)
+
+
+@primitive("read_cell")
+def read_cell(s: Specialiser, held: Any, name: str = "") -> Any:
+    if held.content is UNDEFINED:
+        raise s.error(f"{held.name} has no value here")
+    return held.content
+
+
+@primitive("write_cell")
+def write_cell(s: Specialiser, held: Cell, content: Any) -> None:
+    if held.owner:
+        raise s.error(f"{held.name} cannot be assigned here: {held.owner}")
+    s.put(held, content)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+@primitive("text")
+def text(s: Specialiser, *parts: Any) -> str:
+    return "".join(map(str, parts))
+
+
+@primitive("format")
+def format_(s: Specialiser, x: Any, conversion: int, spec: str) -> str:
+    if not known(x):  # in a message; its number is not known yet
+        return f"<{describe(x)}>"
+    x = unwrapped(x)
+    if conversion != -1:
+        x = {"s": str, "r": repr, "a": ascii}[chr(conversion)](x)
+    return format(x, spec)
+
+
+@primitive("raise")
+def raise_(s: Specialiser, x: Any) -> Any:
+    if isinstance(x, type):
+        shown = x.__name__
+    elif isinstance(x, BaseException):
+        shown = f"{type(x).__name__}: {x}"
+    else:
+        shown = "an exception"
+    if s.level:
+        raise s.error(
+            f"whether this raises {shown} is decided as the function runs, and compiled functions cannot raise; "
+            "check arguments before the call, or return a number that says so"
+        )
+    raise s.error(f"the function raises {shown}")
