@@ -105,8 +105,8 @@ def scalars() -> list[Row]:
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
-def perceptron() -> tuple[Function, tuple[Any, ...]]:
-    """The cross entropy of a perceptron 784-100-10 on 128 rows, and its weights."""
+def perceptron(new: bool = False) -> tuple[Function, tuple[Any, ...]]:
+    """The cross entropy of a perceptron 784-100-10 on 128 rows, which may be in a new array each time; its weights."""
     random = np.random.default_rng(0)
     x, labels = random.normal(size=(128, 784)), np.eye(10)[random.integers(0, 10, 128)]
     weights = (
@@ -117,7 +117,8 @@ def perceptron() -> tuple[Function, tuple[Any, ...]]:
     )
 
     def f(np: Any, logsumexp: Function, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-        logits = np.dot(np.tanh(np.dot(x, w1) + b1), w2) + b2
+        rows = x.copy() if new else x
+        logits = np.dot(np.tanh(np.dot(rows, w1) + b1), w2) + b2
         return np.mean(logsumexp(logits, axis=1) - np.sum(logits * labels, axis=1))
 
     return f, weights
@@ -163,6 +164,7 @@ def logistic() -> tuple[Function, tuple[Any, ...]]:
 
 MODELS: dict[str, tuple[Callable[[], tuple[Function, tuple[Any, ...]]], int]] = {  # with gradients in a measurement
     "perceptron 784-100-10, 128 rows": (perceptron, 3),
+    "perceptron 784-100-10, 128 rows in a new array": (partial(perceptron, True), 3),
     "mixture of 25 Gaussians, 1,000 points in 10 dimensions": (mixture, 1),
     "logistic regression, 1,000 by 20": (logistic, 20),
 }

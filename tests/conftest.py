@@ -2,7 +2,7 @@
 
 Most of the time would go into compiling, and most of that into optimising, so programs are not optimised here: that is
 a quarter of the time. What is compared with other programs and on real data is compiled as users have it, those files
-and classes set `OPTIMISED`, and so are the cases of `test_engine`. DYNAGRAD_OPTIMISE=3 has all of the suite compiled so.
+set `OPTIMISED`, and so are the cases of `test_engine`. DYNAGRAD_OPTIMISE=3 has all of the suite compiled so.
 """
 
 from __future__ import annotations
@@ -29,6 +29,5 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = getattr(request.node, "module", None)
-    if getattr(request.cls, "OPTIMISED", getattr(module, "OPTIMISED", False)):
+    if getattr(getattr(request.node, "module", None), "OPTIMISED", False):
         monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")

@@ -412,10 +412,13 @@ class Computation:
         """Pops items for what rests with them, in rounds, until that is too little to be seen."""
         agenda.rest_of = lambda item, _: item[0] in stage.rests
         held = agenda.waiting
-        for _ in range(ROUNDS):
+        restless: set[Key] = set()
+        for n in range(ROUNDS):
             moving = {k: v for k, v in agenda.resting.items() if not _tiny(self.arithmetic.total(k[0], v))}
             if not moving:
                 return
+            if n >= ROUNDS // 2:
+                restless.update(moving)
             agenda.resting = {}
             for item, values in moving.items():
                 # what is held back stays so; what goes through transients and to items that are only read does not
@@ -426,8 +429,8 @@ class Computation:
                     held[item] = stays
                 while unfolded := [key for key in held if key[0] in stage.unfolded]:
                     self._pop(unfolded[0], stage, agenda, chart)
-        for item in agenda.resting:
-            self.unsettled.add(item)
+        self.unsettled |= restless
+        for item in restless:
             chart[item] = _scaled(mpmath.nan, chart[item])
 
     def _pop(self, item: Key, stage: _Stage, agenda: _Agenda, chart: dict[Key, Any]) -> None:

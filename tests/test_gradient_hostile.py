@@ -183,16 +183,16 @@ def test_the_first_item_going_backward_is_named(semiring: str, agenda: str) -> N
 
 
 def test_tangents_in_log_are_right_or_an_error() -> None:
-    """A weight and its tangents share an exponent: where they are too far apart, the weight would be lost, and is not."""
-    steps = program("a(I+1) += a(I) * a(I) for I < last. a(0) += s.".replace("last", "550"), "log")
-    run = steps.run({"s/0": [(0.0,)]})
-    tangents = run.jvp({"s/0": [1.0]})
+    """A weight and its tangents share an exponent. Where they are too far apart for that, the weight would be lost."""
+
+    def squares(last: int) -> Any:
+        steps = program(f"a(I+1) += a(I) * a(I) for I < {last}. a(0) += s.", "log")
+        return steps.run({"s/0": [(0.0,)]}).jvp({"s/0": [1.0]})
+
+    tangents = squares(550)
     assert [tangents[f"a({n})"] for n in range(551)] == [2.0**n for n in range(551)]
-    run = program("a(I+1) += a(I) * a(I) for I < last. a(0) += s.".replace("last", "1100"), "log").run(
-        {"s/0": [(0.0,)]}
-    )
     with pytest.raises(dg.ValueRangeError, match=r"derivative of a\(\d+\) became NaN or infinite"):
-        run.jvp({"s/0": [1.0]})
+        squares(1100)
 
 
 def test_facts_of_a_run_axioms_and_facts_of_a_function_have_their_names() -> None:

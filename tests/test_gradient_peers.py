@@ -315,8 +315,6 @@ THOROUGH = ("hmm in log", "cky in real", "network")  # the others are only pulle
 
 @pytest.mark.parametrize("name", PROBLEMS)
 class TestGradientOfAFunction:
-    OPTIMISED = True  # the charts below are, of the same programs
-
     def test_where_the_facts_are(self, name: str) -> None:
         expected, problem = said_by(PEER, name), problem_of(name)
         value, pullback = function_of(name).vjp(*problem.inputs.values())

@@ -281,14 +281,14 @@ def check(
     if forward:
         try:
             tangents = chart.jvp({prefix + key: numbers for key, numbers in direction.items()})
-        except dg.ValueRangeError as error:
-            assert has_roots(chart) or ("does not settle" in str(error) and computed.unsettled)
+        except dg.ValueRangeError:
+            assert has_roots(chart) or computed.unsettled
     for goal in chosen:
         text = item_text(goal, prefix)
         try:
             gradient = chart.gradient(text)
-        except dg.ValueRangeError as error:
-            assert has_roots(chart) or ("does not settle" in str(error) and goal in computed.unsettled)
+        except dg.ValueRangeError:
+            assert has_roots(chart) or goal in computed.unsettled
             continue
         assert goal not in computed.unsettled
         assert parts(gradient.value) == parts(items[goal])

@@ -397,7 +397,7 @@ def in_range(value, k):
     sizes = [abs(x) for x in exact(value[: 1 << k])]
     if max(sizes) == 0:
         return exponent(value, k) == 0
-    return max(sizes) < WIDE and (SMALL <= sizes[0] < BIG or SMALL <= max(sizes))
+    return max(sizes) < WIDE and (SMALL <= sizes[0] < BIG or max(sizes) >= SMALL)
 
 
 def agrees(got, expected, k, tolerance=1e-13):

@@ -20,8 +20,10 @@ from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation
+from ..graph.sinc import sinc
 from .applying import lift
 from .numbers import Number, plain, real_part
+from .passes import place
 
 Handler = Callable[..., Any]
 
@@ -29,6 +31,11 @@ FUNCTIONS: dict[Any, Handler] = {}
 """The handler of a numpy function."""
 TAKES: dict[Any, frozenset[str]] = {}
 """The names of the arguments of each handler."""
+POSITIONAL: dict[Any, int | None] = {}
+"""How many of its arguments it takes by their places; None for any number."""
+
+
+_PLACED, _REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 
 
 def implements(*names: str) -> Callable[[Handler], Handler]:
@@ -41,7 +48,10 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
             except AttributeError:
                 continue
             FUNCTIONS[function] = handler
-            TAKES[function] = frozenset(inspect.signature(handler).parameters)
+            parameters = inspect.signature(handler).parameters
+            kinds = [p.kind for p in parameters.values()]
+            TAKES[function] = frozenset(parameters)
+            POSITIONAL[function] = None if _REST in kinds else sum(kind is _PLACED for kind in kinds)
         return handler
 
     return enter
@@ -119,14 +129,26 @@ def _mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 @implements("average")
-def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
+def _average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
     if weights is None:
-        return _mean(a, axis)
+        return _mean(a, axis, keepdims=keepdims)
     a, weights = plain(a), plain(weights)
-    if shape_of(weights) != shape_of(a) and axis is not None:
-        weights = np.reshape(weights, tuple(n if i == _axis(axis, rank(a)) else 1 for i, n in enumerate(shape_of(a))))
+    if shape_of(weights) != shape_of(a):
+        weights = _weights_along(axis, shape_of(a), weights)
     both = lift(ops.multiply, (a, weights))
-    return _sum(both, axis) / _sum(lift(arrays.broadcast_to(shape_of(both)), (weights,)), axis)
+    whole = lift(arrays.broadcast_to(shape_of(both)), (weights,))
+    return _sum(both, axis, keepdims=keepdims) / _sum(whole, axis, keepdims=keepdims)
+
+
+def _weights_along(axis: Any, shape: tuple[int, ...], weights: Any) -> Any:
+    """Weights of some axes, in the order in which these are named, as they stand among all axes."""
+    if axis is None:
+        raise TypeError("np.average: the axis must be given where weights have another shape")
+    axes = axes_of(axis, len(shape))
+    if shape_of(weights) != tuple(shape[i] for i in axes):
+        raise ValueError("np.average: the weights have another shape than the axes that they are for")
+    inside = _transpose(weights, [int(i) for i in np.argsort(axes)])
+    return _reshape(inside, tuple(n if i in axes else 1 for i, n in enumerate(shape)))
 
 
 @implements("var")
@@ -173,8 +195,11 @@ def _reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = Non
     wanted = tuple(map(operator.index, wanted)) if isinstance(wanted, tuple | list) else (operator.index(wanted),)
     if order == "F":
         return _transpose(_reshape(_transpose(a), wanted[::-1]))
-    if order not in ("C", "A"):
-        raise Error(f"np.reshape: order={order!r} is not possible with derivatives; there are 'C' and 'F'")
+    if order not in ("C", "A", "K") or (order != "C" and rank(a) > 1):
+        raise Error(
+            f"np.reshape: order={order!r} goes by how an array lies in memory, which numbers with derivatives do not "
+            f"keep; write 'C' or 'F'{place()}"
+        )
     if -1 in wanted:
         known = math.prod(n for n in wanted if n != -1)
         size = math.prod(shape_of(a))
@@ -217,8 +242,8 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
     n = rank(a)
     start, end = axes_of(source, n), axes_of(destination, n)
     order = [i for i in range(n) if i not in start]
-    for place, axis in sorted(zip(end, start, strict=True)):
-        order.insert(place, axis)
+    for at, axis in sorted(zip(end, start, strict=True)):
+        order.insert(at, axis)
     return _transpose(a, order)
 
 
@@ -311,9 +336,8 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     a = plain(a)
     if axis is None:
         return _reshape(_roll(_ravel(a), shift, 0), shape_of(a))
-    axes = axes_of(axis, rank(a))
-    for by, along in zip(np.broadcast_to(shift, len(axes)).tolist(), axes, strict=True):
-        a = lift(arrays.roll(int(by), along), (a,))
+    for by, along in np.broadcast(shift, axis):  # an axis that is named twice is moved twice
+        a = lift(arrays.roll(operator.index(by), _axis(along, rank(a))), (a,))
     return a
 
 
@@ -331,7 +355,7 @@ def _along(a: Any, index: Any, axis: int) -> Any:
 @implements("tile")
 def _tile(A: Any, reps: Any) -> Any:
     a = plain(A)
-    times = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
+    times = tuple(map(operator.index, reps)) if np.ndim(reps) else (operator.index(reps),)
     times = (1,) * (rank(a) - len(times)) + times
     shape = (1,) * (len(times) - rank(a)) + shape_of(a)
     spread = _reshape(a, tuple(n for m in shape for n in (1, m)))
@@ -380,7 +404,13 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 @implements("take_along_axis")
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     a = _ravel(arr) if axis is None else plain(arr)
-    return lift(arrays.take_along(_axis(0 if axis is None else axis, rank(a))), (a, real_part(indices)))
+    places, along = np.asarray(real_part(indices)), _axis(0 if axis is None else axis, rank(a))
+    if rank(a) != places.ndim:
+        raise ValueError("np.take_along_axis: the indices should have as many axes as the array")
+    one = np.broadcast_shapes(*((*shape[:along], 1, *shape[along + 1 :]) for shape in (shape_of(a), places.shape)))
+    wide = [(*one[:along], shape_of(x)[along], *one[along + 1 :]) for x in (a, places)]
+    a = a if shape_of(a) == wide[0] else _broadcast_to(a, wide[0])
+    return lift(arrays.take_along(along), (a, np.broadcast_to(places, wide[1])))
 
 
 @implements("sort")
@@ -426,12 +456,18 @@ def _diagflat(v: Any, k: int = 0) -> Any:
 
 @implements("tril")
 def _tril(m: Any, k: int = 0) -> Any:
-    return lift(arrays.triangle(True, int(k)), (m,))
+    return lift(arrays.triangle(True, int(k)), (_rows_of(m),))
 
 
 @implements("triu")
 def _triu(m: Any, k: int = 0) -> Any:
-    return lift(arrays.triangle(False, int(k)), (m,))
+    return lift(arrays.triangle(False, int(k)), (_rows_of(m),))
+
+
+def _rows_of(m: Any) -> Any:
+    """A matrix; of a vector, one with the vector in every row."""
+    shape = shape_of(plain(m))
+    return _broadcast_to(m, shape * 2) if len(shape) == 1 else m
 
 
 # -- joining and splitting ---------------------------------------------------------------------------------------------
@@ -502,14 +538,22 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
     return _concatenate([arr, values], axis)
 
 
-@implements("array_split", "split")
-def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+@implements("array_split")
+def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     a = plain(ary)
     along = _axis(axis, rank(a))
     places = np.array_split(np.arange(shape_of(a)[along]), indices_or_sections)
     ends = np.cumsum([len(p) for p in places]).tolist()
     starts = [int(p[0]) if len(p) else end for p, end in zip(places, ends, strict=True)]
     return [lift(arrays.cut(along, s, s + len(p)), (a,)) for s, p in zip(starts, places, strict=True)]
+
+
+@implements("split")
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    length = shape_of(plain(ary))[_axis(axis, rank(plain(ary)))]
+    if np.ndim(indices_or_sections) == 0 and length % indices_or_sections:
+        raise ValueError("array split does not result in an equal division; np.array_split divides as it can")
+    return _array_split(ary, indices_or_sections, axis)
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
@@ -549,11 +593,7 @@ def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None,
 
 @implements("sinc")
 def _sinc(x: Any) -> Any:
-    scaled = plain(x) * math.pi
-    far = abs(real_part(scaled)) > 0.05
-    safe, square = _where(far, scaled, 1.0), scaled * scaled
-    series = 1.0 - square / 6.0 * (1.0 - square / 20.0 * (1.0 - square / 42.0 * (1.0 - square / 72.0)))
-    return _where(far, np.sin(safe) / safe, series)
+    return lift(sinc(), (x,))
 
 
 # -- curves ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -107,6 +108,14 @@ def _einsum(*operands: Any, optimize: Any = None) -> Any:
     return lift(arrays.einsum(tuple(inputs), output), xs)
 
 
+def _letter(axis: Any) -> str:
+    """The letter of an axis that has a number; letters are in the order of numbers."""
+    i = operator.index(axis)
+    if not 0 <= i < 52:
+        raise ValueError(f"einsum: axes have numbers from 0 to 51, and {i} is none")
+    return (string.ascii_uppercase + string.ascii_lowercase)[i]
+
+
 def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     """The letters of each operand and of the result, with letters for what an ellipsis stands for."""
     if isinstance(operands[0], str):
@@ -115,7 +124,7 @@ def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
         pairs = [operands[i : i + 2] for i in range(0, len(operands) - len(operands) % 2, 2)]
         xs = [plain(x) for x, _ in pairs]
         spelled = [
-            "".join("..." if i is Ellipsis else string.ascii_letters[i] for i in axes)
+            "".join("..." if i is Ellipsis else _letter(i) for i in axes)
             for axes in [axes for _, axes in pairs] + list(operands[len(pairs) * 2 :])
         ]
         text = ",".join(spelled[: len(pairs)]) + ("->" + spelled[-1] if len(operands) % 2 else "")
@@ -132,6 +141,8 @@ def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
         longest = max(longest, hidden)
         inputs[i] = names.replace("...", "".join(spare[:hidden][::-1]))
     common = "".join(spare[:longest][::-1])
+    if arrow and longest and "..." not in output:
+        raise ValueError(f"einsum: the result of {text!r} leaves out what the ellipsis stands for")
     if arrow:
         output = output.replace("...", common)
     else:
@@ -185,13 +196,16 @@ def _cholesky(a: Any, *, upper: bool = False) -> Any:
 
 @implements("linalg.eigh")
 def _eigh(a: Any, UPLO: str = "L") -> Any:
-    whole = _symmetric(a, upper=UPLO.upper() == "U")
-    return _EIGH(lift(matrices.eigenvalues, (whole,)), lift(matrices.eigenvectors, (whole,)))
+    upper = UPLO.upper() == "U"
+    whole = _symmetric(a, upper=upper)
+    values = matrices.eigenvalues_upper if upper else matrices.eigenvalues
+    vectors = matrices.eigenvectors_upper if upper else matrices.eigenvectors
+    return _EIGH(lift(values, (whole,)), lift(vectors, (whole,)))
 
 
 @implements("linalg.eigvalsh")
 def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return lift(matrices.eigenvalues, (_symmetric(a, upper=UPLO.upper() == "U"),))
+    return _eigh(a, UPLO)[0]
 
 
 @implements("linalg.qr")

@@ -13,6 +13,7 @@ others raise.
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from ..graph.operation import Operation
 from . import numpy_linalg
 from .applying import lift
 from .numbers import Number, plain, real_part
-from .numpy_functions import FUNCTIONS, TAKES, Handler, item_of
+from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 
@@ -179,6 +180,11 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
     """What numpy calls for one of its functions with a number among the arguments."""
     handler = FUNCTIONS.get(function)
     if handler is not None:
+        positional = POSITIONAL[function]
+        if positional is not None and len(arguments) > positional:
+            rest = list(inspect.signature(function).parameters)[positional : len(arguments)]
+            options = dict(zip(rest, arguments[positional:], strict=True)) | options
+            arguments = arguments[:positional]
         if options:
             takes = TAKES[function]
             _check_options(_name(function), {k: v for k, v in options.items() if k not in takes})
@@ -235,6 +241,15 @@ def _unknown(name: str) -> NotDifferentiable:
 # -- numbers as arrays -------------------------------------------------------------------------------------------------
 
 
+def _method(function: Any) -> Any:
+    """The method of an array that does what a function of numpy does."""
+
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        return array_function(self, function, (), (self, *arguments), options)
+
+    return method
+
+
 def _refused(what: str, instead: str) -> Any:
     def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
         raise Error(f"{what} would lose the derivatives of a number; {instead}")
@@ -257,16 +272,12 @@ class Methods:
     imag = property(FUNCTIONS[np.imag])
     flat = property(FUNCTIONS[np.ravel])
 
-    sum, prod, max, min = FUNCTIONS[np.sum], FUNCTIONS[np.prod], FUNCTIONS[np.max], FUNCTIONS[np.min]
-    mean, var, std, ptp = FUNCTIONS[np.mean], FUNCTIONS[np.var], FUNCTIONS[np.std], FUNCTIONS[np.ptp]
-    cumsum, cumprod, dot, clip = FUNCTIONS[np.cumsum], FUNCTIONS[np.cumprod], numpy_linalg.dot, FUNCTIONS[np.clip]
-    trace, diagonal, repeat, take = (
-        FUNCTIONS[np.trace],
-        FUNCTIONS[np.diagonal],
-        FUNCTIONS[np.repeat],
-        FUNCTIONS[np.take],
-    )
-    ravel, flatten, squeeze, swapaxes = (FUNCTIONS[f] for f in (np.ravel, np.ravel, np.squeeze, np.swapaxes))
+    sum, prod, max, min = map(_method, (np.sum, np.prod, np.max, np.min))
+    mean, var, std, ptp = map(_method, (np.mean, np.var, np.std, np.ptp))
+    cumsum, cumprod, clip, trace = map(_method, (np.cumsum, np.cumprod, np.clip, np.trace))
+    diagonal, repeat, take = map(_method, (np.diagonal, np.repeat, np.take))
+    ravel, flatten, squeeze, swapaxes = map(_method, (np.ravel, np.ravel, np.squeeze, np.swapaxes))
+    dot = numpy_linalg.dot
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis)

@@ -284,7 +284,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
 
 
 def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:
-    inputs = [argument(verb, i, x) for i, x in enumerate(primals)]
+    inputs = tuple([argument(verb, i, x) for i, x in enumerate(primals)])
     tape = Tape()
     arguments = wrapped(tape, inputs)
 
@@ -294,6 +294,8 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
     again.arguments = inputs  # type: ignore[attr-defined]
     with opened(tape.tag, tape=tape), taping():
         y = f(*arguments)
+    if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
+        return y.primal, Pullback(tape, arguments, y, again, once)
     return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
 
 

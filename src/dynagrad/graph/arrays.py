@@ -168,7 +168,12 @@ def sum_to(shape: Shape) -> Operation:
 @remember
 def reshape(shape: Shape) -> Operation:
     """The same elements, in the order of C."""
-    return linear("reshape", lambda x: np.reshape(x, shape) if shape else _only(x), lambda d, s: reshape(s)(d))
+    return linear(
+        "reshape",
+        lambda x: np.reshape(x, shape) if shape else _only(x),
+        lambda d, s: reshape(s)(d),
+        code=("reshape",),
+    )
 
 
 def _only(x: Any) -> float:
@@ -179,7 +184,9 @@ def _only(x: Any) -> float:
 def transpose(axes: Axes) -> Operation:
     """Axis i of the result is axis `axes[i]` of the argument."""
     inverse = tuple(int(i) for i in np.argsort(axes))
-    return linear("transpose", lambda x: np.transpose(x, axes), lambda d, s: transpose(inverse)(d))
+    return linear(
+        "transpose", lambda x: np.transpose(x, axes), lambda d, s: transpose(inverse)(d), code=("transpose", axes)
+    )
 
 
 def swap(x: Any) -> Any:
@@ -213,7 +220,7 @@ def total(axes: Axes, keepdims: bool = False) -> Operation:
         over = None if len(axes) == np.ndim(x) else axes
         return single(x.sum(axis=over, keepdims=keepdims) if isinstance(x, np.ndarray) else x)
 
-    return linear("sum", value, lambda d, s: spread(d, axes, keepdims, s))
+    return linear("sum", value, lambda d, s: spread(d, axes, keepdims, s), code=("sum", axes, keepdims))
 
 
 @remember
@@ -236,6 +243,7 @@ def product(axes: Axes, keepdims: bool = False) -> Operation:
         value,
         (lambda d, y, x: total(axes, keepdims)(ops.multiply(d, others(x))),),
         (lambda delta, y, x: ops.multiply(spread(delta, axes, keepdims, shape_of(x)), others(x)),),
+        code=("prod", axes, keepdims),
     )
 
 
@@ -279,19 +287,21 @@ def winners(largest: bool, axes: Axes) -> Operation:
         mask = np.arange(flat.shape[-1]) == place
         return np.transpose(mask.reshape([shape[i] for i in order]), np.argsort(order)) if shape else True
 
-    return Operation("winners", (array,), array, value, (None,), "")
+    return Operation("winners", (array,), array, value, (None,), "", code=("winners", largest, axes))
 
 
 @remember
 def extreme(largest: bool, axes: Axes, keepdims: bool = False) -> Operation:
     """The largest or the smallest element of axes; the derivative is that of the first of them."""
     reduce: Any = np.maximum.reduce if largest else np.minimum.reduce
+    name = "max" if largest else "min"
     won = winners(largest, axes)
     return several(
-        "max" if largest else "min",
+        name,
         lambda x: single(reduce(x, axis=axes, keepdims=keepdims)),
         (lambda d, y, x: total(axes, keepdims)(ops.where(won(x), d, 0.0)),),
         (lambda delta, y, x: ops.where(won(x), spread(delta, axes, keepdims, shape_of(x)), 0.0),),
+        code=(name, axes, keepdims),
     )
 
 
@@ -306,7 +316,9 @@ def _reversed(axis: int) -> Operation:
 def cumsum(axis: int) -> Operation:
     """Sums up to and with each element."""
     back = _reversed(axis)
-    return linear("cumsum", lambda x: np.cumsum(x, axis=axis), lambda d, s: back(cumsum(axis)(back(d))))
+    return linear(
+        "cumsum", lambda x: np.cumsum(x, axis=axis), lambda d, s: back(cumsum(axis)(back(d))), code=("cumsum", axis)
+    )
 
 
 @remember
@@ -325,7 +337,7 @@ def cumprod(axis: int) -> Operation:
         after = join_axis(axis, cut(axis, 1, None)(x), broadcast_to(_resized(shape_of(x), axis, 1))(0.0))
         return ops.multiply(before(y), back(_recurrence(axis, back(after), back(delta))))
 
-    return several("cumprod", lambda x: np.cumprod(x, axis=axis), (tangent,), (adjoint,))
+    return several("cumprod", lambda x: np.cumprod(x, axis=axis), (tangent,), (adjoint,), code=("cumprod", axis))
 
 
 def cut(axis: int, start: int | None, end: int | None) -> Operation:
@@ -400,7 +412,8 @@ def _getitem(index: tuple[Any, ...]) -> Operation:
     def accumulate(total: Any, delta: Any) -> None:
         add_at(total, index, delta)
 
-    return linear("getitem", lambda x: _item(x, index), lambda d, s: place(index, s)(d), accumulate)
+    code = ("getitem", index)
+    return linear("getitem", lambda x: _item(x, index), lambda d, s: place(index, s)(d), accumulate, code)
 
 
 def _several_times(index: tuple[Any, ...]) -> bool:
@@ -429,7 +442,7 @@ def place(index: tuple[Any, ...], shape: Shape) -> Operation:
             out[index] = d
         return out if shape else float(out)
 
-    return linear("place", value, lambda delta, s: _getitem(index)(delta))
+    return linear("place", value, lambda delta, s: _getitem(index)(delta), code=("place", index, shape))
 
 
 @remember
@@ -445,6 +458,7 @@ def take_along(axis: int) -> Operation:
         (lambda d, y, x, order: take_along(axis)(d, order), None),
         (lambda delta, y, x, order: put_along(axis, shape_of(x))(delta, order), None),
         needs=((1,), ()),
+        code=("take_along", axis),
     )
 
 
@@ -466,6 +480,7 @@ def put_along(axis: int, shape: Shape) -> Operation:
         (lambda d, y, x, order: put_along(axis, shape)(d, order), None),
         (lambda delta, y, x, order: take_along(axis)(delta, order), None),
         needs=((1,), ()),
+        code=("put_along", axis, shape),
     )
 
 
@@ -476,7 +491,11 @@ def _whole(order: Any) -> Any:
 @remember
 def argsort(axis: int) -> Operation:
     """The order that sorts an axis, equals as they stand: a step."""
-    return Operation("argsort", (array,), array, lambda x: np.argsort(x, axis=axis, kind="stable"), (None,), "")
+
+    def value(x: Any) -> Any:
+        return np.argsort(x, axis=axis, kind="stable")
+
+    return Operation("argsort", (array,), array, value, (None,), "", code=("argsort", axis))
 
 
 @remember
@@ -488,6 +507,7 @@ def sort(axis: int) -> Operation:
         lambda x: np.sort(x, axis=axis, kind="stable"),
         (lambda d, y, x: take_along(axis)(d, order(x)),),
         (lambda delta, y, x: put_along(axis, shape_of(x))(delta, order(x)),),
+        code=("sort", axis),
     )
 
 
@@ -497,14 +517,21 @@ def sort(axis: int) -> Operation:
 @remember
 def roll(shift: int, axis: int) -> Operation:
     """Elements moved round an axis."""
-    return linear("roll", lambda x: np.roll(x, shift, axis), lambda d, s: roll(-shift, axis)(d))
+    return linear(
+        "roll", lambda x: np.roll(x, shift, axis), lambda d, s: roll(-shift, axis)(d), code=("roll", shift, axis)
+    )
 
 
 @remember
 def triangle(lower: bool, k: int = 0) -> Operation:
     """A matrix, or each of a stack, with zeros above (`lower`) or below the k-th diagonal."""
     cut_off = np.tril if lower else np.triu
-    return linear("tril" if lower else "triu", lambda x: cut_off(x, k), lambda d, s: triangle(lower, k)(d))
+    return linear(
+        "tril" if lower else "triu",
+        lambda x: cut_off(x, k),
+        lambda d, s: triangle(lower, k)(d),
+        code=("triangle", lower, k),
+    )
 
 
 @remember
@@ -514,7 +541,7 @@ def diagonal(offset: int = 0) -> Operation:
     def value(x: Any) -> Any:
         return np.diagonal(x, offset, -2, -1)
 
-    return linear("diagonal", value, lambda d, s: on_diagonal(offset, s)(d))
+    return linear("diagonal", value, lambda d, s: on_diagonal(offset, s)(d), code=("diagonal", offset))
 
 
 @remember
@@ -527,7 +554,7 @@ def on_diagonal(offset: int, shape: Shape) -> Operation:
         out[..., i + max(-offset, 0), i + max(offset, 0)] = d
         return out
 
-    return linear("on_diagonal", value, lambda delta, s: diagonal(offset)(delta))
+    return linear("on_diagonal", value, lambda delta, s: diagonal(offset)(delta), code=("on_diagonal", offset, shape))
 
 
 @remember
@@ -550,6 +577,7 @@ def concatenate(axis: int, count: int) -> Operation:
         tuple(map(tangent, range(count))),
         tuple(map(adjoint, range(count))),
         needs=((),) * count,
+        code=("concatenate", axis),
     )
 
 
@@ -571,7 +599,12 @@ def stack(axis: int, count: int) -> Operation:
         return lambda delta, y, *xs: getitem(index)(delta)
 
     return several(
-        "stack", value, tuple(map(tangent, range(count))), tuple(map(adjoint, range(count))), needs=((),) * count
+        "stack",
+        value,
+        tuple(map(tangent, range(count))),
+        tuple(map(adjoint, range(count))),
+        needs=((),) * count,
+        code=("stack", axis),
     )
 
 
@@ -634,6 +667,7 @@ matmul: Operation = several(
     (_matmul_left, _matmul_right),
     power_series.multilinear(lambda a, b: matmul(a, b)),
     needs=((1,), (0,)),
+    code=("matmul",),
 )
 
 
@@ -668,5 +702,6 @@ def einsum(inputs: tuple[str, ...], output: str) -> Operation:
     places = range(len(inputs))
     series = power_series.multilinear(lambda *xs: made(*xs))
     others = tuple(tuple(j for j in places if j != i) for i in places)
-    made = several("einsum", value, tuple(map(tangent, places)), tuple(map(adjoint, places)), series, others)
+    rules = tuple(map(tangent, places)), tuple(map(adjoint, places))
+    made = several("einsum", value, *rules, series, others, code=("einsum", inputs, output))
     return made

@@ -200,6 +200,8 @@ def close(
     A node is from outside if it is not younger than `since`. With `hoist`, one that depends on no input is, too.
     """
     own = {v for inputs, _ in graphs for v in inputs}
+    merged = iter(merge([o for _, outputs in graphs for o in outputs]))
+    graphs = [(inputs, [next(merged) for _ in outputs]) for inputs, outputs in graphs]
     series = order([o for _, outputs in graphs for o in outputs])
     inside: set[Node] = set()  # depends on an input, or has to stay
     for node in series:
@@ -227,11 +229,7 @@ def close(
     for node in sorted((n for n in reached if captured(n)), key=lambda n: n.birth):
         outside[node] = fresh(node.type)
     added = tuple(outside.values())
-    flat = merge(substitute([o for _, outputs in graphs for o in outputs], outside))
-    closed, at = [], 0
-    for inputs, outputs in graphs:
-        closed.append(Graph((*inputs, *added), flat[at : at + len(outputs)]))
-        at += len(outputs)
+    closed = [Graph((*inputs, *added), substitute(outputs, outside)) for inputs, outputs in graphs]
     return closed, list(outside)
 
 

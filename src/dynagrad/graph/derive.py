@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
-from .control import LOOPS, PART, POP, PUSH, part_types, pop, push
+from .control import LOOPS, PART, POP, PUSH, merge, part_types, pop, push
 from .control import empty as empty_stack
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
@@ -153,6 +153,8 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
     from . import flow  # which derives bodies of loops with this
 
     known: dict[Node, Any] = {}
+    merged = merge([*outputs, *seeds])  # a stack has one reader, or its derivative would have to be a sum
+    outputs, seeds = merged[: len(outputs)], dict(zip(merged[len(outputs) :], seeds.values(), strict=True))
     for node in order(outputs):
         d = _lift(seeds.get(node))
         given = [known[argument] for argument in node.arguments]
@@ -227,15 +229,17 @@ def generate_adjoints(
     if len(outputs) != len(cotangents):
         raise Error(f"{len(outputs)} outputs need as many cotangents, and {len(cotangents)} were given")
     seed: dict[Node, Any] = {}
+    merged = merge([*outputs, *wrt])
+    outputs, asked = merged[: len(outputs)], merged[len(outputs) :]
     for output, cotangent in zip(outputs, map(_lift, cotangents), strict=True):
         if cotangent is not None:
             cotangent = _grown(cotangent, output)
             seed[output] = plus(seed[output], cotangent) if output in seed else cotangent
     series = order(outputs)
-    keep = set(wrt)
+    keep = set(asked)
     known = connected(series, keep)
     adjoints = sweep(series, seed, plus, lambda node, delta: _generate(node, delta, known), keep)
-    return {node: adjoints.get(node) for node in wrt}
+    return {node: adjoints.get(new) for node, new in zip(wrt, asked, strict=True)}
 
 
 def _generate(node: Node, delta: Any, known: Mapping[Node, Any]) -> Iterable[tuple[Node, Any]]:

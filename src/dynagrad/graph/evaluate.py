@@ -1,16 +1,33 @@
-"""Computing a graph on plain numbers, operation by operation."""
+"""Computing a graph, operation by operation, without compiling it.
+
+With floats and numpy arrays this is the meaning of a graph, which native code is held against. With arrays of another
+library that follows the array API standard (torch, jax.numpy), elementwise operations, sums, products and shapes are
+those of that library; what it does not have is an error that names it. Numbers of this package that carry derivatives
+go through, too, since operations are applied and not looked up.
+
+A stack is a list of what was pushed, from the top on; see control.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from ..errors import Error
+from . import control
+from .control import Branches, Called, Graph, Loop
+from .namespaces import namespace_of
 from .node import Node, order
 from .operation import as_number
-from .types import boolean
+from .types import Type, boolean
+
+DEEP = 200
+"""How deep a recursion may go that is computed here, a Python call or several for each."""
 
 
-def evaluate(outputs: Sequence[Node], values: Mapping[str, float | bool]) -> tuple[float | bool, ...]:
+def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of the outputs, given those of the variables by name.
 
     >>> from dynagrad.graph import variable
@@ -18,23 +35,120 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, float | bool]) -> tup
     >>> evaluate([x * x, x > 0], {"x": 3})
     (9.0, True)
     """
-    known: dict[Node, float | bool] = {}
-    for node in order(outputs):
-        if node.is_constant:
-            known[node] = node.attribute
-        elif node.is_variable:
-            known[node] = _value(node, values)
-        else:
-            known[node] = node.operation.value(*[known[argument] for argument in node.arguments])
-    return tuple(known[output] for output in outputs)
+    known = {node: _value(node, values) for node in order(outputs) if node.is_variable}
+    return tuple(_run(outputs, known, namespace_of(list(known.values())), 0))
 
 
-def _value(node: Node, values: Mapping[str, float | bool]) -> float | bool:
+def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[Any, ...]:
+    """The outputs of a graph for numbers and arrays.
+
+    >>> from dynagrad.graph import variable
+    >>> from dynagrad.graph.control import repeat
+    >>> x = variable("x")
+    >>> run(Graph((x,), tuple(repeat(3, lambda i, y: [y * x], [1.0]))), [2.0])
+    (8.0,)
+    """
+    if len(arguments) != len(graph.inputs):
+        raise Error(f"the graph has {len(graph.inputs)} inputs, and {len(arguments)} values were given")
+    chosen = namespace_of(arguments) if namespace is None else namespace
+    given = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
+    return tuple(_run(graph.outputs, dict(zip(graph.inputs, given, strict=True)), chosen, 0))
+
+
+def _fitting(value: Any, type: Type, name: str) -> Any:
+    shape = tuple(getattr(value, "shape", ()))
+    if shape != type.shape:
+        raise Error(f"the input {name} is a {type}, and its value has the shape {shape}")
+    return value
+
+
+def _value(node: Node, values: Mapping[str, Any]) -> Any:
     name = node.attribute
     if name not in values:
         given = ", ".join(sorted(values)) or "none"
         raise Error(f"no value is given for the variable {name}; values are given for: {given}")
-    number = as_number(values[name])
+    value = values[name]
+    if node.type.shape:
+        return _fitting(value, node.type, name)
+    number = as_number(value)
     if number is None or (node.type is boolean and not isinstance(number, bool)):
-        raise Error(f"the variable {name} is a {node.type}, and its value {values[name]!r} is not")
+        raise Error(f"the variable {name} is a {node.type}, and its value {value!r} is not")
+    if node.type.kind == "integer":
+        return int(value)
     return number if node.type is boolean else float(number)
+
+
+def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any, depth: int) -> list[Any]:
+    if depth > DEEP:
+        raise Error(f"a recursion more than {DEEP} deep is not computed without compiling: compile the function")
+    for node in order(outputs):
+        if node in known:
+            continue
+        if node.is_constant:
+            known[node] = xp.constant(node.attribute)
+            continue
+        if node.is_variable:
+            raise Error(f"the variable {node.attribute} is no input of the graph")
+        given = [known[argument] for argument in node.arguments]
+        flow = _FLOW.get(node.operation.name) if isinstance(node.operation.code, str) else None
+        known[node] = xp.apply(node, given) if flow is None else flow(node, given, xp, depth)
+    return [known[output] for output in outputs]
+
+
+def _graph(graph: Graph, arguments: Sequence[Any], xp: Any, depth: int) -> list[Any]:
+    return _run(graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp, depth + 1)
+
+
+def _cond(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+    branches: Branches = node.attribute
+    return _graph(branches.then if given[0] else branches.otherwise, given[1:], xp, depth)
+
+
+def _repeat(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+    loop: Loop = node.attribute
+    states, outside = given[1 : 1 + loop.states], given[1 + loop.states :]
+    for i in range(int(given[0])):
+        states = _graph(loop.body, [i, *states, *outside], xp, depth)
+    return states
+
+
+def _while(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+    loop: Loop = node.attribute
+    states, outside = given[: loop.states], given[loop.states :]
+    assert loop.condition is not None
+    while _graph(loop.condition, [*states, *outside], xp, depth)[0]:
+        states = _graph(loop.body, [*states, *outside], xp, depth)
+    return states
+
+
+def _call(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+    called: Called = node.attribute
+    if called.function.graph is None:
+        raise Error(f"the function {called.function.name} has no body")
+    return _graph(called.function.graph, given, xp, depth)
+
+
+def _pop(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+    if given[0] is None:
+        return [None, *(xp.constant(_nothing(t)) for t in node.attribute)]
+    rest, items = given[0]
+    return [rest, *items]
+
+
+def _nothing(type: Type) -> Any:
+    """Zeros, as they come off an empty stack."""
+    if type.shape:
+        return np.zeros(type.shape, {"integer": np.int64, "boolean": np.bool_}.get(type.kind, np.float64))
+    return {"integer": 0, "boolean": False}.get(type.kind, 0.0)
+
+
+_FLOW: dict[str, Callable[[Node, list[Any], Any, int], Any]] = {
+    control.COND.name: _cond,
+    control.REPEAT.name: _repeat,
+    control.WHILE.name: _while,
+    control.CALL.name: _call,
+    control.PART.name: lambda node, given, xp, depth: given[0][node.attribute],
+    control.EMPTY.name: lambda node, given, xp, depth: None,
+    control.PUSH.name: lambda node, given, xp, depth: (given[0], tuple(given[1:])),
+    control.POP.name: _pop,
+}

@@ -33,6 +33,7 @@ from .control import (
     define,
     empty,
     make_call,
+    merge,
     part,
     part_types,
     parts,
@@ -103,7 +104,7 @@ def _within(graph: Graph, arguments: Sequence[Node], dots: Sequence[Any]) -> tup
     """What a graph computes from arguments, and the tangents of that."""
     seeds = {v: d for v, d in zip(graph.inputs, dots, strict=True) if d is not None}
     found = tangents(graph.outputs, seeds)
-    wanted = [*graph.outputs, *(f for f in found if f is not None)]
+    wanted = merge([*graph.outputs, *(f for f in found if f is not None)])
     done = substitute(wanted, dict(zip(graph.inputs, arguments, strict=True)))
     left = iter(done[len(graph.outputs) :])
     return list(done[: len(graph.outputs)]), [None if f is None else next(left) for f in found]
@@ -301,7 +302,8 @@ def _split(results: Sequence[Node], own: Collection[Node], back: Collection[Node
                 continue
         todo.extend(node.arguments)
     place = {node: i for i, node in enumerate(series)}
-    return Split(tuple(sorted(saved, key=place.__getitem__)), tuple(sorted(stacks, key=place.__getitem__)))
+    in_turn = sorted(stacks, key=lambda s: place[s.arguments[0]])  # of the loops, which may look at one another
+    return Split(tuple(sorted(saved, key=place.__getitem__)), tuple(in_turn))
 
 
 def _begin(inner: Node) -> Node:
@@ -358,6 +360,15 @@ def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple
     return _loop_increments(node, deltas, wanted)
 
 
+def _together(outputs: Sequence[Node], results: Sequence[Node]) -> tuple[tuple[Node, ...], list[Node]]:
+    """What runs forward and what runs backward, with what is augmented for the one in the other, too.
+
+    Before anything is replaced in them: what a node extends is known by its identity.
+    """
+    merged = merge([*outputs, *results])
+    return merged[: len(outputs)], list(merged[len(outputs) :])
+
+
 def _filled(found: Sequence[Any], types: Sequence[Type]) -> list[Node]:
     return [zero(t) if f is None else f for f, t in zip(found, types, strict=True)]
 
@@ -378,7 +389,9 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     if not keep:
         return []
     types = [node.arguments[wanted[i]].type for i in keep]
-    results = [_filled([f[i] for i in keep], types) for f in found]
+    both = [_together(g.outputs, _filled([f[i] for i in keep], types)) for g, f in zip(graphs, found, strict=True)]
+    graphs = (Graph(graphs[0].inputs, both[0][0]), Graph(graphs[1].inputs, both[1][0]))
+    results = [r for _, r in both]
     splits = [_split(r, (), arriving, everything=False) for r in results]
     nothing = all(s.nothing for s in splits)
     saved: Node | None = None
@@ -429,10 +442,11 @@ def _loop_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
         [*(adjoints[states[i]] for i in active), *(adjoints[captured[i]] for i in from_outside)],
         [*(states[i].type for i in active), *(captured[i].type for i in from_outside)],
     )
+    outputs, results = _together(loop.body.outputs, results)
     split = _split(results, set(states), set(arriving), everything=True)  # the counter is known on the way back
     rounds, saved = count, None
     if count is None or not split.nothing:
-        rounds, saved = _forth(node, count, init, outside, split)
+        rounds, saved = _forth(node, outputs, count, init, outside, split)
     assert rounds is not None
     sums = [zero(captured[i].type) for i in from_outside]
     first = [zero(states[i].type) if deltas[i] is None else deltas[i] for i in active]
@@ -473,7 +487,7 @@ def _active(loop: Loop, states: Sequence[Node], moving: list[bool], deltas: Seve
 
 
 def _forth(
-    node: Node, count: Node | None, init: list[Node], outside: list[Node], split: Split
+    node: Node, results: Sequence[Node], count: Node | None, init: list[Node], outside: list[Node], split: Split
 ) -> tuple[Node, Node | None]:
     """The augmented loop: how many rounds it took, and what it saved."""
     loop: Loop = node.attribute
@@ -484,7 +498,7 @@ def _forth(
         more = state[n:] if count is None else state[n + 1 :]
         values = state[: len(state) - len(more)]
         on = more[0] if saves else empty()
-        outputs, on = _augmented(loop.body.outputs, split, on)
+        outputs, on = _augmented(results, split, on)
         by = dict(zip(loop.body.inputs, (*values, *outside), strict=True))
         done = list(substitute([*outputs, on], by))
         counted = [more[-1] + 1] if count is None else []
@@ -524,10 +538,11 @@ def _derive_call(made: Function, smooth: list[int], results: list[int]) -> None:
     wrt = [graph.inputs[i] for i in smooth]
     adjoints = generate_adjoints([graph.outputs[i] for i in results], arriving, wrt)
     found = _filled([adjoints[v] for v in wrt], [v.type for v in wrt])
+    forward, found = _together(graph.outputs, found)
     split = _split(found, (), arriving, everything=False)
 
     def run(*inputs: Node) -> list[Node]:
-        outputs, on = _augmented(graph.outputs, split, inputs[-1])
+        outputs, on = _augmented(forward, split, inputs[-1])
         return list(substitute([*outputs, on], dict(zip(graph.inputs, inputs[:-1], strict=True))))
 
     def undo(*inputs: Node) -> list[Node]:

@@ -12,9 +12,11 @@ matrix derivative results for forward and reverse mode algorithmic differentiati
 
 from __future__ import annotations
 
+import itertools
+import string
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,10 +25,12 @@ from . import operations as ops
 from . import series as power_series
 from .arrays import (
     diagonal,
+    getitem,
     insert_axes,
     linear,
     matmul,
     on_diagonal,
+    remember,
     several,
     shape_of,
     single,
@@ -85,6 +89,7 @@ solve: Operation = several(
     (lambda d, y, a, b: ops.negative(solve(a, matmul(d, y))), lambda d, y, a, b: solve(a, d)),
     (_solve_left, lambda delta, y, a, b: sum_to(shape_of(b))(solve(swap(a), delta))),
     lambda n, y, a, b: power_series.solve(n, y, a, b, solve, matmul),
+    code=("solve",),
 )
 
 
@@ -94,6 +99,7 @@ def _inverse(name: str, value: Callable[[Any], Any]) -> Operation:
         value,
         (lambda d, y, a: ops.negative(matmul(matmul(y, d), y)),),
         (lambda delta, y, a: ops.negative(matmul(matmul(swap(y), delta), swap(y))),),
+        code=("inv",),
     )
 
 
@@ -112,49 +118,131 @@ inverse_for_rule: Operation = _inverse("inv", _inverse_or_none)
 # -- determinants ------------------------------------------------------------------------------------------------------
 
 
-def _determinant(value: Callable[[Any], Any]) -> Operation:
-    return several(
-        "det",
-        value,
-        (lambda d, y, a: _entries(ops.multiply(cofactors(a), d)),),
-        (lambda delta, y, a: _scaled(delta, cofactors(a)),),
-    )
+def _products_without(s: Any, count: int) -> Any:
+    """The products of all numbers but `count` of them, for each choice of these; 0 where one is chosen twice.
 
-
-def _nonzero(a: Any) -> Any:
-    found = np.linalg.det(a)
-    if not np.all(found):
-        raise NotDifferentiable("second derivatives of the determinant of a singular matrix are not available")
-    return single(found)
-
-
-def _cofactors_value(a: Any) -> Any:
-    u, s, vt = np.linalg.svd(a)
+    >>> _products_without(np.array([2.0, 3.0, 5.0]), 2)
+    array([[0., 5., 3.],
+           [5., 0., 2.],
+           [3., 2., 0.]])
+    """
     n = s.shape[-1]
-    others = np.prod(np.where(np.eye(n, dtype=bool), 1.0, s[..., None, :]), axis=-1)
-    signs = np.linalg.det(u) * np.linalg.det(vt)
-    return (u * (others * signs[..., None])[..., None, :]) @ vt
+    between = np.zeros((*s.shape[:-1], n + 2, n + 2))  # what stands between two of them
+    for i in range(n + 1):
+        between[..., i, i + 1] = 1.0
+        between[..., i, i + 2 :] = np.cumprod(s[..., i:], -1)
+    chosen = [0, *np.sort(np.indices((n,) * count), axis=0) + 1, n + 1]
+    found = between[..., chosen[0], chosen[1]]
+    for a, b in itertools.pairwise(chosen[1:]):
+        found = found * between[..., a, b]
+    return found
 
 
-def _cofactors_change(d: Any, y: Any, a: Any) -> Any:
-    along = _scaled(_entries(ops.multiply(y, d)), y)
-    across = matmul(matmul(y, swap(d)), y)
-    return _scaled(ops.divide(1.0, determinant_for_rule(a)), ops.subtract(along, across))
+def _mixed_value(along: Sequence[Any], a: Any) -> Any:
+    u, s, v = _svd(a)
+    n, count = s.shape[-1], len(along)
+    if count >= n:
+        return np.zeros(np.shape(a))
+    signs = np.linalg.det(u) * np.linalg.det(v)
+    inside = [np.swapaxes(u, -1, -2) @ d @ v for d in along]
+    inside.insert(0, _products_without(s, count + 1) * signs.reshape(signs.shape + (1,) * (count + 1)))
+    letters, found = string.ascii_letters[: count + 1], np.zeros(np.shape(a))
+    for columns in itertools.permutations(range(count + 1)):  # Leibniz: each matrix gives an entry of a row of its own
+        inversions = sum(i > j for i, j in itertools.combinations(columns, 2))
+        names = ["..." + letters, *("..." + letters[i] + letters[j] for i, j in enumerate(columns) if i)]
+        column = letters[columns[0]].replace("a", "")  # on the diagonal there is none
+        part = np.einsum(f"{','.join(names)}->...a{column}", *inside, optimize=count > 1)
+        part = part if column else part[..., None] * np.eye(n)
+        found = found - part if inversions % 2 else found + part
+    return u @ found @ np.swapaxes(v, -1, -2)
 
 
-determinant: Operation = _determinant(lambda a: single(np.linalg.det(a)))
-determinant_for_rule: Operation = _determinant(_nonzero)
-cofactors: Operation = several("cofactors", _cofactors_value, (_cofactors_change,), (_cofactors_change,))
-"""The derivative of the determinant, also of a singular matrix. Its own derivative is symmetric."""
+@remember
+def mixed_cofactors(count: int) -> Operation:
+    """The matrix M(d_1, ..., d_count, a) with <M, d> the mixed derivative of det at a, along d and all of the others.
+
+    With the singular values of a, M is sums of products of those that are left over, so that nothing is divided by, and
+    singular matrices are nothing special. M is symmetric in all directions, so a rule is its own adjoint.
+    """
+
+    def along(i: int) -> Callable[..., Any]:
+        return lambda d, y, *xs: mixed_cofactors(count)(*xs[:i], d, *xs[i + 1 :])
+
+    rules = (*map(along, range(count)), lambda d, y, *xs: mixed_cofactors(count + 1)(*xs[:-1], d, xs[-1]))
+
+    def series(n: int, y: Any, *lists: list[Any]) -> list[Any] | None:
+        if count >= shape_of(y)[-1]:
+            return [y]
+        if n > _MOST:
+            raise NotDifferentiable(
+                f"derivatives of order {n} of the gradient of a determinant are not available; up to {_MOST} they are, "
+                "and those of the determinant itself are of any order"
+            )
+        return None
+
+    code = ("mixed_cofactors", count)
+    return several("mixed_cofactors", lambda *xs: _mixed_value(xs[:-1], xs[-1]), rules, rules, series, code=code)
+
+
+cofactors: Operation = mixed_cofactors(0)
+"""The derivative of the determinant, also of a singular matrix."""
+
+_MOST = 5  # what Leibniz's formula takes grows as the factorial of the order
+
+
+def _step(name: str, value: Callable[[Any], Any]) -> Operation:
+    """What is chosen by looking at a matrix, and is a constant for its derivatives."""
+    return Operation(name, (array,), array, value, (None,), "", code=(name,))
+
+
+_left_basis = _step("left_basis", lambda a: np.swapaxes(_svd(a)[0], -1, -2))
+_right_basis = _step("right_basis", lambda a: _svd(a)[2])
+_orientation = _step("orientation", lambda a: single(np.linalg.det(_svd(a)[0]) * np.linalg.det(_svd(a)[2])))
+
+
+def _determinant_series(n: int, y: Any, a: list[Any]) -> list[Any]:
+    """Without division, so that it is right near singular matrices, and zero where a line has no more powers.
+
+    In a basis where a[0] is diagonal, and not negative, its own products are not added to others of the other sign.
+    (Bird 2011, "A simple division-free algorithm for computing determinants".)
+    """
+    left, right, size = _left_basis(a[0]), _right_basis(a[0]), shape_of(a[0])[-1]
+    matrix = [matmul(matmul(left, c), right) for c in a]
+    later = np.triu(np.ones((size, size)), 1)
+
+    def next_of(x: Any) -> Any:
+        """What is above the diagonal, and on it less the sum of what comes later on it."""
+        on = diagonal()(x)
+        sums = total((len(shape_of(on)),))(ops.multiply(later, insert_axes(on, len(shape_of(on)) - 1)))
+        return ops.subtract(triangle(False, 1)(x), on_diagonal(0, shape_of(x))(sums))
+
+    found = matrix
+    for _ in range(size - 1):
+        factor = [next_of(c) for c in found]
+        found = power_series.multilinear(lambda p, q: matmul(p, q))(n, matmul(factor[0], matrix[0]), factor, matrix)
+    sign = ops.multiply((-1.0) ** (size - 1), _orientation(a[0]))
+    corner = getitem((..., 0, 0))
+    return [y, *(ops.multiply(sign, corner(c)) for c in found[1:])]
+
+
+determinant: Operation = several(
+    "det",
+    lambda a: single(np.linalg.det(a)),
+    (lambda d, y, a: _entries(ops.multiply(cofactors(a), d)),),
+    (lambda delta, y, a: _scaled(delta, cofactors(a)),),
+    _determinant_series,
+    code=("det",),
+)
 
 log_determinant: Operation = several(
     "logabsdet",
     lambda a: single(np.linalg.slogdet(a)[1]),
     (lambda d, y, a: _entries(ops.multiply(swap(inverse_for_rule(a)), d)),),
     (lambda delta, y, a: _scaled(delta, swap(inverse_for_rule(a))),),
+    code=("logabsdet",),
 )
 sign_of_determinant: Operation = Operation(
-    "slogdet_sign", (array,), array, lambda a: single(np.linalg.slogdet(a)[0]), (None,), ""
+    "slogdet_sign", (array,), array, lambda a: single(np.linalg.slogdet(a)[0]), (None,), "", code=("slogdet_sign",)
 )
 
 # -- symmetric matrices ------------------------------------------------------------------------------------------------
@@ -163,6 +251,7 @@ symmetric: Operation = linear(
     "symmetric",
     lambda x: np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2),
     lambda d, s: ops.add(triangle(True)(d), triangle(True, -1)(swap(d))),
+    code=("symmetric",),
 )
 """The symmetric matrix with this lower triangle."""
 
@@ -183,10 +272,10 @@ def _cholesky_adjoint(delta: Any, y: Any, a: Any) -> Any:
     return solve(swap(y), swap(solve(swap(y), swap(inner))))
 
 
-cholesky: Operation = several("cholesky", np.linalg.cholesky, (_cholesky_tangent,), (_cholesky_adjoint,))
+cholesky: Operation = several(
+    "cholesky", np.linalg.cholesky, (_cholesky_tangent,), (_cholesky_adjoint,), code=("cholesky",)
+)
 """The lower factor of a symmetric matrix."""
-
-_eigh = _remembered(np.linalg.eigh)
 
 
 def _reciprocal_gaps(what: str) -> Operation:
@@ -212,41 +301,56 @@ def _reciprocal_gaps(what: str) -> Operation:
         n, part = len(shape_of(x)), ops.multiply(slope(y, x), delta)
         return ops.subtract(total((n - 1,))(part), total((n,))(part))
 
-    return several("gaps", value, (tangent,), (adjoint,))
+    return several("gaps", value, (tangent,), (adjoint,), code=("gaps", what))
 
 
 _eigenvalue_gaps = _reciprocal_gaps("eigenvalues")
 
 
-def _eigenvalues_tangent(d: Any, w: Any, a: Any) -> Any:
-    v = eigenvectors(a)
-    n = len(shape_of(v))
-    return total((n - 2,))(ops.multiply(v, matmul(d, v)))
+def _spectral(triangle: Literal["L", "U"]) -> tuple[Operation, Operation]:
+    """The eigenvalues and the eigenvectors as numpy has them from the lower or the upper triangle ("L", "U").
+
+    Of a symmetric matrix both are right, but the vectors may have other signs.
+    """
+    decompose = _remembered(lambda a: np.linalg.eigh(a, triangle))
+    suffix = "" if triangle == "L" else "_upper"
+
+    def values_tangent(d: Any, w: Any, a: Any) -> Any:
+        v = vectors(a)
+        return total((len(shape_of(v)) - 2,))(ops.multiply(v, matmul(d, v)))
+
+    def values_adjoint(delta: Any, w: Any, a: Any) -> Any:
+        v = vectors(a)
+        return matmul(_columns(v, delta), swap(v))
+
+    def vectors_tangent(d: Any, v: Any, a: Any) -> Any:
+        inner = matmul(swap(v), matmul(d, v))
+        return matmul(v, ops.multiply(_eigenvalue_gaps(values(a)), inner))
+
+    def vectors_adjoint(delta: Any, v: Any, a: Any) -> Any:
+        inner = ops.multiply(_eigenvalue_gaps(values(a)), matmul(swap(v), delta))
+        return matmul(matmul(v, inner), swap(v))
+
+    values = several(
+        "eigvalsh" + suffix,
+        lambda a: decompose(a)[0],
+        (values_tangent,),
+        (values_adjoint,),
+        code=("eigvalsh", triangle),
+    )
+    vectors = several(
+        "eigenvectors" + suffix,
+        lambda a: decompose(a)[1],
+        (vectors_tangent,),
+        (vectors_adjoint,),
+        code=("eigenvectors", triangle),
+    )
+    return values, vectors
 
 
-def _eigenvalues_adjoint(delta: Any, w: Any, a: Any) -> Any:
-    v = eigenvectors(a)
-    return matmul(_columns(v, delta), swap(v))
-
-
-eigenvalues: Operation = several("eigvalsh", lambda a: _eigh(a)[0], (_eigenvalues_tangent,), (_eigenvalues_adjoint,))
-"""The eigenvalues of a symmetric matrix, in ascending order."""
-
-
-def _eigenvectors_tangent(d: Any, v: Any, a: Any) -> Any:
-    inner = matmul(swap(v), matmul(d, v))
-    return matmul(v, ops.multiply(_eigenvalue_gaps(eigenvalues(a)), inner))
-
-
-def _eigenvectors_adjoint(delta: Any, v: Any, a: Any) -> Any:
-    inner = ops.multiply(_eigenvalue_gaps(eigenvalues(a)), matmul(swap(v), delta))
-    return matmul(matmul(v, inner), swap(v))
-
-
-eigenvectors: Operation = several(
-    "eigenvectors", lambda a: _eigh(a)[1], (_eigenvectors_tangent,), (_eigenvectors_adjoint,)
-)
-"""The eigenvectors of a symmetric matrix, as columns."""
+eigenvalues, eigenvectors = _spectral("L")
+"""The eigenvalues of a symmetric matrix, in ascending order, and the vectors, as columns."""
+eigenvalues_upper, eigenvectors_upper = _spectral("U")
 
 # -- QR: of matrices that are not wider than high ----------------------------------------------------------------------
 
@@ -282,8 +386,10 @@ def _qr_upper_adjoint(delta: Any, r: Any, a: Any) -> Any:
     return matmul(matmul(qr_orthogonal(a), inner), swap(inverse_for_rule(r)))
 
 
-qr_orthogonal: Operation = several("qr_q", lambda a: _qr(a)[0], (_qr_orthogonal_tangent,), (_qr_orthogonal_adjoint,))
-qr_upper: Operation = several("qr_r", lambda a: _qr(a)[1], (_qr_upper_tangent,), (_qr_upper_adjoint,))
+qr_orthogonal: Operation = several(
+    "qr_q", lambda a: _qr(a)[0], (_qr_orthogonal_tangent,), (_qr_orthogonal_adjoint,), code=("qr_q",)
+)
+qr_upper: Operation = several("qr_r", lambda a: _qr(a)[1], (_qr_upper_tangent,), (_qr_upper_adjoint,), code=("qr_r",))
 
 # -- singular values ---------------------------------------------------------------------------------------------------
 
@@ -293,7 +399,7 @@ def _decompose(a: Any) -> Any:
     return np.ascontiguousarray(u), s, np.ascontiguousarray(np.swapaxes(vt, -1, -2))
 
 
-_svd = _remembered(_decompose)
+_svd: Callable[[Any], Any] = _remembered(_decompose)
 _squared_gaps = _reciprocal_gaps("singular values")
 
 
@@ -308,13 +414,22 @@ _reciprocal: Operation = several(
     _inverse_singular,
     (lambda d, y, x: ops.negative(ops.multiply(d, ops.multiply(y, y))),),
     (lambda delta, y, x: ops.negative(ops.multiply(delta, ops.multiply(y, y))),),
+    code=("reciprocal",),
 )
+
+
+def _values_tangent(d: Any, s: Any, a: Any) -> Any:
+    # A singular value of 0 is a kink, as that of the size of a real: its derivative is 0, too.
+    inner = ops.multiply(left_vectors(a), matmul(d, right_vectors(a)))
+    return ops.multiply(ops.sign(s), total((len(shape_of(a)) - 2,))(inner))
+
 
 singular_values: Operation = several(
     "svdvals",
     lambda a: _svd(a)[1],
-    (lambda d, s, a: total((len(shape_of(a)) - 2,))(ops.multiply(left_vectors(a), matmul(d, right_vectors(a)))),),
-    (lambda delta, s, a: matmul(_columns(left_vectors(a), delta), swap(right_vectors(a))),),
+    (_values_tangent,),
+    (lambda delta, s, a: matmul(_columns(left_vectors(a), ops.multiply(ops.sign(s), delta)), swap(right_vectors(a))),),
+    code=("svdvals",),
 )
 
 
@@ -347,11 +462,13 @@ left_vectors: Operation = several(
     lambda a: _svd(a)[0],
     (lambda d, u, a: _vectors_tangent(d, u, singular_values(a), right_vectors(a)),),
     (lambda delta, u, a: _vectors_adjoint(delta, u, singular_values(a), right_vectors(a)),),
+    code=("svd_u",),
 )
 right_vectors: Operation = several(
     "svd_v",
     lambda a: _svd(a)[2],
     (lambda d, v, a: _vectors_tangent(swap(d), v, singular_values(a), left_vectors(a)),),
     (lambda delta, v, a: swap(_vectors_adjoint(delta, v, singular_values(a), left_vectors(a))),),
+    code=("svd_v",),
 )
 """The right singular vectors, as columns."""

@@ -98,8 +98,13 @@ def _name(source: str, tool: toolchain.Compiler, options: Sequence[str]) -> str:
 
 def _headers() -> str:
     """A hash of the runtime headers."""
-    with os.scandir(toolchain.INCLUDE / "dynagrad") as found:
-        stats = sorted((entry.path, entry.stat().st_mtime_ns, entry.stat().st_size) for entry in found)
+    stats = []
+    for home, _, names in os.walk(toolchain.INCLUDE / "dynagrad"):
+        for name in names:
+            path = os.path.join(home, name)
+            stat = os.stat(path)
+            stats.append((path, stat.st_mtime_ns, stat.st_size))
+    stats.sort()
     return _read_headers(tuple(stats))
 
 
@@ -109,7 +114,7 @@ def _read_headers(stats: tuple[tuple[str, int, int], ...]) -> str:
     digest = hashlib.sha256()
     for path, _, _ in stats:
         data = Path(path).read_bytes()
-        digest.update(f"{os.path.basename(path)}:{len(data)}:".encode())
+        digest.update(f"{os.path.relpath(path, toolchain.INCLUDE)}:{len(data)}:".encode())
         digest.update(data)
     return digest.hexdigest()
 

@@ -436,7 +436,8 @@ class ClassWriter:
                 out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)});")
             elif stage.strategy == "heap":
                 priority(self, stage, table)
-                out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)}, {resting.first(self.plan, table, name)});")
+                first = resting.first(self.plan, table, name)
+                out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)}, {first});")
             else:
                 out.line(f"if ({name}.place[cell]) return;")
                 out.line(f"{name}.place[cell] = 1;")

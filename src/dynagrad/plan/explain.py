@@ -249,6 +249,7 @@ def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
             text += "; where it is the popped item itself, only its share that is old"
         if join.vector is not None and place == len(join.steps) - 1:
             text += f", side by side over {join.vector} as one vector operation"
+            text += " wherever no fact is missing" if isinstance(step, Scan) and step.via == "index" else ""
         yield f"         - {text}"
         bound |= step_variables(step, rule)
     yield f"         - contribute to {_item(rule.head)}"

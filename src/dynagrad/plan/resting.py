@@ -235,9 +235,7 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
     out.line("if (h & tape.again) continue;")
     out.open("switch (table_of(h))")
     for table in tables:
-        out.line(
-            f"case {table.number}: if (asked_{writer.names.table[table.key]}[cell_of(h)]) order.push(h); break;"
-        )
+        out.line(f"case {table.number}: if (asked_{writer.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
     out.close()
     out.close()
     out.line("int64_t solved = 0;")

@@ -150,7 +150,9 @@ class Expressions:
         """What is evaluated only sometimes cannot name anything for what follows."""
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):
-                self.refuse(part, "`:=` inside of a condition that may be left out cannot be compiled; assign before it")
+                self.refuse(
+                    part, "`:=` inside of a condition that may be left out cannot be compiled; assign before it"
+                )
 
     def _Constant(self, node: ast.Constant, b: Bindings) -> Expression:
         return Constant(node.value, self.at(node))

@@ -8,7 +8,7 @@ taken for unknown from the start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import LiftError
@@ -16,11 +16,10 @@ from ...graph import Node, control, integers
 from ...graph.node import fresh, whole
 from ...graph.types import integer
 from . import specialise
-from .containers import Sequence as Items_
-from .containers import sequence
+from .containers import Walk, walk
 from .core import For, While
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
-from .specialise import Diverges, Recursion, Specialiser, inside, outside
+from .specialise import Specialiser, inside, outside
 from .values import Ref, describe, node_of
 
 SHORT = 16  # rounds that are unrolled
@@ -58,7 +57,6 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
 
 def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
     """The loop round by round; raises Unknown, and leaves everything as it was, where that cannot be."""
-    done: list[State] = []
     with s.journal() as changed:
         rounds = 0
         count = run.count if run.count is not None else 2  # which is a guess
@@ -70,13 +68,9 @@ def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> St
                 raise Unknown
             state = run.round(rounds, state)
             rounds += 1
-        done.append(state)
-        made = dict(s.journals[-1])
-        now = {ref: ref.content for ref in made}
-    for ref, content in now.items():
-        if ref in changed:
-            s.put(ref, content)
-    return done[0]
+    for ref, content in changed.items():
+        s.put(ref, content)
+    return state
 
 
 class _While:
@@ -114,7 +108,7 @@ class _While:
 
         def finish(trial: _Trial) -> list[Node]:
             test = node_of(trial.test)
-            if test.is_constant and test.attribute:
+            if not trial.states or (test.is_constant and test.attribute):
                 raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
             return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
 
@@ -126,7 +120,7 @@ class _For:
 
     def __init__(self, s: Specialiser, e: For, env: dict[str, Any]) -> None:
         self.s, self.e, self.env = s, e, env
-        self.over: Items_ = sequence(s, s.read(e.sequence, env))
+        self.over: Walk = walk(s, s.read(e.sequence, env))
         length = self.over.length
         self.count = length if isinstance(length, int) else None
         self.short = self.count is not None
@@ -171,17 +165,15 @@ class _For:
         count = whole(over.length) if isinstance(over.length, int) else over.length
         if self.e.going is None:
             return self._repeated(initial, count)
-        counter: list[Node] = []
 
         def once(state: State) -> tuple[Any, State]:
             i, rest = state[0], state[1:]
             going = s.truth(self.going(rest))
-            return going, (i + 1, *s.evaluate(self.e.body, self._see(over.item(i), rest)))
+            return going, (i + 1, *s.evaluate(self.e.body, self._see(over.at(i), rest)))
 
         def finish(trial: _Trial) -> list[Node]:
             from ...graph.operations import logical_and
 
-            counter.append(trial.states[0])
             test = logical_and(integers.less(trial.states[0], count), node_of(trial.test))
             return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
 
@@ -193,7 +185,7 @@ class _For:
         s, i = self.s, fresh(integer)
 
         def once(state: State) -> tuple[Any, State]:
-            found: State = s.evaluate(self.e.body, self._see(self.over.item(i), state))
+            found: State = s.evaluate(self.e.body, self._see(self.over.at(i), state))
             return i, found
 
         def finish(trial: _Trial) -> list[Node]:
@@ -208,9 +200,7 @@ specialise.LOOP = loop
 class _Trial:
     """A round from states that are variables: the condition, these variables, what they become, and where they start."""
 
-    def __init__(
-        self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int
-    ) -> None:
+    def __init__(self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int) -> None:
         self.test, self.states, self.after, self.start, self.since = test, states, after, start, since
 
 
@@ -259,6 +249,3 @@ def _in_graph(
     for ref in order:
         s.put(ref, outside(ref, build(kept[ref], nodes)))
     return found
-
-
-assert Diverges and Recursion and Sequence

@@ -103,14 +103,19 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     for x, y in ((a, b), (b, a)):
         if name == "multiply" and isinstance(x, tuple | List) and isinstance(y, int):
             return x * y if isinstance(x, tuple) else List(x.content * y)
-    if isinstance(a, List | tuple) and type_of(b) is not None or isinstance(b, List | tuple) and type_of(a) is not None:
+    if (isinstance(a, List | tuple) and type_of(b) is not None) or (isinstance(b, List | tuple) and type_of(a) is not None):
         if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
             from .arrays import as_array
 
             return binary(s, name, as_array(s, a), as_array(s, b))
     if name in ("equal", "not_equal"):
         return _same(s, a, b) if name == "equal" else negated(_same(s, a, b))
-    if known(a) and known(b) and not isinstance(a, Closure | Made | Items) and not isinstance(b, Closure | Made | Items):
+    if (
+        known(a)
+        and known(b)
+        and not isinstance(a, Closure | Made | Items)
+        and not isinstance(b, Closure | Made | Items)
+    ):
         return wrapped(compute(unwrapped(a), unwrapped(b)))
     raise Error(f"{describe(a)} {sign} {describe(b)} cannot be compiled")
 

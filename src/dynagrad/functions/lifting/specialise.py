@@ -8,19 +8,14 @@ and the tables of primitives and library functions are in the files beside it, w
 
 from __future__ import annotations
 
-import functools
-import itertools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ...errors import Error, LiftError
 from ...graph import Node, control
 from ...graph import operations as ops
-from ...graph.operation import Operation
 from .core import (
     UNDEFINED,
     Apply,
@@ -40,9 +35,9 @@ from .core import (
     While,
 )
 from .lift import lift
-from .patterns import SHARED, Leaf, Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
+from .patterns import Mismatch, build, flatten, merge, pattern
 from .source import error
-from .values import Array, Cell, Closure, Dict, Instance, List, Made, Ref, describe, known, normal, type_of
+from .values import Array, Cell, Closure, Dict, List, Made, Ref, describe, normal
 
 Handler = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
@@ -164,9 +159,7 @@ class Specialiser:
     def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
         own = {name for name, _ in group}
         held = {name: env[name] for name in code.free if name not in own and name in env}
-        defaults = {
-            p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)
-        }
+        defaults = {p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)}
         return Closure(code, held, group, defaults)
 
     def truth(self, x: Any) -> bool | Node:
@@ -372,9 +365,7 @@ class Specialiser:
             e.at,
         )
 
-    def either(
-        self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False
-    ) -> Any:
+    def either(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False) -> Any:
         """What one function returns, or the other, and what they change. Raises Mismatch."""
         since = control._now()
         results: list[Any] = []
@@ -400,9 +391,7 @@ class Specialiser:
             for side, content in zip(sides, contents, strict=True):
                 side.append(content)
             joined.append(merge(pattern(contents[0]), pattern(contents[1]), f" ({describe(ref)}) "))
-        flat = [
-            [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p)] for side in sides
-        ]
+        flat = [[n for x, p in zip(side, joined, strict=True) for n in flatten(x, p)] for side in sides]
         nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs))
         value = build(joined[0], nodes)
         for ref, p in zip(refs, joined[1:], strict=True):

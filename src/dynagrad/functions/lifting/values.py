@@ -108,7 +108,7 @@ class Made:
 
     @property
     def name(self) -> str:
-        return str(self.kind)
+        return str(self.kind[1] if isinstance(self.kind, tuple) else self.kind)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

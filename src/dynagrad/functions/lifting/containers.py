@@ -1,0 +1,537 @@
+"""Tuples, lists, dicts and objects while a function is specialised: indexing, attributes, methods, going over them.
+
+Their structure is known always; what they hold need not be. Arrays are in `arrays.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph import Node, integers
+from ...graph.node import whole
+from .core import UNDEFINED
+from .specialise import Specialiser, primitive
+from .values import (
+    Array,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    describe,
+    known,
+    normal,
+    type_of,
+    unwrapped,
+    wrapped,
+)
+
+LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
+
+# -- going over things -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Walk:
+    """What a loop goes over: how long it is, its item at a known place, and at one that only the graph knows, if any."""
+
+    what: str
+    length: int | Node
+    known: Callable[[int], Any]
+    at: Callable[[Node], Any] | None
+
+
+def walk(s: Specialiser, x: Any) -> Walk:
+    """How to go over something. Raises Error where that cannot be."""
+    if isinstance(x, Items):
+        return _WALKS[x.kind](s, *x.held)
+    if isinstance(x, range):
+        return _range(s, x.start, x.stop, x.step)
+    if isinstance(x, Array | np.ndarray) and type_of(x) is not None:
+        from .arrays import at_index
+
+        t = type_of(x)
+        assert t is not None
+        if not t.shape:
+            raise Error(f"{describe(x)} cannot be looped over")
+        return Walk(describe(x), t.shape[0], lambda i: at_index(s, x, i), lambda i: at_index(s, x, i))
+    if isinstance(x, Node):
+        raise Error("a single number cannot be looped over")
+    inside = _content(s, x)
+    if inside is None:
+        raise Error(f"{describe(x)} cannot be looped over in a compiled function")
+    return Walk(describe(x), len(inside), lambda i: inside[i], _chooser(s, inside))
+
+
+def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
+    if isinstance(x, tuple):
+        return x
+    if isinstance(x, List):
+        return x.content
+    if isinstance(x, Dict):
+        return tuple(x.content)
+    if isinstance(x, str | frozenset | set | list | dict | bytes) or type(x).__name__ in ("dict_keys", "dict_values"):
+        return tuple(x)
+    if isinstance(x, Instance) and hasattr(x.cls, "__iter__"):
+        return items(s, s.call(attribute(s, x, "__iter__"), []))
+    return None
+
+
+def _chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
+    """Items at a place that only the graph knows: where all are numbers, or arrays of one shape."""
+    types = [type_of(x) for x in inside]
+    if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]
+        return None
+    if any((t.kind == "boolean") != (types[0].kind == "boolean") for t in types if t and types[0]):
+        return None
+
+    def at(i: Node) -> Any:
+        from .arrays import at_index, stacked
+
+        return at_index(s, stacked(list(inside)), i)
+
+    return at
+
+
+def _count(x: Any) -> Any:
+    """A length, in arithmetic of nodes where it is one."""
+    return x if isinstance(x, Node) else int(x)
+
+
+def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> Walk:
+    for x in (start, stop, step):
+        t = type_of(x)
+        if t is None or t.kind not in ("integer", "boolean") or t.shape:
+            raise Error(f"range() wants whole numbers, and was given {describe(x)}")
+    if not isinstance(step, int):
+        raise Error("the step of a range must be known when the function is compiled")
+    if step == 0:
+        raise Error("the step of a range cannot be 0")
+    length: Any
+    if isinstance(start, int) and isinstance(stop, int):
+        length = len(range(start, stop, step))
+    else:
+        distance = stop - start if step > 0 else start - stop
+        size = abs(step)
+        rounds = distance if size == 1 else (distance + (size - 1)) // size
+        length = integers.maximum(rounds, whole(0))
+
+    def at(i: Any) -> Any:
+        return start + (i if step == 1 else i * step)
+
+    return Walk("a range", length, at, at)
+
+
+def _enumerate(s: Specialiser, x: Any, start: Any) -> Walk:
+    inner = walk(s, x)
+    at = inner.at
+    return Walk(
+        inner.what,
+        inner.length,
+        lambda i: (start + i, inner.known(i)),
+        None if at is None else lambda i: (i + start, at(i)),
+    )
+
+
+def _zip(s: Specialiser, *xs: Any) -> Walk:
+    walks = [walk(s, x) for x in xs]
+    if not walks:
+        return Walk("an empty zip", 0, lambda i: (), lambda i: ())
+    lengths = [w.length for w in walks]
+    fixed = [n for n in lengths if isinstance(n, int)]
+    length: Any = min(fixed) if fixed else lengths[0]
+    for n in lengths:
+        if isinstance(n, Node) and n is not length:
+            length = integers.minimum(n, whole(length) if isinstance(length, int) else length)
+    ways = [w.at for w in walks]
+    return Walk(
+        next((w.what for w in walks if w.at is None), "a zip"),
+        length,
+        lambda i: tuple(w.known(i) for w in walks),
+        None if any(at is None for at in ways) else lambda i: tuple(at(i) for at in ways if at is not None),
+    )
+
+
+def _reversed(s: Specialiser, x: Any) -> Walk:
+    inner = walk(s, x)
+    n, at = inner.length, inner.at
+    return Walk(
+        inner.what,
+        n,
+        lambda i: inner.known(n - 1 - i) if isinstance(n, int) else inner.at(n - 1 - i),  # type: ignore[misc]
+        None if at is None else lambda i: at((whole(n) if isinstance(n, int) else n) - 1 - i),
+    )
+
+
+_WALKS: dict[str, Callable[..., Walk]] = {
+    "range": _range,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "reversed": _reversed,
+}
+
+
+@primitive("items")
+def items(s: Specialiser, x: Any) -> tuple[Any, ...]:
+    """Everything that a loop over something would meet, as a tuple."""
+    found = walk(s, x)
+    if not isinstance(found.length, int):
+        raise Error(
+            f"how many items {found.what} has is known only as the function runs, and a structure of a compiled "
+            "function has a fixed length; loop over it with numbers or an array as the state of the loop"
+        )
+    if found.length > LONGEST:
+        raise Error(
+            f"{found.what} has {found.length} items, too many for a structure in a compiled function; use arrays"
+        )
+    return tuple(found.known(i) for i in range(found.length))
+
+
+@primitive("collect")
+def collect(s: Specialiser, function: Any, x: Any) -> tuple[Any, ...]:
+    """The tuples that a function gives for each item, joined: what comprehensions are made of."""
+    found: list[Any] = []
+    for item in items(s, x):
+        part = s.call(function, [item])
+        if not isinstance(part, tuple):
+            raise Error("which items a comprehension keeps must be known when the function is compiled")
+        found.extend(part)
+        if len(found) > LONGEST:
+            raise Error("this comprehension makes too many items for a compiled function; use arrays")
+    return tuple(found)
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+@primitive("list")
+def list_(s: Specialiser, x: Any) -> List:
+    return List(items(s, x))
+
+
+@primitive("set")
+def set_(s: Specialiser, x: Any) -> Any:
+    inside = items(s, x)
+    if not all(map(known, inside)):
+        raise Error("the members of a set must be known when the function is compiled")
+    return frozenset(map(unwrapped, inside))
+
+
+@primitive("join")
+def join(s: Specialiser, *parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(x for part in parts for x in part)
+
+
+def key_of(x: Any) -> Any:
+    """A key of a dict."""
+    if isinstance(x, Node | Array) or not known(x):
+        raise Error("the keys of a dict must be known when the function is compiled")
+    return unwrapped(x)
+
+
+@primitive("dict")
+def dict_(s: Specialiser, *pairs: Any) -> Dict:
+    """Keys and values in turn; without a key, all of another dict."""
+    found: dict[Any, Any] = {}
+    for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+        if key is UNDEFINED:
+            found |= mapping(value)
+        else:
+            found[key_of(key)] = value
+    return Dict(found)
+
+
+def mapping(x: Any) -> Mapping[Any, Any]:
+    """The content of a dict."""
+    if isinstance(x, Dict):
+        return dict(x.content)
+    if isinstance(x, dict):
+        return x
+    raise Error(f"{describe(x)} is no dict")
+
+
+@primitive("dict_of_pairs")
+def dict_of_pairs(s: Specialiser, pairs: Iterable[Any]) -> Dict:
+    return Dict({key_of(key): value for key, value in (items(s, pair) for pair in items(s, pairs))})
+
+
+@primitive("slice")
+def slice_(s: Specialiser, start: Any, stop: Any, step: Any) -> slice:
+    return slice(start, stop, step)
+
+
+@primitive("unpack")
+def unpack(s: Specialiser, x: Any, count: int, star: int | None) -> tuple[Any, ...]:
+    """So many parts of something; the one with the star is a list of what is left."""
+    inside = items(s, x)
+    if star is None:
+        if len(inside) != count:
+            raise Error(f"{describe(x)} has {len(inside)} parts, and is unpacked into {count}")
+        return inside
+    if len(inside) < count - 1:
+        raise Error(f"{describe(x)} has {len(inside)} parts, and is unpacked into at least {count - 1}")
+    rest = len(inside) - (count - 1)
+    return (*inside[:star], List(inside[star : star + rest]), *inside[star + rest :])
+
+
+@primitive("spread")
+def spread(s: Specialiser, function: Any, arguments: tuple[Any, ...], named: Dict) -> Any:
+    """A call with stars."""
+    return s.call(function, list(arguments), dict(named.content))
+
+
+# -- indexing ----------------------------------------------------------------------------------------------------------
+
+
+@primitive("getitem")
+def getitem(s: Specialiser, x: Any, index: Any) -> Any:
+    """`x[index]`."""
+    if isinstance(x, Array | Node | np.ndarray):
+        from .arrays import at_index
+
+        return at_index(s, x, index)
+    if isinstance(x, Dict | dict):
+        content = x.content if isinstance(x, Dict) else x
+        key = key_of(index)
+        if key not in content:
+            raise Error(f"the dict has no key {key!r}; its keys are {', '.join(map(repr, content))}")
+        return normal(content[key])
+    if isinstance(x, tuple | List | Items | str | range | list):
+        if isinstance(x, str):
+            return x[unwrapped(index)]
+        inside = items(s, x)
+        if isinstance(index, slice):
+            if not known(index):
+                raise Error("the bounds of a slice of a list must be known when the function is compiled")
+            part = inside[unwrapped(index)]
+            return List(part) if isinstance(x, List) else part
+        return _one(s, x, inside, index)
+    if isinstance(x, Instance) and hasattr(x.cls, "__getitem__"):
+        return s.call(attribute(s, x, "__getitem__"), [index])
+    if known(index) and not isinstance(x, Closure | Made):
+        return wrapped(x[unwrapped(index)])
+    raise Error(f"{describe(x)} cannot be indexed in a compiled function")
+
+
+def _one(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any:
+    if isinstance(index, Node):
+        at = _chooser(s, inside)
+        if index.type.kind != "integer" or at is None:
+            raise Error(
+                f"{describe(x)} is indexed with {describe(index)}: at a place that is known only as the function runs, "
+                "only numbers, or arrays of one shape, can be looked up"
+            )
+        return at(index)
+    if not isinstance(index, int):
+        raise Error(f"{describe(x)} is indexed with {describe(index)}, and not with a whole number")
+    if not -len(inside) <= index < len(inside):
+        raise Error(f"the index {index} is out of range for {describe(x)}")
+    return inside[index]
+
+
+@primitive("setitem")
+def setitem(s: Specialiser, x: Any, index: Any, value: Any) -> None:
+    """`x[index] = value`."""
+    if isinstance(x, Array | np.ndarray):
+        from .arrays import set_index
+
+        set_index(s, x, index, value)
+    elif isinstance(x, Dict):
+        s.write(x, {**x.content, key_of(index): value})
+    elif isinstance(x, List):
+        s.write(x, _changed(x, index, value))
+    elif isinstance(x, Instance) and hasattr(x.cls, "__setitem__"):
+        s.call(attribute(s, x, "__setitem__"), [index, value])
+    else:
+        raise Error(f"{describe(x)} does not let its items be changed")
+
+
+def _changed(x: List, index: Any, value: Any) -> tuple[Any, ...]:
+    if not isinstance(index, int):
+        raise Error(
+            f"an item of {describe(x)} is changed at {describe(index)}: the place in a list must be known when the "
+            "function is compiled; use an array for others"
+        )
+    content = list(x.content)
+    if not -len(content) <= index < len(content):
+        raise Error(f"the index {index} is out of range for {describe(x)}")
+    content[index] = value
+    return tuple(content)
+
+
+@primitive("update_item")
+def update_item(s: Specialiser, name: str, x: Any, index: Any, value: Any) -> None:
+    """`x[index] += value` and its kin."""
+    from .operators import update
+
+    if isinstance(x, Array | np.ndarray) and name in ("add", "subtract"):
+        from .arrays import add_index
+
+        add_index(s, x, index, value, name == "subtract")
+        return
+    setitem(s, x, index, update(s, name, getitem(s, x, index), value))
+
+
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+
+@primitive("attribute")
+def attribute(s: Specialiser, x: Any, name: str) -> Any:
+    """`x.name`."""
+    if isinstance(x, Instance):
+        return _of_object(s, x, name)
+    if isinstance(x, Array | Node) or (isinstance(x, np.ndarray) and not isinstance(x, np.matrix)):
+        from .arrays import array_attribute
+
+        return array_attribute(s, x, name)
+    if isinstance(x, List | Dict):
+        method = METHODS.get((type(x), name))
+        if method is None:
+            raise Error(f"{describe(x)} has no {name} in a compiled function")
+        return bound(name, method, x)
+    if isinstance(x, tuple):
+        fields = getattr(x, "_fields", ())
+        if name in fields:
+            return x[fields.index(name)]
+        method = METHODS.get((tuple, name))
+        if method is not None:
+            return bound(name, method, x)
+        found = getattr(type(x), name, None)
+        if isinstance(found, property):
+            return s.call(found.fget, [x])
+        if isinstance(found, types.FunctionType):
+            return bound(name, found, x)
+    if isinstance(x, Closure | Made | Items):
+        if name == "__name__":
+            return x.name if not isinstance(x, Items) else x.kind
+        raise Error(f"{describe(x)} has no {name} in a compiled function")
+    if isinstance(x, slice):
+        return getattr(x, name)
+    return normal(getattr(x, name))
+
+
+def bound(name: str, method: Any, x: Any) -> Made:
+    """A method together with what it is a method of."""
+    if isinstance(method, types.FunctionType) and method.__module__.startswith(__package__):
+        return Made(("method", name, method), lambda s, held, given, named: method(s, held[0], *given, **named), (x,))
+    return Made(("method", name, method), lambda s, held, given, named: s.call(method, [held[0], *given], named), (x,))
+
+
+def _of_object(s: Specialiser, x: Instance, name: str) -> Any:
+    found = getattr(x.cls, name, None)
+    if isinstance(found, property):
+        return s.call(found.fget, [x])
+    if name in x.content:
+        return x.content[name]
+    if name == "__class__":
+        return x.cls
+    if isinstance(found, types.FunctionType):
+        raw = vars_of(x.cls).get(name)
+        return found if isinstance(raw, staticmethod) else bound(name, found, x)
+    if found is not None:
+        return normal(found)
+    raise Error(f"{describe(x)} has no {name}")
+
+
+def vars_of(cls: type) -> dict[str, Any]:
+    """Everything that a class and those that it inherits from define."""
+    found: dict[str, Any] = {}
+    for each in reversed(cls.__mro__):
+        found |= vars(each)
+    return found
+
+
+@primitive("setattr")
+def setattr_(s: Specialiser, x: Any, name: str, value: Any) -> None:
+    """`x.name = value`."""
+    if not isinstance(x, Instance):
+        raise Error(f"{describe(x)} does not let its attributes be changed in a compiled function")
+    if x.fixed:
+        raise Error(f"an object of {x.cls.__name__} is frozen; use dataclasses.replace")
+    s.write(x, {**x.content, name: value})
+
+
+# -- methods -----------------------------------------------------------------------------------------------------------
+
+
+def _append(s: Specialiser, x: List, value: Any) -> None:
+    s.write(x, (*x.content, value))
+
+
+def _extend(s: Specialiser, x: List, values: Any) -> None:
+    s.write(x, (*x.content, *items(s, values)))
+
+
+def _insert(s: Specialiser, x: List, index: int, value: Any) -> None:
+    content = list(x.content)
+    content.insert(index, value)
+    s.write(x, tuple(content))
+
+
+def _pop(s: Specialiser, x: List, index: int = -1) -> Any:
+    content = list(x.content)
+    found = content.pop(index)
+    s.write(x, tuple(content))
+    return found
+
+
+def _reverse(s: Specialiser, x: List) -> None:
+    s.write(x, x.content[::-1])
+
+
+def _copy(s: Specialiser, x: Any) -> Any:
+    return type(x)(x.content)
+
+
+def _get(s: Specialiser, x: Dict, key: Any, default: Any = None) -> Any:
+    return x.content.get(key_of(key), default)
+
+
+def _dict_pop(s: Specialiser, x: Dict, key: Any, *default: Any) -> Any:
+    content = dict(x.content)
+    found = content.pop(key_of(key), *default)
+    s.write(x, content)
+    return found
+
+
+def _dict_update(s: Specialiser, x: Dict, other: Any = None, **named: Any) -> None:
+    s.write(x, {**x.content, **({} if other is None else mapping(other)), **named})
+
+
+def _index(s: Specialiser, x: Any, value: Any) -> int:
+    inside = items(s, x)
+    if not known(value) or not all(map(known, inside)):
+        raise Error("index() needs values that are known when the function is compiled")
+    return [unwrapped(i) for i in inside].index(unwrapped(value))
+
+
+def _namedtuple_replace(s: Specialiser, x: Any, **named: Any) -> Any:
+    return x._replace(**named)
+
+
+METHODS: dict[tuple[type, str], Any] = {
+    (List, "append"): _append,
+    (List, "extend"): _extend,
+    (List, "insert"): _insert,
+    (List, "pop"): _pop,
+    (List, "reverse"): _reverse,
+    (List, "copy"): _copy,
+    (List, "index"): _index,
+    (tuple, "index"): _index,
+    (tuple, "_replace"): _namedtuple_replace,
+    (tuple, "_asdict"): lambda s, x: Dict(x._asdict()),
+    (Dict, "get"): _get,
+    (Dict, "pop"): _dict_pop,
+    (Dict, "update"): _dict_update,
+    (Dict, "copy"): _copy,
+    (Dict, "keys"): lambda s, x: tuple(x.content),
+    (Dict, "values"): lambda s, x: tuple(x.content.values()),
+    (Dict, "items"): lambda s, x: tuple(x.content.items()),
+}

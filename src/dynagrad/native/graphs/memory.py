@@ -1,0 +1,62 @@
+"""Where arrays are kept: room in the frame of a function, given out and taken back as the code is written.
+
+All shapes are known, so every array of a function has its place in one frame, and arrays that do not live at the same
+time share it. A `Memory` is what one or several arrays of the graph are kept in, one after the other: what is written
+over an array that nobody looks at any more takes its memory over. No text of C++ is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...graph.types import Type
+
+_LINE = 64  # bytes: arrays begin at multiples, and threads do not share what is between
+BYTES = {"real": 8, "integer": 8, "boolean": 1}
+
+
+def bytes_of(type: Type) -> int:
+    return type.size * BYTES[type.kind]
+
+
+@dataclass
+class Memory:
+    """What an array is kept in: how C++ calls it, whether it may be written over, and its place in the frame."""
+
+    text: str
+    own: bool
+    places: list[tuple[int, int]] = field(default_factory=list)  # beginnings and ends
+    until: int = -1  # the last step that looks at an array in it
+
+
+class Arena:
+    """The frame of a function."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, int]] = []  # in order
+        self.most = 0
+
+    def take(self, size: int) -> tuple[int, int]:
+        """The first gap that is wide enough.
+
+        >>> arena = Arena()
+        >>> a, b = arena.take(100), arena.take(8)
+        >>> arena.give(a)
+        >>> a, b, arena.take(64), arena.most
+        ((0, 128), (128, 192), (0, 64), 192)
+        """
+        size = max(-(-size // _LINE) * _LINE, _LINE)
+        start = 0
+        for at, (begin, end) in enumerate(self.taken):
+            if begin - start >= size:
+                break
+            start = end
+        else:
+            at = len(self.taken)
+        place = (start, start + size)
+        self.taken.insert(at, place)
+        self.most = max(self.most, place[1])
+        return place
+
+    def give(self, place: tuple[int, int]) -> None:
+        self.taken.remove(place)

@@ -1,0 +1,309 @@
+// What the code of a graph stands on: one call of it, the memory that it works in, stacks, and whole numbers.
+//
+// Memory is kept between calls, since fresh pages cost more than the work on them. It belongs to one call at a time:
+// a call takes what lies idle, or makes some, and leaves it when it ends. Nothing here knows of the graph.
+#pragma once
+
+#include <math.h>
+
+#include "../body.hpp"
+
+// The pragma before a loop whose rounds do not depend on each other through memory.
+#if defined(__clang__)
+#define DYNAGRAD_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DYNAGRAD_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define DYNAGRAD_INDEPENDENT
+#endif
+
+namespace dynagrad::graphs {
+
+inline constexpr int64_t kMostFrames = int64_t{1} << 36;  // bytes, of all arrays that one call works with
+inline constexpr int64_t kMostStack = int64_t{1} << 32;   // bytes, of one stack
+inline constexpr int64_t kMostKept = int64_t{1} << 30;    // bytes that stay when a call is over
+inline constexpr int64_t kMostDeep = 1 << 20;             // calls of functions in each other
+
+// Memory that is taken and given back in the manner of a stack, in pieces that never move.
+class Pieces {
+  public:
+    // Room at a multiple of 64 bytes, or null; a piece comes as zeros when it is new.
+    char* push(int64_t bytes) {
+        bytes = (bytes + 63) & ~int64_t{63};
+        while (at_ < kMost && used_ + bytes > size_[at_]) {
+            if (used_ == 0) {
+                if (!enlarge(bytes)) return nullptr;
+                break;
+            }
+            mark_[at_] = used_;
+            ++at_;
+            used_ = 0;
+        }
+        if (at_ == kMost) return nullptr;
+        char* found = piece_[at_] + used_;
+        used_ += bytes;
+        return found;
+    }
+    void pop(int64_t bytes) {
+        used_ -= (bytes + 63) & ~int64_t{63};
+        while (used_ == 0 && at_ > 0) used_ = mark_[--at_];
+    }
+    void clear() { at_ = 0, used_ = 0; }
+    int64_t bytes() const {
+        int64_t all = 0;
+        for (int64_t size : size_) all += size;
+        return all;
+    }
+    template <class F>
+    void each(F f) {
+        for (int i = 0; i < kMost; ++i)
+            if (piece_[i] != nullptr) f(piece_[i], size_[i]);
+    }
+    void release() {
+        for (int i = 0; i < kMost; ++i) {
+            free(raw_[i]);
+            raw_[i] = piece_[i] = nullptr;
+            size_[i] = 0;
+        }
+        clear();
+    }
+
+  private:
+    static constexpr int kMost = 40;
+    bool enlarge(int64_t bytes) {
+        int64_t wanted = int64_t{4096} << (at_ < 24 ? at_ : 24);
+        if (wanted < bytes) wanted = bytes;
+        if (wanted > kMostFrames) return false;
+        free(raw_[at_]);
+        raw_[at_] = static_cast<char*>(calloc(1, static_cast<size_t>(wanted + 64)));
+        size_[at_] = raw_[at_] == nullptr ? 0 : wanted;
+        piece_[at_] = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(raw_[at_]) + 63) & ~uintptr_t{63});
+        return raw_[at_] != nullptr;
+    }
+    char* raw_[kMost] = {};
+    char* piece_[kMost] = {};
+    int64_t size_[kMost] = {};
+    int64_t mark_[kMost] = {};  // how much of a piece was in use when the next one was begun
+    int at_ = 0;
+    int64_t used_ = 0;
+};
+
+// The memory of a stack, as it is kept from call to call.
+struct Slot {
+    double* data = nullptr;
+    int64_t capacity = 0;  // numbers of eight bytes
+};
+
+// Values that loops save. A variable of its own, so that the top stays in a register; the memory is the slot's.
+struct Stack {
+    double* data = nullptr;
+    int64_t top = 0;
+    int64_t capacity = 0;
+    Slot* slot = nullptr;
+
+    Stack() = default;
+    explicit Stack(Slot* s) : data(s->data), capacity(s->capacity), slot(s) {}
+
+    // Makes room for so many more; false if there is no memory for them.
+    bool room(int64_t words) {
+        if (__builtin_expect(words <= capacity - top, 1)) return true;
+        return grow(words);
+    }
+    // The same for each of `rounds`.
+    bool room(int64_t words, int64_t rounds) {
+        if (rounds <= 0) return true;
+        if (words * 8 > kMostStack / rounds) return false;
+        return room(words * rounds);
+    }
+
+  private:
+    bool grow(int64_t words) {
+        if (!enlarge(slot, top + words)) return false;
+        data = slot->data;
+        capacity = slot->capacity;
+        return true;
+    }
+    static __attribute__((noinline)) bool enlarge(Slot* slot, int64_t words) {
+        int64_t wanted = slot->capacity + slot->capacity / 2 + 512;
+        if (wanted < words) wanted = words;
+        if (words > kMostStack / 8) return false;
+        void* grown = realloc(slot->data, static_cast<size_t>(wanted) * 8);
+        if (grown == nullptr) return false;
+        slot->data = static_cast<double*>(grown);
+        slot->capacity = wanted;
+        return true;
+    }
+};
+
+// All memory of one call.
+struct Workspace {
+    Pieces frames;
+    Pieces slots;
+
+    static Workspace* take() {
+        for (Workspace*& place : idle) {
+            Workspace* found = __atomic_exchange_n(&place, static_cast<Workspace*>(nullptr), __ATOMIC_ACQ_REL);
+            if (found != nullptr) return found;
+        }
+        void* made = calloc(1, sizeof(Workspace));
+        return made == nullptr ? nullptr : new (made, Here{}) Workspace;
+    }
+    static void leave(Workspace* w) {
+        w->frames.clear();
+        w->slots.clear();
+        int64_t bytes = w->frames.bytes();
+        w->slots.each([&](char* piece, int64_t size) {
+            Slot* slots = reinterpret_cast<Slot*>(piece);
+            for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) bytes += slots[i].capacity * 8;
+        });
+        if (bytes <= kMostKept) {
+            for (Workspace*& place : idle) {
+                Workspace* none = nullptr;
+                if (__atomic_compare_exchange_n(&place, &none, w, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+            }
+        }
+        w->slots.each([](char* piece, int64_t size) {
+            Slot* slots = reinterpret_cast<Slot*>(piece);
+            for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) free(slots[i].data);
+        });
+        w->slots.release();
+        w->frames.release();
+        free(w);
+    }
+
+  private:
+    inline static Workspace* idle[4] = {};
+};
+
+// One call of the code of a graph.
+class Call {
+  public:
+    explicit Call(const Context* c) : context(c), watch(c), base_(static_cast<char*>(__builtin_frame_address(0))) {}
+    ~Call() {
+        if (work_ != nullptr) Workspace::leave(work_);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    const Context* context;
+    Watch watch;
+
+    char* frame(int64_t bytes) { return ready() ? work_->frames.push(bytes) : nullptr; }
+    void unframe(int64_t bytes) { work_->frames.pop(bytes); }
+    Slot* slots(int64_t count) {
+        return ready() ? reinterpret_cast<Slot*>(work_->slots.push(count * int64_t{sizeof(Slot)})) : nullptr;
+    }
+    void unslot(int64_t count) { work_->slots.pop(count * int64_t{sizeof(Slot)}); }
+
+    // Whether a function may be called in here; `leave` when it is done.
+    bool enter() {
+        const char* here = static_cast<const char*>(__builtin_frame_address(0));
+        return ++depth_ <= kMostDeep && base_ - here < room_ && here - base_ < room_;
+    }
+    void leave() { --depth_; }
+
+    int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function saves or works with"); }
+    int64_t recursion() const { return context->fail(kRecursion, "functions call each other too often"); }
+    __attribute__((noinline, cold)) int64_t index(int64_t i, int64_t n) const {
+        char text[96] = "index ";
+        int at = 6;
+        at = number(text, at, i);
+        for (const char* p = " is out of range for an axis of length "; *p != 0; ++p) text[at++] = *p;
+        at = number(text, at, n);
+        text[at] = 0;
+        return context->fail(kIndex, text);
+    }
+
+  private:
+    bool ready() {
+        if (work_ == nullptr) work_ = Workspace::take();
+        return work_ != nullptr;
+    }
+    static int number(char* text, int at, int64_t n) {
+        char digits[24];
+        int count = 0;
+        uint64_t left = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
+        do digits[count++] = static_cast<char>('0' + left % 10);
+        while ((left /= 10) != 0);
+        if (n < 0) text[at++] = '-';
+        while (count > 0) text[at++] = digits[--count];
+        return at;
+    }
+
+    Workspace* work_ = nullptr;
+    const char* base_;
+    int64_t depth_ = 0;
+    int64_t room_ = 3 << 20;  // bytes of the thread's own stack
+};
+
+// -- indices ---------------------------------------------------------------------------------------------------------
+
+// Counts a negative index from the end; true if it is out of range.
+inline bool outside(int64_t& i, int64_t n) {
+    i += i < 0 ? n : 0;
+    return static_cast<uint64_t>(i) >= static_cast<uint64_t>(n);
+}
+
+// The same for one that is known to be in range.
+inline int64_t from_end(int64_t i, int64_t n) { return i + (i < 0 ? n : 0); }
+
+// The first of many indices that is out of range, or -1.
+inline int64_t first_outside(const int64_t* p, int64_t count, int64_t n) {
+    bool bad = false;
+    for (int64_t k = 0; k < count; ++k) bad |= p[k] < -n || p[k] >= n;
+    if (__builtin_expect(!bad, 1)) return -1;
+    for (int64_t k = 0; k < count; ++k)
+        if (p[k] < -n || p[k] >= n) return k;
+    return -1;
+}
+
+// -- whole numbers ---------------------------------------------------------------------------------------------------
+
+inline int64_t floor_divide(int64_t a, int64_t b) {
+    if (b == 0) return 0;
+    if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
+    return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+inline int64_t floor_remainder(int64_t a, int64_t b) {
+    if (b == 0 || b == -1) return 0;
+    const int64_t rest = a % b;
+    return rest + (rest != 0 && (rest < 0) != (b < 0) ? b : 0);
+}
+
+// -- stacks hold words of eight bytes --------------------------------------------------------------------------------
+
+inline void put(double* at, double x) { *at = x; }
+inline void put(double* at, int64_t x) { memcpy(at, &x, 8); }
+inline void put(double* at, bool x) { *at = x ? 1.0 : 0.0; }
+inline void get(const double* at, double& x) { x = *at; }
+inline void get(const double* at, int64_t& x) { memcpy(&x, at, 8); }
+inline void get(const double* at, bool& x) { x = *at != 0.0; }
+
+// -- reductions: the order of the terms is free, so that they can be summed side by side ------------------------------
+
+inline double plus(double a, double b) {
+#if defined(__clang__)
+#pragma clang fp reassociate(on)
+#endif
+    return a + b;
+}
+inline int64_t plus(int64_t a, int64_t b) { return a + b; }
+inline double times(double a, double b) {
+#if defined(__clang__)
+#pragma clang fp reassociate(on)
+#endif
+    return a * b;
+}
+inline int64_t times(int64_t a, int64_t b) { return a * b; }
+// NaN wins, as in numpy; of equals the one that was there.
+inline double larger(double a, double b) { return b > a || b != b ? b : a; }
+inline double smaller(double a, double b) { return b < a || b != b ? b : a; }
+inline int64_t larger(int64_t a, int64_t b) { return b > a ? b : a; }
+inline int64_t smaller(int64_t a, int64_t b) { return b < a ? b : a; }
+
+template <class T>
+inline void fill(T* p, int64_t n, T x) {
+    for (int64_t i = 0; i < n; ++i) p[i] = x;
+}
+
+}  // namespace dynagrad::graphs
