@@ -155,6 +155,19 @@ def test_a_run_that_was_stopped_has_the_gradient_of_what_ran():
     assert bound.run().gradient("path(0)")["edge/2"][1, 0] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("pops", [1, 2, 3, 4, 5, 8])
+def test_where_a_run_was_stopped_tangents_and_gradients_agree(pops):
+    weights = np.array([[0.25, 0.5, 0.0], [0.0, 0.125, 0.25], [0.25, 0.0, 0.0]])
+    rows = facts(np.array([1.0, 0.0, 0.0]), weights, np.ones(3))
+    direction = np.linspace(-1.0, 2.0, 9)
+    chart = program("real", "fifo").run(rows, max_pops=pops)
+    expected = chart.gradient("path(0)")["edge/2"].values @ direction
+    assert chart.jvp({"edge/2": direction})["path(0)"] == pytest.approx(expected, rel=1e-13)
+    f = program("real", "fifo").function("path(0)", inputs=["edge/2"], facts=rows, max_pops=pops)
+    assert f.jvp([weights.ravel()], [direction])[1] == pytest.approx(expected, rel=1e-13)
+    assert f.value_and_grad(weights.ravel())[1][0] @ direction == pytest.approx(expected, rel=1e-13)
+
+
 def test_a_tolerance_holds_back_values_and_derivatives_alike():
     """What the tolerance leaves pending enters neither: goal is 1 + w with w the way to 1, of which 0.05 stays back."""
     weights = np.array([[0.0, 0.5], [0.1, 0.0]])

@@ -166,11 +166,11 @@ def test_both_modes_to_second_order(function, points):
     found = run(graph, (*points, *directions))
     h = 1e-5
     assert found[0] == value(0.0)
-    assert found[1] == pytest.approx((value(h) - value(-h)) / (2 * h), rel=1e-6, abs=1e-8)
+    assert found[1] == pytest.approx((value(h) - value(-h)) / (2 * h), rel=2e-5, abs=1e-8)
     assert found[2] == pytest.approx(found[1], rel=1e-13)
     h = 1e-4
     by_differences = (value(h) - 2 * value(0.0) + value(-h)) / h**2
-    assert found[3] == pytest.approx(by_differences, rel=1e-4, abs=1e-5)
+    assert found[3] == pytest.approx(by_differences, rel=1e-3, abs=1e-5)
     for name, result in zip(second, found[3:], strict=True):
         assert result == pytest.approx(found[3], rel=1e-12), name
     np.testing.assert_allclose(run(optimise(graph), (*points, *directions)), found, rtol=1e-13)

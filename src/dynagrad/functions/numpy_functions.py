@@ -19,8 +19,8 @@ from ..errors import Error
 from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
+from ..graph.families import sinc
 from ..graph.operation import Operation
-from ..graph.sinc import sinc
 from .applying import lift
 from .numbers import Number, plain, real_part
 from .passes import place
@@ -404,13 +404,15 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 @implements("take_along_axis")
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     a = _ravel(arr) if axis is None else plain(arr)
-    places, along = np.asarray(real_part(indices)), _axis(0 if axis is None else axis, rank(a))
-    if rank(a) != places.ndim:
+    places, along = plain(real_part(indices)), _axis(0 if axis is None else axis, rank(a))
+    if rank(a) != rank(places):
         raise ValueError("np.take_along_axis: the indices should have as many axes as the array")
-    one = np.broadcast_shapes(*((*shape[:along], 1, *shape[along + 1 :]) for shape in (shape_of(a), places.shape)))
+    one = np.broadcast_shapes(*((*shape[:along], 1, *shape[along + 1 :]) for shape in map(shape_of, (a, places))))
     wide = [(*one[:along], shape_of(x)[along], *one[along + 1 :]) for x in (a, places)]
-    a = a if shape_of(a) == wide[0] else _broadcast_to(a, wide[0])
-    return lift(arrays.take_along(along), (a, np.broadcast_to(places, wide[1])))
+    a, places = (
+        x if shape_of(x) == shape else _broadcast_to(x, shape) for x, shape in zip((a, places), wide, strict=True)
+    )
+    return lift(arrays.take_along(along), (a, places))
 
 
 @implements("sort")

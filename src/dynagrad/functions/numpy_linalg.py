@@ -14,6 +14,7 @@ from ..errors import Error, NotDifferentiable
 from ..graph import arrays, matrices
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
+from ..graph.families import scaled_root
 from .applying import lift
 from .numbers import plain, real_part
 from .numpy_functions import axes_of, elements, implements, item_of, rank
@@ -269,7 +270,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     x = plain(x)
     axes = axes_of(axis, rank(x))
     if ord is None:
-        return lift(ops.sqrt, (np.sum(x * x, axes, keepdims=keepdims),))
+        return _root_of_powers(x, 2.0, axes, keepdims)
     if len(axes) == 1:
         return _vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
     if len(axes) != 2:
@@ -281,11 +282,30 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     )
 
 
+_SMALL = 2.0**-1000  # a tangent over this is in range
+
+
+def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The p-norm along axes, for p from 1."""
+    shape = shape_of(x)
+    if math.prod(shape):
+        largest = lift(arrays.extreme(True, axes, True), (lift(ops.absolute, (real_part(x),)),))
+        size = ops.where(ops.less(largest, math.inf), ops.maximum(largest, _SMALL), 1.0)
+        scale = ops.exp2(ops.floor(ops.log2(size)))  # a power of two: no digits are lost
+    else:
+        scale = np.ones([1 if i in axes else n for i, n in enumerate(shape)])
+    x = lift(ops.divide, (x, scale))
+    powers = lift(ops.multiply, (x, x)) if p == 2.0 else lift(ops.power, (lift(ops.absolute, (x,)), p))
+    sums = lift(arrays.total(axes, bool(keepdims)), (powers,))
+    return lift(scaled_root(p), (sums, scale if keepdims else arrays.reshape(shape_of(sums))(scale)))
+
+
 @implements("linalg.vector_norm")
 def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = plain(x)
-    if ord == 2:
-        return lift(ops.sqrt, (np.sum(x * x, axis, keepdims=keepdims),))
+    ord = 2 if ord is None else ord
+    if 1 < ord < math.inf:
+        return _root_of_powers(x, float(ord), axes_of(axis, rank(x)), keepdims)
     size = abs(x)
     if ord == 1:
         return np.sum(size, axis, keepdims=keepdims)
@@ -300,7 +320,7 @@ def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any =
 def _matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     x = plain(x)
     if ord in ("fro", None):
-        return lift(ops.sqrt, (np.sum(x * x, (-2, -1), keepdims=keepdims),))
+        return _root_of_powers(x, 2.0, axes_of((-2, -1), rank(x)), keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         sums = np.sum(abs(x), -2 if abs(ord) == 1 else -1)
         found = (np.max if ord > 0 else np.min)(sums, -1)

@@ -205,10 +205,10 @@ def close(
     series = order([o for _, outputs in graphs for o in outputs])
     inside: set[Node] = set()  # depends on an input, or has to stay
     for node in series:
-        if node in own or any(a in inside for a in node.arguments):
+        if node in own or node.operation is EMPTY:  # a stack belongs to one round
             inside.add(node)
-        elif node.operation is EMPTY or (node.operation in LOOPS and node.birth > since):
-            inside.add(node)  # a stack belongs to one round, and what may not end is not run before it is asked for
+        elif node.birth > since and (node.operation in LOOPS or any(a in inside for a in node.arguments)):
+            inside.add(node)  # what may not end is not run before it is asked for
     outside: dict[Node, Node] = {}
 
     def captured(node: Node) -> bool:

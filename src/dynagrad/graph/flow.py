@@ -306,6 +306,11 @@ def _split(results: Sequence[Node], own: Collection[Node], back: Collection[Node
     return Split(tuple(sorted(saved, key=place.__getitem__)), tuple(in_turn))
 
 
+def _stacks(graph: Graph) -> list[Node]:
+    """The stacks that a graph takes values off: what they held is gone on the way back."""
+    return [v for v in graph.inputs if v.type is stack]
+
+
 def _begin(inner: Node) -> Node:
     """The empty stack that a stack of what is inside began as: the argument that stands where it stands."""
     node = inner.arguments[0]
@@ -392,7 +397,7 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     both = [_together(g.outputs, _filled([f[i] for i in keep], types)) for g, f in zip(graphs, found, strict=True)]
     graphs = (Graph(graphs[0].inputs, both[0][0]), Graph(graphs[1].inputs, both[1][0]))
     results = [r for _, r in both]
-    splits = [_split(r, (), arriving, everything=False) for r in results]
+    splits = [_split(r, _stacks(g), arriving, everything=False) for g, r in zip(graphs, results, strict=True)]
     nothing = all(s.nothing for s in splits)
     saved: Node | None = None
     if not nothing:
@@ -539,7 +544,7 @@ def _derive_call(made: Function, smooth: list[int], results: list[int]) -> None:
     adjoints = generate_adjoints([graph.outputs[i] for i in results], arriving, wrt)
     found = _filled([adjoints[v] for v in wrt], [v.type for v in wrt])
     forward, found = _together(graph.outputs, found)
-    split = _split(found, (), arriving, everything=False)
+    split = _split(found, _stacks(graph), arriving, everything=False)
 
     def run(*inputs: Node) -> list[Node]:
         outputs, on = _augmented(forward, split, inputs[-1])

@@ -18,13 +18,13 @@ from ...graph import arrays as whole_arrays
 from ...graph import operations as ops
 from ...graph.node import constant
 from ...graph.operation import Operation, apply
+from ...graph.types import KINDS as _KIND
 from ...graph.types import Type
 from ..numpy_functions import FUNCTIONS, TAKES
 from ..numpy_protocol import COMPOSED, UFUNCS, _check_options, _name, _special, _unknown
 from .specialise import KINDS, Specialiser
 from .values import (
     Array,
-    Dict,
     Items,
     List,
     Made,
@@ -231,7 +231,35 @@ def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) ->
 
 _METHODS: dict[str, Any] = {
     name: getattr(np, name)
-    for name in ["sum", "prod", "max", "min", "mean", "var", "std", "ptp", "cumsum", "cumprod", "dot", "clip", "trace", "diagonal", "repeat", "take", "ravel", "squeeze", "swapaxes", "argmax", "argmin", "argsort", "any", "all", "round", "compress", "searchsorted"]
+    for name in [
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "mean",
+        "var",
+        "std",
+        "ptp",
+        "cumsum",
+        "cumprod",
+        "dot",
+        "clip",
+        "trace",
+        "diagonal",
+        "repeat",
+        "take",
+        "ravel",
+        "squeeze",
+        "swapaxes",
+        "argmax",
+        "argmin",
+        "argsort",
+        "any",
+        "all",
+        "round",
+        "compress",
+        "searchsorted",
+    ]
 } | {"flatten": np.ravel, "conj": np.conjugate, "conjugate": np.conjugate}
 _VIEWS = frozenset(
     {np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.reshape, np.ravel, np.broadcast_to}
@@ -304,9 +332,6 @@ def _astype(s: Specialiser, x: Any, dtype: Any, **options: Any) -> Any:
     if kind == "boolean":
         return wrapped(content != 0)
     return wrapped((integers.count_true if content.type.kind == "boolean" else integers.to_integer)(content))
-
-
-from ...graph.types import KINDS as _KIND  # noqa: E402
 
 
 def _fill(s: Specialiser, x: Any, value: Any) -> None:
@@ -604,5 +629,3 @@ def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], 
 
 
 KINDS.append(_of_numpy)
-
-assert Dict

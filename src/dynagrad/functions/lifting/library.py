@@ -22,7 +22,6 @@ from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
 from ...graph.types import KINDS as NUMBERS
-from ..structure import add as add_structures
 from .arrays import as_array, holds_node, numpy_call
 from .containers import attribute, bound, getitem, items, mapping, setattr_, walk
 from .operators import PYTHON, binary, both, negated, truth, unary
@@ -647,5 +646,3 @@ def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 
 KINDS.append(_other_kinds)
-
-assert add_structures

@@ -103,7 +103,9 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     for x, y in ((a, b), (b, a)):
         if name == "multiply" and isinstance(x, tuple | List) and isinstance(y, int):
             return x * y if isinstance(x, tuple) else List(x.content * y)
-    if (isinstance(a, List | tuple) and type_of(b) is not None) or (isinstance(b, List | tuple) and type_of(a) is not None):
+    if (isinstance(a, List | tuple) and type_of(b) is not None) or (
+        isinstance(b, List | tuple) and type_of(a) is not None
+    ):
         if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
             from .arrays import as_array
 

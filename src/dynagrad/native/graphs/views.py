@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph import code as tags
 from ...graph.node import Node
 from ...graph.places import HOLE, NEW, Slice
 from ...graph.types import Shape
@@ -25,8 +26,7 @@ VIEWS = frozenset({"broadcast", "reshape", "transpose", "item", "getitem", "flip
 
 def code_of(node: Node) -> tuple[Any, ...]:
     """What native code makes of the node's operation, () where nothing is said."""
-    code = node.operation.code
-    return code if isinstance(code, tuple) else ()
+    return tags.code_of(node)
 
 
 def is_view(node: Node) -> bool:

@@ -106,7 +106,7 @@ DYNAGRAD_EIGHT void add_one(Log::Value& y, Log::Value x, Log::Value w) {
   y = Log::plus(y, Log::settled(Log::raw(w, x)));
 }
 
-DYNAGRAD_INLINE void add_scaled(double* __restrict y, const double* __restrict x, int64_t n, double w) {
+inline void add_scaled(double* __restrict y, const double* __restrict x, int64_t n, double w) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) write(y + i, eight(y + i) + w * eight(x + i));
   for (; i < n; i++) add_one(y[i], x[i], w);
@@ -125,13 +125,13 @@ DYNAGRAD_INLINE void add_scaled(Log::Value* __restrict y, Row x, int64_t n, Log:
   }
   for (; i < n; i++) add_one(y[i], x[i], w);
 }
-DYNAGRAD_INLINE void add_scaled(double* y, const double* x, int64_t at, int64_t n, double w) {
+inline void add_scaled(double* y, const double* x, int64_t at, int64_t n, double w) {
   add_scaled(y, x + at, n, w);
 }
-DYNAGRAD_INLINE void add_scaled(Log::Value* y, const Log::Value* x, int64_t at, int64_t n, Log::Value w) {
+inline void add_scaled(Log::Value* y, const Log::Value* x, int64_t at, int64_t n, Log::Value w) {
   add_scaled(y, Items{x + at}, n, w);
 }
-DYNAGRAD_INLINE void add_scaled(Log::Value* y, const Weights<Log>::View& x, int64_t at, int64_t n, Log::Value w) {
+inline void add_scaled(Log::Value* y, const Weights<Log>::View& x, int64_t at, int64_t n, Log::Value w) {
   if (x.e) add_scaled(y, Apart{x.m + at, x.e + at}, n, w);
   else add_scaled(y, Mantissas{x.m + at}, n, w);
 }
@@ -146,10 +146,10 @@ DYNAGRAD_EIGHT void cover(int64_t base, uint64_t there, Many many, One one) {
   for (; there; there &= there - 1) one(base + __builtin_ctzll(there));
 }
 
-// Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right in
-// `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item of
-// the one in `from` is final, so entries that are not derived hold zero and may be added as well. The weight is a
-// product that need not be settled. Most rows of a sparse chart are empty: those cost a look at their bits.
+// Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right
+// in `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item
+// of the one in `from` is final, so entries that are not derived hold zero and may be added as well. The weight is a
+// product that need not be settled, as most rows of a sparse chart are empty and all they cost is a look at their bits.
 template <class From, class To, class Value, class Program>
 DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, const Value& weight,
                              Program* program, void (Program::*arrive)(int64_t)) {
@@ -215,8 +215,8 @@ DYNAGRAD_EIGHT double back_one(Log::Value x, double& gx, Log::Value h, Log::Valu
   return p;
 }
 
-DYNAGRAD_INLINE double back_scaled(const double* __restrict x, int64_t n, double* __restrict gx,
-                                 const double* __restrict gy, double w) {
+inline double back_scaled(const double* __restrict x, int64_t n, double* __restrict gx, const double* __restrict gy,
+                          double w) {
   Doubles s = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -229,7 +229,8 @@ DYNAGRAD_INLINE double back_scaled(const double* __restrict x, int64_t n, double
 
 // In `log`, with adjoints that are posteriors: h are the adjoints of the head over its weights.
 template <class Row>
-DYNAGRAD_INLINE double back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h, Log::Value w) {
+DYNAGRAD_INLINE double back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h,
+                                   Log::Value w) {
   Doubles s = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -246,15 +247,14 @@ DYNAGRAD_INLINE double back_scaled(Row x, int64_t n, double* __restrict gx, cons
   for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], h[i], w);
   return total(s);
 }
-DYNAGRAD_INLINE double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
+inline double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
   return back_scaled(x + at, n, gx + at, gy, w);
 }
-DYNAGRAD_INLINE double back_scaled(const Log::Value* x, int64_t at, int64_t n, double* gx, const Log::Value* h,
-                                 Log::Value w) {
+inline double back_scaled(const Log::Value* x, int64_t at, int64_t n, double* gx, const Log::Value* h, Log::Value w) {
   return back_scaled(Items{x + at}, n, gx + at, h, w);
 }
-DYNAGRAD_INLINE double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, double* gx, const Log::Value* h,
-                                 Log::Value w) {
+inline double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, double* gx, const Log::Value* h,
+                          Log::Value w) {
   if (x.e) return back_scaled(Apart{x.m + at, x.e + at}, n, gx + at, h, w);
   return back_scaled(Mantissas{x.m + at}, n, gx + at, h, w);
 }

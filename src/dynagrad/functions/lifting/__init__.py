@@ -1,0 +1,89 @@
+"""Lifting: from Python functions to graphs.
+
+`lift.py` (with `source.py`, `scopes.py`, `expressions.py`) turns the text of a function into the small language of
+`core.py`. `specialise.py` runs that on values of which some are not known (`values.py`, `patterns.py`), with loops,
+recursion, operators, containers, arrays, the library and the verbs each in a file of its own. Here is what the rest of
+the package uses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import Error, LiftError
+from ...graph.control import Graph
+from . import arrays, containers, library, loops, operators, recursion, verbs
+from .signature import Output, opened, output, taken_apart
+from .specialise import Diverges, Recursion, Specialiser
+from .values import Dict
+
+__all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
+
+_TABLES = (arrays, containers, library, loops, operators, recursion, verbs)  # which enter themselves
+_DEEP = 30_000  # frames of Python
+
+
+@dataclass(frozen=True, eq=False)
+class Specialised:
+    """A function for arguments of one structure: its graph, what tells these arguments, how its result is put together.
+
+    The inputs of the graph are the numbers of the arguments in order, as `key_of` finds them.
+    """
+
+    graph: Graph
+    key: Any
+    output: Output
+
+
+def key_of(arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """What a specialisation depends on, which has a hash, and the numbers of the arguments in order."""
+    leaves: list[Any] = []
+    key = taken_apart((tuple(arguments), dict(sorted(named.items()))), leaves)
+    return key, leaves
+
+
+def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Specialised:
+    """The graph of a function for arguments like these. Raises LiftError where it cannot be made.
+
+    >>> from dynagrad.graph.types import real
+    >>> specialised(abs, (1.5,)).graph
+    <graph of 1 inputs, 1 outputs>
+    """
+    named = dict(sorted((named or {}).items()))
+    key, _ = key_of(arguments, named)
+    variables: list[Any] = []
+    given, options = opened((tuple(arguments), named), variables)
+    assert isinstance(options, Dict)
+    s = Specialiser()
+    with _room():
+        try:
+            result = output(s.call(f, given, options.content))
+        except (Diverges, Recursion) as problem:
+            raise LiftError("the function never ends: each of its branches calls it again") from problem
+        except LiftError:
+            raise
+        except Error as problem:
+            raise s.error(str(problem)) from problem
+        except RecursionError as problem:
+            raise s.error("calls are nested too deep to be compiled") from problem
+    return Specialised(Graph(tuple(variables), result.outputs), key, result)
+
+
+def graph_of(f: Callable[..., Any], *arguments: Any) -> Graph:
+    """The graph of a function for arguments like these; a type of the graph stands for any number of that type."""
+    return specialised(f, arguments).graph
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Room for functions that are nested deeply; specialising one takes several frames of Python for a call."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEP))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,136 @@
+"""Functions that call themselves as the graph decides: these become functions of the graph.
+
+Such a function sees its arguments alone, so what it holds is passed to it as well. What its arguments and results have
+in common over all calls is found by trial, as for loops. In the first trials a call of itself has no value (`Diverges`)
+so that its results are known from the branches that end the recursion; what these return settles the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...graph import control
+from ...graph.node import fresh
+from . import specialise
+from .core import Lambda
+from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
+from .specialise import Diverges, Specialiser
+from .values import Closure
+
+TRIALS = 30
+OWNED = "it came from outside of a function that calls itself; change a copy of it and return that"
+
+
+class Recursive:
+    """A function of the graph while it is made: what its calls have in common, and, once it is known, the function."""
+
+    def __init__(self, arguments: Pattern, results: Pattern | None) -> None:
+        self.arguments, self.results = arguments, results
+        self.function: control.Function | None = None
+        self.seen = arguments  # what the calls of the present trial have in common
+
+
+def _whole(function: Closure, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """All that a call passes on: what the function holds, and its arguments."""
+    return (*function.held.values(), *function.defaults.values(), *given.values())
+
+
+def _parted(function: Closure, given: Mapping[str, Any], values: tuple[Any, ...]) -> tuple[Closure, dict[str, Any]]:
+    held = dict(zip(function.held, values, strict=False))
+    rest = values[len(held) :]
+    defaults = dict(zip(function.defaults, rest, strict=False))
+    parameters = dict(zip(given, rest[len(defaults) :], strict=True))
+    return Closure(function.code, held, function.group, defaults), parameters
+
+
+def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
+    """A call of a function that has to become one of the graph."""
+    code = function.code
+    values = _whole(function, given)
+    mine = pattern(values, deep=True)
+    for known in s.functions.get(code, []):
+        if equal(known.arguments, mine):
+            return _called(known, values)
+    made = Recursive(mine, None)
+    s.recursions[code] = made
+    try:
+        _settle(s, made, function, given)
+        _define(s, made, function, given)
+    except Mismatch as problem:
+        raise s.error(
+            f"{code.name}() calls itself with, or returns, {problem.a} in one place and {problem.b} in another"
+            f"{' at ' + problem.path if problem.path else ''}; a function that calls itself as the run decides needs "
+            "arguments and results of one kind, shape and structure",
+            code.at,
+        ) from None
+    finally:
+        del s.recursions[code]
+    s.functions.setdefault(code, []).append(made)
+    return _called(made, values)
+
+
+def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
+    """Finds what all calls have in common, and all results."""
+    code: Lambda = function.code
+    for _ in range(TRIALS):
+        made.seen = made.arguments
+        variables = [fresh(t) for t in leaf_types(made.arguments)]
+        try:
+            result = pattern(_run(s, made, function, given, variables), deep=True)
+        except Diverges:
+            if equal(made.seen, made.arguments):
+                raise s.error(f"{code.name}() never ends: each of its branches calls it again", code.at) from None
+            made.arguments = made.seen
+            continue
+        found = result if made.results is None else merge(made.results, result, "the result")
+        if made.results is not None and equal(found, made.results) and equal(made.seen, made.arguments):
+            return
+        made.arguments, made.results = made.seen, found
+    raise s.error(f"the arguments or results of {code.name}() do not settle down to one kind", code.at)
+
+
+def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
+    assert made.results is not None
+    results = made.results
+    made.function = control.Function(function.name, leaf_types(made.arguments), leaf_types(results))
+    control.define(
+        made.function,
+        lambda *inputs: list(flatten(_run(s, made, function, given, list(inputs)), results)),
+    )
+
+
+def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], variables: list[Any]) -> Any:
+    """The result of the body, for variables as arguments."""
+    values = build(made.arguments, iter(variables), OWNED)
+    inner, parameters = _parted(function, given, values)
+    with s.journal() as changed:
+        s.level += 1
+        result = s.evaluate(function.code.body, s.environment(inner, parameters))
+    if changed:
+        raise s.error(
+            f"{function.name}() calls itself as the run decides, and changes something from outside; return it instead",
+            function.code.at,
+        )
+    return result
+
+
+def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
+    """A call of a function inside of itself, while it is made."""
+    made: Recursive = s.recursions[function.code]
+    values = _whole(function, given)
+    if made.function is not None:
+        return _called(made, values)
+    made.seen = merge(made.seen, pattern(values, deep=True))
+    if made.results is None:
+        raise Diverges
+    return build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), "")
+
+
+def _called(made: Recursive, values: tuple[Any, ...]) -> Any:
+    assert made.function is not None and made.results is not None
+    nodes = control.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
+    return build(made.results, iter(nodes), "")
+
+
+specialise.AGAIN, specialise.RECURSE = again, recurse

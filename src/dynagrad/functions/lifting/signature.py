@@ -1,0 +1,169 @@
+"""What a compiled function takes and returns: structures with numbers at their leaves, in order.
+
+Floats, numpy's floats and arrays are numbers of the graph; whole numbers, truth values, strings, None, functions and
+all other objects are known when it is made, and part of what tells one specialisation from another. Tuples, lists,
+dicts and dataclasses are gone through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph import Node
+from ...graph.node import fresh
+from ...graph.types import KINDS, Type, arrays
+from .core import UNDEFINED
+from .values import Array, Cell, Closure, Dict, Instance, Items, List, Made, describe, node_of, type_of
+
+OWNED = "it is an argument of the compiled function, which must not change it; change a copy of it (x = x.copy())"
+_DTYPES = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}
+
+
+def leaf_type(x: Any) -> Type | None:
+    """The type of an argument that is a number of the graph; None for everything else."""
+    if type(x) is float or isinstance(x, np.floating):
+        return KINDS["real"]
+    if isinstance(x, np.ndarray) and x.dtype.kind in _DTYPES:
+        return arrays(KINDS[_DTYPES[x.dtype.kind]], x.shape)
+    if isinstance(x, Type):
+        return x
+    return x.type if isinstance(x, Node) else None
+
+
+def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
+    """The key and the parts of a structure of arguments."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return (kind, len(x)), x
+    if kind is dict:
+        return (dict, tuple(x)), list(x.values())
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return (kind, len(x)), x
+    if dataclasses.is_dataclass(x) and not isinstance(x, type) and not callable(x):
+        return (kind, "fields"), [getattr(x, f.name) for f in dataclasses.fields(x)]
+    return None
+
+
+def taken_apart(x: Any, leaves: list[Any]) -> Any:
+    """What tells the structure of arguments from others, with its known values; its numbers are added to `leaves`.
+
+    >>> leaves = []
+    >>> key = taken_apart(((1.5, 2), {"a": 2.5}), leaves)
+    >>> leaves, key == taken_apart(((3.5, 2), {"a": 4.5}), []), key == taken_apart(((3.5, 3), {"a": 4.5}), [])
+    ([1.5, 2.5], True, False)
+    """
+    t = leaf_type(x)
+    if t is not None:
+        leaves.append(x)
+        return t
+    taken = parts_of(x)
+    if taken is not None:
+        return (taken[0], *(taken_apart(part, leaves) for part in taken[1]))
+    try:
+        hash(x)
+    except TypeError:
+        return Same(x)
+    return (type(x), x)
+
+
+class Same:
+    """A known value that has no hash: the same only as itself."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def opened(x: Any, variables: list[Node]) -> Any:
+    """Arguments as values, with a variable for each number, in the order of `taken_apart`."""
+    t = leaf_type(x)
+    if t is not None:
+        variables.append(x if isinstance(x, Node) and x.is_variable else fresh(t))
+        return Array(variables[-1], OWNED) if t.shape else variables[-1]
+    taken = parts_of(x)
+    if taken is None:
+        return x
+    parts = [opened(part, variables) for part in taken[1]]
+    if isinstance(x, list):
+        return List(tuple(parts), OWNED)
+    if isinstance(x, dict):
+        return Dict(dict(zip(x, parts, strict=True)), OWNED)
+    if isinstance(x, tuple):
+        return type(x)._make(parts) if hasattr(x, "_fields") else tuple(parts)  # type: ignore[attr-defined]
+    names = [f.name for f in dataclasses.fields(x)]
+    return Instance(type(x), dict(zip(names, parts, strict=True)), OWNED, x.__dataclass_params__.frozen)
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+Build = Callable[[Iterator[Any]], Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Output:
+    """The structure of a result: `build(values)` puts the outputs of the graph into it."""
+
+    build: Build
+    outputs: tuple[Node, ...]
+    shown: str
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        return self.build(iter(values))
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
+def output(x: Any) -> Output:
+    """The structure of what a function returned. Raises Error where there is something in it that cannot come out."""
+    nodes: list[Node] = []
+    shown: list[str] = []
+    build = _output(x, nodes, shown)
+    return Output(build, tuple(nodes), "".join(shown))
+
+
+def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
+    if isinstance(x, Node | Array):
+        nodes.append(node_of(x))
+        shown.append(str(nodes[-1].type))
+        return next
+    if x is UNDEFINED:
+        raise Error("the function may return a variable that has no value")
+    if isinstance(x, np.ndarray) and type_of(x) is not None:
+        return _output(Array(x), nodes, shown)
+    if isinstance(x, tuple | List):
+        cls: Any = list if isinstance(x, List) else type(x)
+        parts = [_output(part, nodes, shown) for part in (x.content if isinstance(x, List) else x)]
+        if hasattr(cls, "_fields"):
+            return lambda values: cls._make(build(values) for build in parts)
+        return lambda values: cls([build(values) for build in parts])
+    if isinstance(x, Dict):
+        inside = {key: _output(part, nodes, shown) for key, part in x.content.items()}
+        return lambda values: {key: build(values) for key, build in inside.items()}
+    if isinstance(x, Instance):
+        fields, made = {key: _output(part, nodes, shown) for key, part in x.content.items()}, x.cls
+        return lambda values: _object(made, {key: build(values) for key, build in fields.items()})
+    if isinstance(x, Closure | Made | Items | Cell) or (callable(x) and not isinstance(x, type)):
+        raise Error(
+            f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call it "
+            "inside, or compile what calls it"
+        )
+    shown.append(f"{x!r:.40}")
+    return lambda values: x
+
+
+def _object(cls: type, fields: Mapping[str, Any]) -> Any:
+    made = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
