@@ -102,6 +102,45 @@ def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
 
 
 @arrays.remember
+def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
+    """The same of a and weights, which need not be positive."""
+
+    def value(a: Any, b: Any) -> Any:
+        top, rest = _apart(np.where(np.asarray(b) != 0.0, a, -math.inf), axes)
+        with np.errstate(all="ignore"):
+            found = top + np.log(
+                np.sum(np.where(np.asarray(b) != 0.0, b * np.exp(rest), 0.0), axis=axes, keepdims=True)
+            )
+        return arrays.single(found if keepdims else np.squeeze(found, axes))
+
+    def slope(y: Any, a: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return ops.exp(ops.subtract(a, arrays.spread(y, axes, keepdims, shape_of(a))))
+
+    def part(y: Any, a: Any, b: Any) -> Any:
+        return ops.multiply(b, slope(y, a))
+
+    def sum_of(x: Any) -> Any:
+        return arrays.total(axes, keepdims)(x)
+
+    def spread(delta: Any, a: Any) -> Any:
+        return arrays.spread(delta, axes, keepdims, shape_of(a))
+
+    return arrays.several(
+        "weighted_logsumexp",
+        value,
+        (
+            lambda d, y, a, b: sum_of(ops.multiply(d, part(y, a, b))),
+            lambda d, y, a, b: sum_of(ops.multiply(d, slope(y, a))),
+        ),
+        (
+            lambda delta, y, a, b: ops.multiply(spread(delta, a), part(y, a, b)),
+            lambda delta, y, a, b: ops.multiply(spread(delta, a), slope(y, a)),
+        ),
+    )
+
+
+@arrays.remember
 def _softmax(axes: tuple[int, ...]) -> Operation:
     def value(x: Any) -> Any:
         weights = np.exp(_apart(x, axes)[1])
@@ -135,16 +174,21 @@ def _log_softmax(axes: tuple[int, ...]) -> Operation:
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
     """log(sum(b * exp(a))) over axes, without overflow; its gradient is the softmax.
 
-    All -inf gives -inf, and a gradient of equal shares. Shapes as `np.sum`. Errors: an axis that is not there.
+    All -inf gives -inf, and a gradient of equal shares. Weights may be zero or negative; of a negative sum there is no
+    logarithm, so the result is NaN. Shapes as `np.sum`. Errors: an axis that is not there.
 
     >>> logsumexp(np.array([1000.0, 1000.0]))
     1000.6931471805599
     """
     a = plain(a)
-    if b is not None:
-        with np.errstate(divide="ignore"):
-            a = lift(ops.add, (a, np.log(b)))
-    return lift(_logsumexp(axes_of(axis, len(shape_of(a))), bool(keepdims)), (a,))
+    if b is None:
+        return lift(_logsumexp(axes_of(axis, len(shape_of(a))), bool(keepdims)), (a,))
+    b = plain(b)
+    if np.all(real_part(b) > 0.0):
+        return logsumexp(lift(ops.add, (a, lift(ops.log, (b,)))), axis, None, keepdims)
+    shape = np.broadcast_shapes(shape_of(a), shape_of(b))
+    a, b = (x if shape_of(x) == shape else lift(arrays.broadcast_to(shape), (x,)) for x in (a, b))
+    return lift(_weighted(axes_of(axis, len(shape)), bool(keepdims)), (a, b))
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
@@ -263,19 +307,50 @@ _gammaln = _from_scipy("gammaln", lambda d, y, x: ops.multiply(d, _polygamma(0)(
 _gamma = _from_scipy("gamma", lambda d, y, x: ops.multiply(d, ops.multiply(y, _polygamma(0)(x))))
 
 
-def _betaln_slope(a: Any, b: Any) -> Any:
-    return ops.subtract(_polygamma(0)(a), _polygamma(0)(ops.add(a, b)))
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # of orders 2, 4, ..., 16
+
+
+@functools.cache
+def _gap(n: int) -> Operation:
+    """polygamma(n, a) - polygamma(n, a + b), where 0 is for `digamma`, also where b is small by a.
+
+    Recurrence to a large argument, and the asymptotic series there (DLMF 5.15.5, 5.15.8), of the difference term by
+    term.
+    """
+
+    def value(a: Any, b: Any) -> Any:
+        def apart(z: Any, p: int) -> Any:
+            """z**-p - (z + b)**-p"""
+            return -np.expm1(-p * np.log1p(b / z)) * z**-p
+
+        a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
+        sign, steps = (-1.0) ** n, 12 + 2 * n
+        far, whole = a + steps, math.factorial(n)
+        first = np.log1p(b / far) if n == 0 else math.factorial(n - 1) * apart(far, n)
+        found = first + 0.5 * whole * apart(far, n + 1)
+        for j, number in enumerate(_BERNOULLI, 1):
+            found = found + number * math.factorial(2 * j + n - 1) / math.factorial(2 * j) * apart(far, 2 * j + n)
+        near = sum(apart(a + k, n + 1) for k in range(steps))
+        plain_gap = _polygamma(n).array(a) - _polygamma(n).array(a + b)  # type: ignore[misc]
+        return np.where((a > 0.0) & (a + b > 0.0), -sign * (found + whole * near), plain_gap)
+
+    return _elementwise(
+        f"polygamma_gap{n}",
+        value,
+        lambda d, y, a, b: ops.multiply(d, _gap(n + 1)(a, b)),
+        lambda d, y, a, b: ops.negative(ops.multiply(d, _polygamma(n + 1)(ops.add(a, b)))),
+    )
 
 
 _betaln = _from_scipy(
     "betaln",
-    lambda d, y, a, b: ops.multiply(d, _betaln_slope(a, b)),
-    lambda d, y, a, b: ops.multiply(d, _betaln_slope(b, a)),
+    lambda d, y, a, b: ops.multiply(d, _gap(0)(a, b)),
+    lambda d, y, a, b: ops.multiply(d, _gap(0)(b, a)),
 )
 _beta = _from_scipy(
     "beta",
-    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _betaln_slope(a, b))),
-    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _betaln_slope(b, a))),
+    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _gap(0)(a, b))),
+    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _gap(0)(b, a))),
 )
 
 
@@ -286,20 +361,55 @@ def _bell(factor: float, x: Any, scale: float = 1.0) -> Any:
 
 _erf = _from_scipy("erf", lambda d, y, x: ops.multiply(d, _bell(2.0 / ROOT_PI, x)))
 _erfc = _from_scipy("erfc", lambda d, y, x: ops.negative(ops.multiply(d, _bell(2.0 / ROOT_PI, x))))
-_erfcx = _from_scipy(
-    "erfcx",
-    lambda d, y, x: ops.multiply(d, ops.subtract(ops.multiply(ops.multiply(2.0, x), y), 2.0 / ROOT_PI)),
-)
+
+
+@functools.cache
+def _erfcx(n: int) -> Operation:
+    """The n-th derivative of erfcx.
+
+    On the left by recurrence (DLMF 7.18.7), whose terms have one sign there; on the right they cancel, and the integral
+    of (-2 t)**n exp(-t**2 - 2 x t) over t from 0, whose integrand has one sign, has all digits.
+    """
+
+    def value(x: Any) -> Any:
+        x = np.asarray(x, float)
+        return np.where(x > 0.0, right(np.maximum(x, 0.0)), left(np.minimum(x, 0.0)))
+
+    def left(x: Any) -> Any:
+        below, found = _scipy("erfcx")(x), 2.0 * x * _scipy("erfcx")(x) - 2.0 / ROOT_PI
+        for k in range(1, n):
+            below, found = found, 2.0 * x * found + 2.0 * k * below
+        return found
+
+    def right(x: Any) -> Any:
+        reach = 45.0 + 3.0 * n  # of the exponent, in size
+        places, weights = np.polynomial.legendre.leggauss(32 + int(reach) // 2)
+        end = reach / (x + np.hypot(x, math.sqrt(reach)))
+        t = end[..., None] * (0.5 + 0.5 * places)
+        heights = t**n * np.exp(-t * (t + 2.0 * x[..., None]))
+        return (-2.0) ** n / ROOT_PI * end * np.sum(weights * heights, axis=-1)
+
+    def rule(d: Any, y: Any, x: Any) -> Any:
+        return ops.multiply(d, _erfcx(n + 1)(x))
+
+    return _from_scipy("erfcx", rule) if n == 0 else _elementwise(f"erfcx{n}", value, rule)
+
+
 _erfinv = _from_scipy("erfinv", lambda d, y, x: ops.multiply(d, _bell(ROOT_PI / 2.0, y, -1.0)))
 _erfcinv = _from_scipy("erfcinv", lambda d, y, x: ops.negative(ops.multiply(d, _bell(ROOT_PI / 2.0, y, -1.0))))
 _ndtr = _from_scipy("ndtr", lambda d, y, x: ops.multiply(d, _bell(1.0 / ROOT_2PI, x, 0.5)))
 _ndtri = _from_scipy("ndtri", lambda d, y, x: ops.multiply(d, _bell(ROOT_2PI, y, -0.5)))
-_log_ndtr = _from_scipy(
-    "log_ndtr",
-    lambda d, y, x: ops.multiply(
-        ops.multiply(d, 1.0 / ROOT_2PI), ops.exp(ops.negative(ops.add(ops.multiply(0.5, ops.multiply(x, x)), y)))
-    ),
-)
+
+
+def _log_ndtr_slope(y: Any, x: Any) -> Any:
+    """The density over the distribution function. On the left both are small, and their ratio is that of erfcx."""
+    left = ops.less(x, 0.0)
+    scaled = _erfcx(0)(ops.multiply(-math.sqrt(0.5), ops.where(left, x, 0.0)))
+    density = ops.exp(ops.negative(ops.add(ops.multiply(0.5, ops.multiply(x, x)), y)))
+    return ops.where(left, ops.divide(2.0 / ROOT_2PI, scaled), ops.multiply(1.0 / ROOT_2PI, density))
+
+
+_log_ndtr = _from_scipy("log_ndtr", lambda d, y, x: ops.multiply(d, _log_ndtr_slope(y, x)))
 
 
 def _bessel(family: str, of_order: str, known: dict[int, str], up: float, down: float) -> Callable[[int], Operation]:
@@ -450,7 +560,7 @@ def erfc(x: Any) -> Any:
 
 def erfcx(x: Any) -> Any:
     """exp(x**2) * erfc(x) (scipy)."""
-    return lift(_erfcx, (x,))
+    return lift(_erfcx(0), (x,))
 
 
 def erfinv(x: Any) -> Any:

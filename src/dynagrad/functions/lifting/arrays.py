@@ -6,6 +6,7 @@ for numbers (`functions/numpy_functions.py`); here is what those leave to numpy 
 
 from __future__ import annotations
 
+import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from ...graph.node import constant
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS as _KIND
 from ...graph.types import Type
+from .. import special
 from ..numpy_functions import FUNCTIONS, TAKES
 from ..numpy_protocol import COMPOSED, UFUNCS, _check_options, _name, _special, _unknown
 from .specialise import KINDS, Specialiser
@@ -381,17 +383,13 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     arguments = [_spelled(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
     options = {key: unwrapped(_spelled(s, value)) for key, value in named.items()}
-    if not holds_node(given) and not holds_node(options):
-        with np.errstate(all="ignore"):
-            result = function(*given, **options)
-    else:
-        result = _in_graph(function, given, options)
+    with np.errstate(all="ignore"):
+        result = _computed(function, given, options)
     if function in _VIEWS and isinstance(arguments[0], Array):
         rest = given[1:]
 
         def look(content: Any) -> Any:
-            held = [content, *rest]
-            return _in_graph(function, held, options) if holds_node(held) else function(*held, **options)
+            return _computed(function, [content, *rest], options)
 
         return Array(None, arguments[0].owner, arguments[0], look)
     return wrapped(result)
@@ -407,6 +405,41 @@ def _spelled(s: Specialiser, x: Any) -> Any:
 
         return items(s, x)
     return x
+
+
+_inside = threading.local()
+
+
+def _computed(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+    """By numpy, if all is known, or in the graph."""
+    if not holds_node(given) and not holds_node(options):
+        return function(*given, **options)
+    before = getattr(_inside, "is_so", False)
+    _inside.is_so = True
+    try:
+        return _in_graph(function, given, options)
+    finally:
+        _inside.is_so = before
+
+
+_ordinary = Node.__array_function__, Node.__array_ufunc__
+
+
+def _array_function(self: Node, function: Any, types: Any, given: Any, options: Any) -> Any:
+    """What handlers get when they call numpy's functions on nodes themselves."""
+    if getattr(_inside, "is_so", False):
+        return _in_graph(function, list(given), dict(options))
+    return _ordinary[0](self, function, types, given, options)
+
+
+def _array_ufunc(self: Node, function: Any, method: str, *given: Any, **options: Any) -> Any:
+    if getattr(_inside, "is_so", False) and method == "__call__":
+        return _in_graph(function, list(given), options)
+    return _ordinary[1](self, function, method, *given, **options)
+
+
+Node.__array_function__ = _array_function  # type: ignore[method-assign]
+Node.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
 
 
 def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
@@ -605,6 +638,8 @@ def _of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     owner = getattr(function, "__self__", None)
     if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
         raise s.error("random numbers in a compiled function would be the same in every call; make them an argument")
+    if module == special.__name__:
+        return lambda s, given, named: _of_special(function, given, named)
     if isinstance(function, np.ufunc) or (
         module.split(".")[0] == "numpy" and isinstance(function, types.FunctionType | types.BuiltinFunctionType | type)
     ):
@@ -614,6 +649,16 @@ def _of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     if isinstance(owner, np.ufunc):
         return lambda s, given, named: _method_of_ufunc(s, owner, function, given, named)
     return None
+
+
+def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    """A function of `dg.special`: made of operations, which nodes know."""
+    before = getattr(_inside, "is_so", False)
+    _inside.is_so = True
+    try:
+        return wrapped(function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
+    finally:
+        _inside.is_so = before
 
 
 def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:

@@ -37,7 +37,7 @@ from .core import (
     While,
 )
 from .expressions import BINARY, Expressions, Scope
-from .scopes import Liveness, Names, assigned, cells, exits, falls, free, local_names
+from .scopes import Liveness, Names, assigned, cells, exits, falls, free, groups, local_names
 from .source import SUPPORTED, Definition, definition
 
 NORMAL, BROKEN, CONTINUED, RETURNED = range(4)  # how a choice ended
@@ -117,6 +117,7 @@ class Function(Expressions):
     """Lifts one function, its statements and the functions inside."""
 
     live: Liveness
+    groups: Sequence[list[ast.FunctionDef]] = ()
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class Function(Expressions):
         if isinstance(node, ast.Lambda):
             body = start.wrap(inner.within(node.body))
         else:
-            inner.live = Liveness(node.body)
+            inner.live, inner.groups = Liveness(node.body), groups(node)
             plain = inner.live.entry & inner.scope.locals - inner.scope.cells - {p.name for p in parameters}
             for variable in sorted(plain):
                 start.let(variable, Constant(UNDEFINED), None)
@@ -267,6 +268,11 @@ class Function(Expressions):
                 b.let(self.fresh(), self.apply("setattr", s, held, name, new), self.at(s))
 
     def _def(self, s: ast.FunctionDef, b: Bindings) -> None:
+        group = next((g for g in self.groups if s in g), None)
+        if group is not None and not any(self.scope.is_cell(d.name) for d in group):
+            if s is group[0]:
+                b.fix(tuple((d.name, self.function(d, d.name, b)) for d in group), self.at(s))
+            return
         decorators = [self.atom(d, b) for d in s.decorator_list]
         made = self.function(s, s.name, b)
         recursive = s.name in made.free and not self.scope.is_cell(s.name)

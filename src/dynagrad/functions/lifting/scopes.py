@@ -130,14 +130,55 @@ def cells(scope: Definition) -> Names:
             sites.setdefault(name, []).append(at)
     looped = assigned(n for n in own_nodes(body) if isinstance(n, ast.For | ast.While))
     given = frozenset(parameters(scope.args))
+    start = {d.name: group[0] for group in groups(scope) for d in group}
 
     def changes(name: str) -> bool:
         places = sites.get(name, [])
         if name in written or name in looped or len(places) + (name in given) > 1:
             return True
+        places = [start.get(name, at) for at in places]  # a group is defined where its first function is
         return any((at.lineno, at.col_offset) > captured[name] for at in places)  # type: ignore[attr-defined]
 
     return frozenset(name for name in captured if name in local_names(scope) and changes(name))
+
+
+def groups(scope: Definition) -> list[list[ast.FunctionDef]]:
+    """Functions of one block that use others that are defined further down in it, and so are defined together.
+
+    What they use besides must not be assigned in between.
+    """
+    body = body_of(scope)
+    names = [name for s in body for name, _ in stores(s)] + parameters(scope.args)
+    found: list[list[ast.FunctionDef]] = []
+    blocks = [body] if isinstance(scope.body, list) else []
+    for block in blocks:
+        i = 0
+        while i < len(block):
+            end = _reach(block, i)
+            group = [s for s in block[i : end + 1] if isinstance(s, ast.FunctionDef)]
+            own = {d.name for d in group}
+            between = assigned(s for s in block[i:end] if not isinstance(s, ast.FunctionDef))
+            once = all(names.count(name) == 1 for name in own) and not any(d.decorator_list for d in group)
+            uses = NONE.union(*map(used, group)) - own
+            if len(group) > 1 and once and not uses & between:
+                found.append(group)
+                i = end
+            i += 1
+    return found
+
+
+def _reach(block: Sequence[ast.AST], first: int) -> int:
+    """The last of the functions that the one at `first`, or one between, uses before it is defined."""
+    places = {s.name: i for i, s in enumerate(block) if isinstance(s, ast.FunctionDef)}
+    if not isinstance(block[first], ast.FunctionDef):
+        return first
+    end, at = first, first
+    while at <= end:
+        s = block[at]
+        if isinstance(s, ast.FunctionDef):
+            end = max([end, *(places[name] for name in free(s) if name in places)])
+        at += 1
+    return end
 
 
 def _nested(body: Iterable[ast.AST]) -> Iterator[Scope]:

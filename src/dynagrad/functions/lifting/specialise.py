@@ -133,7 +133,7 @@ class Specialiser:
                     else:
                         return self.choose(e, test, env)
                 case Name() | Constant():
-                    return self.look(e, env)
+                    return self.read(e, env)
                 case Tuple():
                     return tuple(self.look(item, env) for item in e.items)
                 case Project():
@@ -209,6 +209,8 @@ class Specialiser:
         if handler is not None:
             return handler(self, list(arguments), dict(named))
         if isinstance(function, types.FunctionType):
+            if (function.__module__ or "").startswith(_OURS):
+                raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
             return self.enter(Closure(lift(function)), arguments, named)
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
@@ -353,6 +355,8 @@ class Specialiser:
         if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
             what, path = names[int(first)], rest
         what = {"%result": "the result"}.get(what, what)
+        if path.startswith(" ("):  # something that is changed in place
+            what, path = path.strip(" ()"), ""
         if isinstance(e, If):
             return self.error(
                 f"{what}{path} is {problem.a} in one branch and {problem.b} in the other, and which one is taken is "
@@ -415,6 +419,7 @@ class Specialiser:
         return found
 
 
+_OURS = f"{__name__.split('.')[0]}."
 _TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
 
 

@@ -21,7 +21,6 @@ from ...graph.types import arrays, real
 from .. import structure
 from .. import verbs as plain
 from ..numpy_functions import FUNCTIONS
-from ..passes import place
 from .patterns import Known, Leaf, Parts, Pattern, build, flatten, leaf_types, pattern, taken
 from .specialise import KINDS, Specialiser, calls
 from .values import Array, Closure, Made, describe, function_like, node_of, normal, type_of, zero
@@ -521,7 +520,7 @@ def _of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     elif function.__qualname__ in _MADE_BY:
         verb, names = _MADE_BY[function.__qualname__]
     else:
-        raise s.error(f"{function.__name__} of dynagrad cannot be compiled" + place())
+        return None
     f, *rest = (cells[name] for name in names)
     derived = made(verb, (f, *(_plain_option(x) for x in rest)))
     return lambda s, given, named: s.call(derived, given, named)

@@ -5,7 +5,7 @@ them share a loop, `memory.py` where arrays are kept, `forms.py` is arithmetic w
 arrays, `control.py` branches, loops and calls, `emit.py` the whole. `running.py` compiles and calls it.
 """
 
-from .emit import Program, emit
+from .emit import Text, emit
 from .running import Runner, load, run
 
-__all__ = ["Program", "Runner", "emit", "load", "run"]
+__all__ = ["Runner", "Text", "emit", "load", "run"]

@@ -6,7 +6,7 @@ outputs are called. What control flow looks like is in `control.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,8 @@ class Block:
         graph: Graph,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
-        checked: Mapping[tuple[Node, int], Form] | None = None,
+        sure: Collection[tuple[Node, int]] = (),
+        roomy: Collection[Node] = (),
     ) -> None:
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
@@ -51,7 +52,9 @@ class Block:
         self.memory: dict[Node, Memory] = {}
         self.within: dict[int, list[Node]] = {}  # of each memory, the arrays in it
         self.live: list[Memory] = []
-        self.checked: dict[tuple[Node, int], Form] = dict(checked or {})
+        self.checked: dict[tuple[Node, int], Form] = {}
+        self.sure = sure  # indices that are in range, from 0 on
+        self.roomy = set(roomy)  # stacks that have room for what is pushed
         self.all_checked: dict[tuple[Node, int], bool] = {}
         self.parts: dict[Node, dict[int, Node]] = {}
         for node in order(graph.outputs):
@@ -93,6 +96,8 @@ class Block:
                 raise Error(f"the index {value} is out of range for an axis of length {length}")
             return number(value % length)
         found = self.checked.get((hole, length))
+        if found is None and (hole, length) in self.sure:
+            found = self.checked[hole, length] = name(self.number(hole))
         if found is None:
             text = self.number(hole)
             at = self.code.name("k")
@@ -147,9 +152,12 @@ class Block:
         return made
 
     def dying(self, node: Node) -> Memory | None:
-        """The memory of an array that nobody looks at after this step, and that may be written over."""
+        """The memory of an array that may be written over, as it is looked at in this step for the last time."""
         found = self.memory.get(node)
-        return found if found is not None and found.own and found.until <= self.now else None
+        if found is None or not found.own or found.until > self.now:
+            return None
+        others = (other for other in self.within[id(found)] if other is not node)
+        return found if all(self.plan.last.get(other, -1) < self.now for other in others) else None
 
     def take_over(self, node: Node, memory: Memory) -> None:
         memory.until = -1
@@ -188,9 +196,6 @@ class Block:
 
     def run(self) -> list[Value]:
         """Writes all statements; what the outputs are called."""
-        for node in self.graph.inputs:
-            if node.shape and node in self.memory:
-                self.memory[node].until = max(self.memory[node].until, self.plan.last.get(node, -1))
         for now, step in enumerate(self.plan.steps):
             self.now = now
             self.step(step)
@@ -221,7 +226,7 @@ class Block:
             control.stack(self, node)
         elif kind == "whole":
             whole.write(self, node)
-        elif kind == "view" and node.shape and self._alias(node):
+        elif kind == "view" and node.shape and node not in self.plan.copies and self._alias(node):
             pass
         else:
             self._loops(step)
@@ -281,9 +286,7 @@ class Block:
         if role(node) == "each" and node not in self.prefer:
             for b, same in step.reads.items():
                 memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
-                if memory is not None and all(
-                    other is b or other not in step.reads for other in self.within[id(memory)]
-                ):
+                if memory is not None:
                     self.take_over(node, memory)
                     return
         self.fresh(node)
@@ -303,6 +306,7 @@ class Block:
         self.bind(node, alias)
         if found is not None:  # as long as the one is looked at, the other is there
             found.until = max(found.until, self.last(node))
+            self.within[id(found)].append(node)
         return True
 
     def _place(self, node: Node) -> tuple[Node, Form] | None:
@@ -321,10 +325,10 @@ class Block:
 
         from .views import through
 
-        while self.pointer(base) is None:
+        while (base.is_constant and uniform(base) is not None) or self.pointer(base) is None:
             if not is_view(base) or any(a.ndim for a in base.arguments[1:]) or not base.type.size:
                 return None
-            if code_of(base)[0] == "reshape" and self.pointer(base.arguments[0]) is not None:
+            if code_of(base)[0] == "reshape" and base.arguments[0] in self.memory:
                 place = flat(index, base.shape)
                 base = base.arguments[0]
                 return self._stretch(base, place, node.shape, counters)
@@ -332,8 +336,6 @@ class Block:
             if failed:
                 return None
             base = base.arguments[0]
-        if base.is_constant and uniform(base) is not None:
-            return None
         return self._stretch(base, flat(index, base.shape), shape, counters)
 
     def _stretch(
@@ -352,10 +354,7 @@ class Block:
         self.before_update(node)
         if update.base is not None:
             memory = self.dying(update.base)
-            if memory is not None and all(
-                other is update.base or self.last(other) < self.now or other in node.arguments[:1]
-                for other in self.within[id(memory)]
-            ):
+            if memory is not None:
                 self.take_over(node, memory)
             else:
                 self._copy(update.base, self.fresh(node).text)
@@ -370,8 +369,7 @@ class Block:
         for piece in update.pieces:
             domain = self._region(node, piece.pattern, piece.holes)
             if size(domain):
-                with self.code.block(""):
-                    nest(self, domain, set(), lambda n, p=piece: n.piece(p, pointer, node.shape), lambda _: True)
+                nest(self, domain, set(), lambda n, p=piece: n.piece(p, pointer, node.shape), lambda _: True)
         return None
 
     def before_update(self, node: Node) -> None:
@@ -422,8 +420,7 @@ class Block:
             place = flat((*rest, i + max(-offset, 0), i + max(offset, 0)), node.shape)
             n.store(pointer, place, n.value(value, n.index))
 
-        with self.code.block(""):
-            nest(self, value.shape, set(), fill, lambda _: True)
+        nest(self, value.shape, set(), fill, lambda _: True)
 
     def _copy(self, node: Node, to: str) -> None:
         """All elements of an array, wherever it is or made as they are copied."""
@@ -437,8 +434,7 @@ class Block:
         def fill(n: Nest) -> None:
             n.store(to, flat(n.index, node.shape), n.value(node, n.index))
 
-        with self.code.block(""):
-            nest(self, node.shape, set(), fill, lambda _: True)
+        nest(self, node.shape, set(), fill, lambda _: True)
 
     def copy(self, to: str, pointer: str, type: Type) -> None:
         if to != pointer and type.size:
@@ -449,9 +445,10 @@ class Block:
         graph: Graph,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
-        checked: Mapping[tuple[Node, int], Form] | None = None,
+        sure: Collection[tuple[Node, int]] = (),
+        roomy: Collection[Node] = (),
     ) -> Block:
-        return Block(self.program, self.code, self.arena, graph, inputs, prefer, checked)
+        return Block(self.program, self.code, self.arena, graph, inputs, prefer, sure, roomy)
 
 
 def _next(domain: tuple[int, ...], axis: int) -> int:

@@ -19,7 +19,7 @@ def bytes_of(type: Type) -> int:
     return type.size * BYTES[type.kind]
 
 
-@dataclass
+@dataclass(eq=False)
 class Memory:
     """What an array is kept in: how C++ calls it, whether it may be written over, and its place in the frame."""
 

@@ -42,6 +42,7 @@ class Schedule:
     steps: list[Step]
     stored: set[Node]  # arrays that steps make and that need memory
     inline: set[Node]  # what is computed where it is looked at
+    copies: set[Node]  # views that are copied, because what they look at is written over
     last: dict[Node, int]  # the last step that looks at a value; len(steps) for outputs
 
 
@@ -69,6 +70,7 @@ class _Scheduler:
             for a in dict.fromkeys(node.arguments):
                 self.users[a].append(node)
         self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.roles[n] == "fold"}
+        self.copies: set[Node] = set()
         self.solid = self._solid()
         self.inline = self._inline()
         self.bases: dict[Node, dict[Node, bool]] = {}
@@ -92,6 +94,7 @@ class _Scheduler:
                 for piece in update.pieces:  # what is read of an array that is written to is read before
                     if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
                         wanted.add(piece.value)
+                        self.copies.add(piece.value)
         return wanted
 
     def _hazard(self, value: Node, node: Node, base: Node) -> bool:
@@ -288,7 +291,7 @@ class _Scheduler:
         for o in self.graph.outputs:
             for b in self.base(o) if o in self.inline else (o,):
                 last[b] = len(ordered)
-        return Schedule([self.steps[at] for at in ordered], stored, self.inline, last)
+        return Schedule([self.steps[at] for at in ordered], stored, self.inline, self.copies, last)
 
 
 def _size(shape: Sequence[int]) -> int:

@@ -23,6 +23,7 @@ class Lines:
         self.lines: list[str] = []
         self.depth = 1
         self.names: dict[str, int] = {}
+        self.slots = 0  # stacks of this function
 
     def name(self, prefix: str) -> str:
         """A name that nothing else has in this function."""

@@ -204,6 +204,7 @@ class Call {
 
     int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function saves or works with"); }
     int64_t recursion() const { return context->fail(kRecursion, "functions call each other too often"); }
+    int64_t host() const { return context->fail(kFailed, "an operation that Python computes raised an error"); }
     __attribute__((noinline, cold)) int64_t index(int64_t i, int64_t n) const {
         char text[96] = "index ";
         int at = 6;
@@ -304,6 +305,24 @@ inline int64_t smaller(int64_t a, int64_t b) { return b < a ? b : a; }
 template <class T>
 inline void fill(T* p, int64_t n, T x) {
     for (int64_t i = 0; i < n; ++i) p[i] = x;
+}
+
+// -- what is computed as a whole ---------------------------------------------------------------------------------------
+
+using HostOperations = bool (*)(int64_t, const void* const*, void*);
+inline bool host_operation(HostOperations compute, int64_t which, const void* const* arguments, void* result) {
+    return compute != nullptr && compute(which, arguments, result);
+}
+
+template <class T>
+inline void cumsum(T* out, const T* x, int64_t outer, int64_t n, int64_t inner) {
+    for (int64_t o = 0; o < outer; ++o) {
+        for (int64_t k = 0; k < n; ++k) {
+            T* const to = out + (o * n + k) * inner;
+            const T* const from = x + (o * n + k) * inner;
+            for (int64_t i = 0; i < inner; ++i) to[i] = k == 0 ? from[i] : to[i - inner] + from[i];
+        }
+    }
 }
 
 }  // namespace dynagrad::graphs

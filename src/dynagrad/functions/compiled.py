@@ -1,0 +1,181 @@
+"""Compiled functions: `dg.compile`.
+
+A compiled function has a version for each structure of arguments that it was called with: which arguments there are,
+the shapes of their arrays, and the values of those that are known at compile time (whole numbers, strings, functions).
+A version is a graph (`lifting`) and machine code (`native.graphs`), made when it is first needed and kept on disk.
+
+Where the arguments are numbers that carry derivatives, a version is an operation like any other: its tangent and its
+adjoint are operations that are graphs again, compiled when they are first asked for. So a compiled function can be
+differentiated like the one that it was made from. Where they are nodes, it becomes part of the graph that is being
+made.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from ..graph import Node
+from ..graph.control import Graph
+from ..graph.operation import Operation
+from ..native.graphs.native import Native
+from .graphs import operation_of
+from .lifting import Specialised, key_of, specialised
+from .lifting.signature import leaf_type, parts_of
+from .applying import lift
+from .numbers import Number, real_part
+
+
+class Compiled:
+    """A function that runs as machine code; see `compile`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise Error(f"dg.compile takes a function, and {function!r:.60} is none")
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self._versions: dict[Any, _Version] = {}
+        self._lock = threading.RLock()
+        self._fast: Callable[..., Any] = self._any
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._any(*arguments, **named) if named else self._fast(*arguments)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {getattr(self.function, '__qualname__', self.function)!s}>"
+
+    def _any(self, *arguments: Any, **named: Any) -> Any:
+        """A call with arguments that the version that was used last does not take as they are."""
+        leaves = list(_leaves((arguments, dict(sorted(named.items())))))
+        if any(isinstance(leaf, Node) for leaf in leaves):
+            version = self.version(arguments, named)
+            return version.made.output(version.made.graph(*leaves))
+        if any(isinstance(leaf, Number) for leaf in leaves):
+            plain_arguments, plain_named = _plain((arguments, named))
+            return self.version(plain_arguments, plain_named).differentiated(leaves)
+        version = self.version(arguments, named)
+        if version.flat and not named and len(leaves) == len(arguments):
+            self._fast = version.native.call(version.single, self._any)
+        return version(leaves)
+
+    def version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
+        """The version for arguments like these."""
+        key, _ = key_of(arguments, named)
+        found = self._versions.get(key)
+        if found is None:
+            with self._lock:
+                found = self._versions.get(key)
+                if found is None:
+                    made = specialised(self.function, arguments, named)
+                    found = self._versions[key] = _Version(made, getattr(self.function, "__name__", "function"))
+        return found
+
+
+class _Version:
+    """A function for one structure of arguments."""
+
+    def __init__(self, made: Specialised, name: str) -> None:
+        self.made, self.name = made, name
+        self.native = Native(made.graph, name)
+        count = len(made.graph.outputs)
+        marks = [object() for _ in range(count)]
+        built = made.output(marks)
+        self.single = count == 1 and built is marks[0]
+        self.flat = self.single or (type(built) is tuple and list(built) == marks)
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        return self.made.output(self.native(*leaves))
+
+    @functools.cached_property
+    def _reals(self) -> list[int]:
+        return [i for i, o in enumerate(self.made.graph.outputs) if o.type.kind == "real"]
+
+    @functools.cached_property
+    def _operation(self) -> Operation:
+        graph = self.made.graph
+        return operation_of(Graph(graph.inputs, tuple(graph.outputs[i] for i in self._reals)), self.name)
+
+    def differentiated(self, leaves: Sequence[Any]) -> Any:
+        """A call with numbers that carry derivatives."""
+        outputs = self.made.graph.outputs
+        values: list[Any] = [None] * len(outputs)
+        if len(self._reals) < len(outputs):
+            values = list(self.native(*(real_part(leaf) if isinstance(leaf, Number) else leaf for leaf in leaves)))
+        if self._reals:
+            found = lift(self._operation, tuple(leaves))
+            for i, part in zip(self._reals, pieces(found, [outputs[i].type.shape for i in self._reals]), strict=True):
+                values[i] = part
+        return self.made.output(values)
+
+
+def pieces(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Iterator[Any]:
+    """What the vector of all results stands for; one result stands for itself."""
+    if len(shapes) == 1:
+        yield flat
+        return
+    at = 0
+    for shape in shapes:
+        size = int(np.prod(shape, dtype=int))
+        yield np.reshape(flat[at : at + size], shape) if shape else flat[at]
+        at += size
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    """The numbers of arguments in order, those that carry derivatives included."""
+    if isinstance(x, Number) or leaf_type(x) is not None:
+        yield x
+        return
+    taken = parts_of(x)
+    for part in taken[1] if taken is not None else ():
+        yield from _leaves(part)
+
+
+def _plain(x: Any) -> Any:
+    """The arguments without derivatives."""
+    if isinstance(x, Number):
+        return real_part(x)
+    if type(x) in (tuple, list):
+        return type(x)(_plain(part) for part in x)
+    if type(x) is dict:
+        return {key: _plain(part) for key, part in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)._make(_plain(part) for part in x)
+    taken = parts_of(x)
+    if taken is None or not any(isinstance(leaf, Number) for leaf in _leaves(x)):
+        return x
+    copy = object.__new__(type(x))
+    copy.__dict__.update({name: _plain(value) for name, value in vars(x).items()})
+    return copy
+
+
+def compile(function: Callable[..., Any]) -> Compiled:
+    """The function as machine code, for the arguments that it is called with.
+
+    The function is read, not run: its text becomes a graph of operations (design section 7, "Compiling"), for the
+    structure and the shapes of the arguments of each call that has new ones, and that becomes C++. Floats and arrays are
+    arguments of the compiled code. Whole numbers, truth values, strings, None and functions are known when it is made,
+    so another value of one of these is another version. Assignments, tuples, lists, dicts, dataclasses, closures,
+    functions as arguments, `if`, `while`, `for`, `break`, `continue`, `return`, recursion, indexing, changes of arrays
+    that were made inside, functions of numpy and math, and all derivatives of this package may be used.
+
+    Raises LiftError, with the line and what to write instead, for what cannot be compiled; `function` is untouched and
+    can be called as it is. CompileError where there is no C++ compiler.
+
+    >>> def power(x, n):
+    ...     y = 1.0
+    ...     for _ in range(n):
+    ...         y *= x
+    ...     return y
+    >>> fast = compile(power)
+    >>> fast(2.0, 10)
+    1024.0
+    """
+    return function if isinstance(function, Compiled) else Compiled(function)

@@ -1,0 +1,102 @@
+"""Graphs as operations: what a compiled function is where it is differentiated.
+
+`operation_of` makes an operation of a graph whose outputs are reals. Its value is machine code, its tangent with
+respect to an input another graph, and its adjoint one graph for all inputs; both are operations of the same kind, made
+when they are first used, so derivatives nest. An operation has one result: where a graph has several outputs, they
+stand one after the other in a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..graph import arrays
+from ..graph.control import Graph, merge
+from ..graph.derive import generate_adjoints, tangents, zero
+from ..graph.node import Node, fresh
+from ..graph.operation import Operation
+from ..graph.types import array
+from ..native.graphs.native import Native
+
+
+def joined(outputs: Sequence[Node]) -> Node:
+    """All outputs in one vector; one output is itself."""
+    if len(outputs) == 1:
+        return outputs[0]
+    flat = [arrays.reshape((o.type.size,))(o) for o in outputs]
+    return arrays.concatenate(0, len(flat))(*flat)
+
+
+def operation_of(graph: Graph, name: str) -> Operation:
+    """The operation that computes the outputs of a graph.
+
+    >>> from dynagrad.graph import variable
+    >>> x = variable("x")
+    >>> double = operation_of(Graph((x,), (2.0 * x,)), "double")
+    >>> double(4.0)
+    8.0
+    """
+    result = joined(graph.outputs)
+    whole = Graph(graph.inputs, (result,))
+    native = Native(whole, name)
+    derived: dict[Any, Any] = {}
+    smooth = [i for i, v in enumerate(graph.inputs) if v.type.kind == "real"]
+
+    def value(*xs: Any) -> Any:
+        return native(*xs)[0]
+
+    def tangent(index: int) -> Any:
+        def rule(d: Any, _: Any, *xs: Any) -> Any:
+            made = derived.get(index)
+            if made is None:
+                dot = fresh(graph.inputs[index].type)
+                [found] = tangents([result], {graph.inputs[index]: dot})
+                [out] = merge([zero(result.type) if found is None else found])
+                made = derived[index] = operation_of(Graph((*graph.inputs, dot), (out,)), f"{name}'")
+            return made(*xs, d)
+
+        return rule
+
+    def adjoint(delta: Any, _: Any, *xs: Any) -> Any:
+        if "adjoint" not in derived:
+            arriving = fresh(result.type)
+            found = generate_adjoints([result], [arriving], [graph.inputs[i] for i in smooth])
+            known = [(i, found[graph.inputs[i]]) for i in smooth]
+            reached = [(i, node) for i, node in known if node is not None]
+            outputs = merge([node for _, node in reached])
+            made = operation_of(Graph((*graph.inputs, arriving), outputs), f"{name} back") if outputs else None
+            derived["adjoint"] = ([i for i, _ in reached], made)
+        places, made = derived["adjoint"]
+        parts: list[Any] = [None] * len(xs)
+        if made is None:
+            return parts
+        flat = made(*xs, delta)
+        for i, part in zip(places, _split(flat, [graph.inputs[i].type.shape for i in places]), strict=True):
+            parts[i] = part
+        return parts
+
+    return Operation(
+        name,
+        (array,) * len(graph.inputs),
+        array,
+        value,
+        tuple(tangent(i) if i in smooth else None for i in range(len(graph.inputs))),
+        "",
+        adjoint=adjoint,
+    )
+
+
+def _split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """The results that stand one after the other in a vector."""
+    if len(shapes) == 1:
+        return [flat]
+    out, at = [], 0
+    for shape in shapes:
+        size = 1
+        for n in shape:
+            size *= n
+        piece = arrays.getitem(slice(at, at + size))(flat) if shape else arrays.getitem(at)(flat)
+        out.append(arrays.reshape(shape)(piece) if shape and len(shape) != 1 else piece)
+        at += size
+    return out

@@ -1,0 +1,474 @@
+"""Control flow in C++: branches, loops, calls, and the stacks that loops save values on.
+
+States of a loop are variables. An array that is a state is changed in place where that is possible; where it is not,
+two arrays change places each round. What is known of indices before a loop begins is checked there (`ranges.py`), and
+not in each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from ...errors import Error
+from ...graph.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
+from ...graph.node import Node, order
+from ...graph.types import Type
+from . import ranges
+from .memory import Memory, bytes_of
+from .roles import role, update_of
+from .text import literal
+
+if TYPE_CHECKING:
+    from .blocks import Block, Value
+
+LONG = 1 << 14
+"""Rounds of a loop between two looks at whether to stop."""
+LARGE = 300
+"""Nodes of a body that is written once only, though twice would be quicker."""
+
+
+def write(block: Block, node: Node) -> None:
+    if node.operation is COND:
+        _cond(block, node)
+    elif node.operation is CALL:
+        _call(block, node)
+    else:
+        _loop(block, node)
+
+
+def initial(node: Node, index: int) -> Node | None:
+    """What a state of a loop begins as, where it is worth making it in the place of the result."""
+    if isinstance(node.attribute, Loop) and node.operation in LOOPS:
+        return node.arguments[index + (node.operation is REPEAT)]
+    return None
+
+
+def _bind(block: Block, node: Node, index: int, value: Value) -> None:
+    """A part of a node is called so."""
+    made = block.parts.get(node, {}).get(index)
+    if isinstance(value, Memory):
+        if made is not None:
+            block.bind(made, value)
+        elif value not in block.live:
+            value.until = max(value.until, block.now)
+            block.live.append(value)
+    elif made is not None:
+        block.numbers[made] = value
+
+
+def _given(block: Block, node: Node, taken: dict[Node, Memory] | None = None) -> Value:
+    """An argument, as a subgraph is told of it."""
+    if not node.shape:
+        return block.number(node)
+    if taken and node in taken:
+        return Memory(taken[node].text, True)
+    return Memory(block.whole_pointer(node), False)
+
+
+def _preferred(block: Block, node: Node, index: int) -> str | None:
+    made = block.parts.get(node, {}).get(index)
+    return None if made is None else block.prefer.get(made)
+
+
+# -- branches ----------------------------------------------------------------------------------------------------------
+
+
+def _root(node: Node) -> Node:
+    """The array that one was made of by writing to places."""
+    while True:
+        if role(node) == "update":
+            base = update_of(node).base
+        elif role(node) == "part":
+            base = initial(node.arguments[0], node.attribute)
+            if base is None and node.arguments[0].operation is COND:
+                branches: Branches = node.arguments[0].attribute
+                inner = _root(branches.then.outputs[node.attribute])
+                if inner in set(branches.then.inputs):
+                    base = node.arguments[0].arguments[1 + _position(branches.then.inputs, inner)]
+        else:
+            return node
+        if base is None:
+            return node
+        node = base
+
+
+def _position(nodes: Sequence[Node], node: Node) -> int:
+    return next(k for k, n in enumerate(nodes) if n is node)
+
+
+def _cond(block: Block, node: Node) -> None:
+    branches: Branches = node.attribute
+    test, *outside = node.arguments
+    types = part_types(node)
+    taken: dict[Node, Memory] = {}
+    results: list[Value] = []
+    for i, type in enumerate(types):
+        if not type.shape:
+            text = block.code.name("c")
+            if type.kind != "stack":
+                block.code.line(f"{type.cxx} {text};")
+            results.append(text)
+            continue
+        memory = None
+        for graph in (branches.then, branches.otherwise):
+            root = _root(graph.outputs[i])
+            if memory is None and root in set(graph.inputs) and root.type is type:
+                given = outside[_position(graph.inputs, root)]
+                found = block.dying(given)
+                if found is not None and given not in taken and sum(a is given for a in outside) == 1:
+                    memory = taken[given] = found
+        results.append(memory or block.room(type, _preferred(block, node, i)))
+    stacks: list[list[str]] = []
+    written: list[list[str]] = []
+    for graph in (branches.then, branches.otherwise):
+        with block.code.aside() as lines:
+            block.code.depth += 1
+            stacks.append(_branch(block, graph, [_given(block, a, taken) for a in outside], results, types))
+            block.code.depth -= 1
+        written.append(lines)
+    final = list(results)
+    for i, type in enumerate(types):
+        if type.kind != "stack":
+            continue
+        if stacks[0][i] == stacks[1][i]:
+            final[i] = stacks[0][i]
+            continue
+        block.code.line(f"Stack {results[i]};")
+        for lines, names in zip(written, stacks, strict=True):
+            lines.append("    " * (block.code.depth + 1) + f"{results[i]} = {names[i]};")
+    block.code.line(f"if ({block.number(test)}) {{")
+    block.code.lines += written[0]
+    if written[1]:
+        block.code.line("} else {")
+        block.code.lines += written[1]
+    block.code.line("}")
+    for i, value in enumerate(final):
+        if isinstance(value, Memory) and any(value is m for m in taken.values()):
+            value.until = -1
+        _bind(block, node, i, value)
+
+
+def _branch(
+    block: Block, graph: Graph, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
+) -> list[str]:
+    """One branch, whose results go where those of the other do; the names of stacks."""
+    prefer = {
+        o: r.text for o, r in zip(graph.outputs, results, strict=True) if isinstance(r, Memory) and not o.is_variable
+    }
+    inner = block.inner(graph, inputs, prefer)
+    found = inner.run()
+    names = ["" for _ in types]
+    pending: list[tuple[Memory, Memory, Type]] = []
+    for i, (value, result) in enumerate(zip(found, results, strict=True)):
+        if isinstance(value, Memory) and isinstance(result, Memory):
+            if value.text != result.text:
+                pending.append((value, result, types[i]))
+        elif types[i].kind == "stack":
+            names[i] = str(value)
+        else:
+            block.code.line(f"{result} = {value};")
+    targets = {result.text for _, result, _ in pending}
+    safe = []
+    for value, result, type in pending:
+        if value.text in targets:  # it would be written over before it is copied
+            made = inner.room(type)
+            inner.live.append(made)
+            inner.copy(made.text, value.text, type)
+            value = made
+        safe.append((value, result, type))
+    for value, result, type in safe:
+        block.copy(result.text, value.text, type)
+    inner.close()
+    return names
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+
+
+def _loop(block: Block, node: Node) -> None:
+    loop: Loop = node.attribute
+    code = block.code
+    arguments = list(node.arguments)
+    count = arguments.pop(0) if node.operation is REPEAT else None
+    init, outside = arguments[: loop.states], arguments[loop.states :]
+    types = part_types(node)
+    memories: list[Memory | None] = []
+    states: list[str] = []
+    for i, (a, type) in enumerate(zip(init, types, strict=True)):
+        memory = None
+        if type.kind == "stack":
+            states.append(block.number(a))
+        elif not type.shape:
+            states.append(code.name("x"))
+            code.line(f"{type.cxx} {states[-1]} = {block.number(a)};")
+        else:
+            memory = block.dying(a) if sum(b is a for b in node.arguments) == 1 else None
+            if memory is None:
+                memory = block.room(type, _preferred(block, node, i))
+                block._copy(a, memory.text)
+            states.append(code.name("a"))
+            code.line(f"{type.cxx}* {states[-1]} = {memory.text};")
+        memories.append(memory)
+    captured = [_given(block, a) for a in outside]
+    length = None if count is None else block.number(count)
+    swaps = _Swaps(block)
+
+    def body(sure: Collection[tuple[Node, int]], counter: str | None, roomy: Collection[Node] = ()) -> None:
+        inputs: list[Value] = [] if counter is None else [counter]
+        inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
+        inner = block.inner(loop.body, [*inputs, *captured], None, sure, roomy)
+        start = len(code.lines)
+        swaps.next_states(inner, inner.run(), states, types, start)
+        inner.close()
+
+    def around() -> None:
+        if count is not None and length is not None:
+            _repeat(block, node, loop, states, captured, length, body)
+        else:
+            _while(block, loop, states, types, captured, body)
+
+    with code.aside() as lines:
+        around()
+    for text in swaps.declared:
+        code.line(text)
+    code.lines += lines
+    lasting = [p for m in memories if m is not None for p in m.places] + swaps.places
+    until = max([block.last(block.parts[node][i]) for i in block.parts.get(node, {})], default=block.now)
+    for i, (state, memory) in enumerate(zip(states, memories, strict=True)):
+        if memory is None:
+            _bind(block, node, i, state)
+            continue
+        text = memory.text
+        if i in swaps.moved:  # which of the arrays it is in is known only at run time
+            memory.text = text = state
+            memory.places = []
+        memory.until = -1
+        _bind(block, node, i, memory)
+    if swaps.moved:
+        held = Memory("", False, [p for p in lasting if not _held(memories, p)], until)
+        block.live.append(held)
+
+
+def _held(memories: Sequence[Memory | None], place: tuple[int, int]) -> bool:
+    return any(m is not None and place in m.places for m in memories)
+
+
+class _Swaps:
+    """Arrays that change places with those of states; `declared` goes before the loop."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.declared: list[str] = []
+        self.places: list[tuple[int, int]] = []
+        self.moved: set[int] = set()
+
+    def next_states(
+        self, inner: Block, found: list[Value], states: Sequence[str], types: Sequence[Type], start: int
+    ) -> None:
+        """The end of a round: states become what was found."""
+        code = self.block.code
+        own = {s: i for i, s in enumerate(states)}
+        memories: dict[int, Memory] = {i: m for i, m in enumerate(found) if isinstance(m, Memory)}
+        seen: set[str] = set()
+        for i, memory in list(memories.items()):
+            stays = memory.text == states[i]
+            usable = stays or memory.text in own or (memory.own and memory.places)
+            if not usable or memory.text in seen or (memory.text in own and types[own[memory.text]] is not types[i]):
+                made = inner.room(types[i])
+                inner.live.append(made)
+                inner.copy(made.text, memory.text, types[i])
+                memories[i] = made
+            seen.add(memories[i].text)
+        moving = {i: m for i, m in memories.items() if m.text != states[i]}
+        for memory in moving.values():
+            if memory.text not in own:
+                self._keep(memory, types, start)
+        # a state that is moved from and not to leaves its array to what was moved
+        left = {states[i]: types[i] for i in moving if not any(m.text == states[i] for m in moving.values())}
+        numbers = {
+            i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]
+        }
+        values: dict[int, str] = {}
+        for i, text in numbers.items():
+            if text in own:
+                values[i] = code.name("n")
+                code.line(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
+            else:
+                values[i] = text
+        for i, memory in moving.items():
+            if memory.text in own:
+                values[i] = code.name("n")
+                code.line(f"{types[i].cxx}* const {values[i]} = {memory.text};")
+            else:
+                values[i] = memory.text
+        rooms = [(m.text, types[i]) for i, m in moving.items() if m.text not in own]
+        for state, type in left.items():
+            to = next(k for k, (_, t) in enumerate(rooms) if bytes_of(t) == bytes_of(type))
+            room, room_type = rooms.pop(to)
+            code.line(f"{room}_next = reinterpret_cast<{room_type.cxx}*>({state});")
+        for i, text in values.items():
+            code.line(f"{states[i]} = {text};")
+        self.moved |= set(moving)
+
+    def _keep(self, memory: Memory, types: Sequence[Type], start: int) -> None:
+        """Memory of a round that outlives it: a variable before the loop says where it is."""
+        code = self.block.code
+        mark = f"* const {memory.text} = "
+        for at in range(start, len(code.lines)):
+            if mark in code.lines[at]:
+                head, tail = code.lines[at].split(mark)
+                self.declared.append(f"{head.strip()}* {memory.text}_next = {tail}")
+                code.lines[at] = f"{head}{mark}{memory.text}_next;"
+                break
+        else:
+            raise AssertionError("an array of a round is declared in it")
+        self.places += memory.places
+        memory.places = []
+
+
+def _while(block: Block, loop: Loop, states: list[str], types: Sequence[Type], captured: list[Value], body) -> None:  # type: ignore[no-untyped-def]
+    code = block.code
+    assert loop.condition is not None
+    poll = code.name("left")
+    code.line(f"int64_t {poll} = 64;")
+    with code.block("for (;;)"):
+        inputs: list[Value] = [Memory(s, False) if t.shape else s for s, t in zip(states, types, strict=True)]
+        test = block.inner(loop.condition, [*inputs, *captured])
+        [found] = test.run()
+        test.close()
+        code.line(f"if (!({found})) break;")
+        with code.block(f"if (--{poll} == 0)"):
+            code.line(f"{poll} = 64;")
+            code.line("if (call.watch.interrupted(64)) return kInterrupted;")
+        body((), None)
+
+
+def _repeat(block: Block, node: Node, loop: Loop, states: list[str], captured: list[Value], length: str, body) -> None:  # type: ignore[no-untyped-def]
+    code = block.code
+    series = order(loop.body.outputs)
+    inside = any(n.operation in LOOPS for n in series)
+    light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
+    count = node.arguments[0]
+    roomy = []
+    for i, number in ranges.pushes(loop, words).items():
+        code.line(f"if (!{states[i]}.room({number}, {length})) return call.memory();")
+        roomy.append(loop.body.inputs[1 + i])
+    found = ranges.hoisted(loop, count, captured, length)
+    if found.condition and not inside and len(series) < LARGE:
+        with code.block(f"if ({found.condition})", "} else {"):
+            _rounds(block, length, count, light, lambda c: body(found.then, c, roomy))
+        code.depth += 1
+        _rounds(block, length, count, light, lambda c: body(found.always, c, roomy))
+        code.depth -= 1
+        code.line("}")
+    else:
+        _rounds(block, length, count, light, lambda c: body(found.always, c, roomy))
+
+
+def _rounds(block: Block, length: str, count: Node, light: bool, body) -> None:  # type: ignore[no-untyped-def]
+    code = block.code
+    counter = code.name("r")
+    short = count.is_constant and count.attribute <= LONG
+    if light and short:
+        with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
+            body(counter)
+        return
+    if light:
+        end = code.name("end")
+        with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
+            code.line(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
+            with code.block(f"for (; {counter} < {end}; ++{counter})"):
+                body(counter)
+            code.line(f"if ({counter} < {length} && call.watch.interrupted(64)) return kInterrupted;")
+        return
+    with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
+        body(counter)
+        code.line("if (call.watch.interrupted()) return kInterrupted;")
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def _call(block: Block, node: Node) -> None:
+    called: Called = node.attribute
+    code = block.code
+    function = block.program.function(called.function)
+    given = []
+    for a in node.arguments:
+        given.append(block.whole_pointer(a) if a.shape else block.number(a))
+    results: list[Value] = []
+    for i, type in enumerate(part_types(node)):
+        if type.shape:
+            memory = block.room(type, _preferred(block, node, i))
+            results.append(memory)
+            given.append(memory.text)
+            continue
+        text = code.name("c")
+        code.line("Stack {text};".format(text=text) if type.kind == "stack" else f"{type.cxx} {text};")
+        results.append(text)
+        given.append(text)
+    status = code.name("status")
+    arguments = ", ".join(["call", *given])
+    code.line(f"if (const int64_t {status} = {function}({arguments}); {status} != kDone) return {status};")
+    for i, value in enumerate(results):
+        _bind(block, node, i, value)
+
+
+# -- stacks ------------------------------------------------------------------------------------------------------------
+
+
+def words(type: Type) -> int:
+    """How many numbers of eight bytes a value takes on a stack."""
+    return -(-bytes_of(type) // 8) if type.shape else 1
+
+
+def stack(block: Block, node: Node) -> None:
+    code = block.code
+    if node.operation is EMPTY:
+        name = code.name("stack")
+        code.line(f"Stack {name}(slots + {code.slots});")
+        code.slots += 1
+        block.numbers[node] = name
+        return
+    name = block.number(node.arguments[0])
+    if any(t.kind == "stack" for t in _items(node)):
+        raise Error("native code puts numbers and arrays on stacks, and no stacks")
+    total = sum(map(words, _items(node)))
+    if node.operation is PUSH:
+        if node.arguments[0] in block.roomy:
+            block.roomy.add(node)
+        else:
+            code.line(f"if (!{name}.room({total})) return call.memory();")
+        at = 0
+        for item in node.arguments[1:]:
+            to = f"{name}.data + {name}.top + {at}"
+            if not item.shape:
+                cast = f"{item.type.cxx}({literal(item.attribute)})" if item.is_constant else block.number(item)
+                code.line(f"put({to}, {cast});")
+            elif item.type.size:
+                code.line(f"memcpy({to}, {block.whole_pointer(item)}, {bytes_of(item.type)});")
+            at += words(item.type)
+        code.line(f"{name}.top += {total};")
+        block.numbers[node] = name
+        return
+    code.line(f"{name}.top -= {total};")
+    parts = block.parts.get(node, {})
+    if 0 in parts:
+        block.numbers[parts[0]] = name
+    at = 0
+    for i, type in enumerate(node.attribute, start=1):
+        item = parts.get(i)
+        if item is not None:
+            of = f"{name}.data + {name}.top + {at}"
+            if not type.shape:
+                block.numbers[item] = code.name("t")
+                code.line(f"{type.cxx} {block.numbers[item]};")
+                code.line(f"get({of}, {block.numbers[item]});")
+            elif type.size:
+                block.copy(block.fresh(item).text, of, type)
+        at += words(type)
+
+
+def _items(node: Node) -> list[Type]:
+    return list(node.attribute) if node.operation is POP else [a.type for a in node.arguments[1:]]

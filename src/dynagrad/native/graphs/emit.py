@@ -1,0 +1,223 @@
+"""The C++ text of a whole graph: constants, functions, and the body that callers call.
+
+The body is as `dynagrad/body.hpp` says: it gets pointers to its inputs, which it never changes, and to its outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import Error
+from ...graph.control import Function, Graph
+from ...graph.node import Node
+from ...graph.operation import Operation
+from ...graph.types import Type
+from .blocks import Block, Value
+from .memory import Arena, Memory, bytes_of
+from .text import Lines, literal
+
+FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
+"""What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit."""
+
+NAME = "body"
+_HEAD = """#include <dynagrad/graphs/call.hpp>
+
+using namespace dynagrad;
+using namespace dynagrad::graphs;
+"""
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """An operation that Python computes, and the types of its arguments and its result."""
+
+    operation: Operation
+    arguments: tuple[Type, ...]
+    result: Type
+
+
+@dataclass(frozen=True)
+class Text:
+    """The C++ of a graph, and what it leaves to Python, in the order of its numbers."""
+
+    source: str
+    hosted: tuple[Hosted, ...]
+
+
+def emit(graph: Graph, symbol: str = NAME) -> Text:
+    """The C++ of a graph as a function called `symbol`.
+
+    >>> from dynagrad.graph import variable
+    >>> x = variable("x")
+    >>> "t0 = x0 * x0" in emit(Graph((x,), (x * x,))).source
+    True
+    """
+    return Program().emit(graph, symbol)
+
+
+class Program:
+    """What the functions of one source share."""
+
+    def __init__(self) -> None:
+        self.constants: dict[Node, str] = {}
+        self.functions: dict[Function, str] = {}
+        self.waiting: list[Function] = []
+        self.hosted: list[Hosted] = []
+        self.declared: list[str] = []
+        self.defined: list[str] = []
+
+    def constant(self, node: Node) -> str:
+        """The name of the array of a constant."""
+        found = self.constants.get(node)
+        if found is None:
+            found = self.constants[node] = f"constant{len(self.constants)}"
+        return found
+
+    def function(self, function: Function) -> str:
+        """The name of a function, which is written later."""
+        found = self.functions.get(function)
+        if found is None:
+            found = self.functions[function] = f"function{len(self.functions)}"
+            self.waiting.append(function)
+        return found
+
+    def host(self, node: Node) -> int:
+        self.hosted.append(Hosted(node.operation, tuple(a.type for a in node.arguments), node.type))
+        return len(self.hosted) - 1
+
+    # -- text --------------------------------------------------------------------------------------------------------
+
+    def emit(self, graph: Graph, symbol: str) -> Text:
+        for node in (*graph.inputs, *graph.outputs):
+            if node.type.kind not in ("real", "integer", "boolean"):
+                raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
+        body = self._body(graph, symbol)
+        while self.waiting:
+            self._function(self.waiting.pop())
+        constants = [_constant(node, name) for node, name in self.constants.items()]
+        parts = [_HEAD]
+        inner = [*constants, *self.declared, *self.defined]
+        if self.hosted:
+            parts.append(_HOST)
+        if inner:
+            parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
+        parts.append(body)
+        return Text("\n".join(parts), tuple(self.hosted))
+
+    def _body(self, graph: Graph, symbol: str) -> str:
+        code = Lines()
+        inputs: list[Value] = []
+        for k, node in enumerate(graph.inputs):
+            t = node.type.cxx
+            if node.shape:
+                code.line(f"const {t}* const in{k} = static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(Memory(f"in{k}", False))
+            else:
+                code.line(f"const {t} x{code.name('x')[1:]} = *static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(f"x{k - sum(1 for n in graph.inputs[:k] if n.shape)}")
+        prefer: dict[Node, str] = {}
+        for k, node in enumerate(graph.outputs):
+            if node.shape:
+                code.line(f"{node.type.cxx}* const out{k} = static_cast<{node.type.cxx}*>(outputs[{k}]);")
+                prefer.setdefault(node, f"out{k}")
+        arena = Arena()
+        lines = self._statements(code, arena, graph, inputs, prefer)
+        with code.aside() as tail:
+            for k, (value, node) in enumerate(zip(lines, graph.outputs, strict=True)):
+                if isinstance(value, Memory):
+                    if value.text != f"out{k}" and node.type.size:
+                        code.line(f"memcpy(out{k}, {value.text}, {bytes_of(node.type)});")
+                else:
+                    code.line(f"*static_cast<{node.type.cxx}*>(outputs[{k}]) = {value};")
+            code.line("return kDone;")
+        head = (
+            f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
+            "[[maybe_unused]] void* const* outputs) {"
+        )
+        first = ["    [[maybe_unused]] Call call(context);", *_rooms(code, arena)]
+        return "\n".join([head, *first, *code.lines, *tail, "}", ""])
+
+    def _statements(
+        self, code: Lines, arena: Arena, graph: Graph, inputs: list[Value], prefer: dict[Node, str]
+    ) -> list[Value]:
+        return Block(self, code, arena, graph, inputs, prefer).run()
+
+    def _function(self, function: Function) -> None:
+        graph = function.graph
+        if graph is None:
+            raise Error(f"the function {function.name} has no body")
+        code = Lines()
+        name = self.functions[function]
+        parameters = ["Call& call"]
+        inputs: list[Value] = []
+        for k, type in enumerate(function.arguments):
+            if type.shape:
+                parameters.append(f"const {type.cxx}* in{k}")
+                inputs.append(Memory(f"in{k}", False))
+            else:
+                parameters.append(f"{_spelled(type)} in{k}")
+                inputs.append(f"in{k}")
+        prefer: dict[Node, str] = {}
+        for k, (type, node) in enumerate(zip(function.results, graph.outputs, strict=True)):
+            parameters.append(f"{type.cxx}* out{k}" if type.shape else f"{_spelled(type)}& out{k}")
+            if type.shape:
+                prefer.setdefault(node, f"out{k}")
+        arena = Arena()
+        found = self._statements(code, arena, graph, inputs, prefer)
+        for k, (value, node) in enumerate(zip(found, graph.outputs, strict=True)):
+            if not isinstance(value, Memory):
+                code.line(f"out{k} = {value};")
+            elif value.text != f"out{k}" and node.type.size:
+                code.line(f"memcpy(out{k}, {value.text}, {bytes_of(node.type)});")
+        head = f"int64_t {name}({', '.join(parameters)})"
+        self.declared.append(f"{head};  // {_comment(function.name)}")
+        first = [
+            "    if (!call.enter()) return call.recursion();",
+            "    if (call.watch.interrupted()) return kInterrupted;",
+            *_rooms(code, arena),
+        ]
+        last = []
+        if arena.most:
+            last.append(f"    call.unframe({arena.most});")
+        if code.slots and not any(t.kind == "stack" for t in function.results):
+            last.append(f"    call.unslot({code.slots});")
+        last += ["    call.leave();", "    return kDone;"]
+        self.defined.append("\n".join([head + " {", *first, *code.lines, *last, "}"]))
+
+
+def _spelled(type: Type) -> str:
+    return "Stack" if type.kind == "stack" else type.cxx
+
+
+def _comment(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "_'" else "_" for c in name)
+
+
+def _rooms(code: Lines, arena: Arena) -> list[str]:
+    """What a function takes of the memory of the call."""
+    out = []
+    if arena.most:
+        out.append(f"    char* const frame = call.frame({arena.most});")
+        out.append("    if (frame == nullptr) return call.memory();")
+    if code.slots:
+        out.append(f"    Slot* const slots = call.slots({code.slots});")
+        out.append("    if (slots == nullptr) return call.memory();")
+    return out
+
+
+def _constant(node: Node, name: str) -> str:
+    values = np.ravel(node.attribute)
+    if not values.size:
+        return f"constexpr {node.type.cxx} {name}[1] = {{}};"
+    rows = []
+    for start in range(0, values.size, 12):
+        rows.append("    " + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
+    text = "\n".join(rows)
+    return f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{\n{text}\n}};"
+
+
+_HOST = """static bool (*host_table)(int64_t, const void* const*, void*);
+DYNAGRAD_EXPORT void dg_host_operations(bool (*compute)(int64_t, const void* const*, void*)) { host_table = compute; }
+"""

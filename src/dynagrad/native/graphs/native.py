@@ -1,0 +1,80 @@
+"""A graph that is compiled when it is first called, and the ways to call it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...graph.control import Graph
+from ...graph.optimise import optimise
+from .. import cache, library
+from ..calling import Leaf, callable_of, glue
+from .emit import FLAGS, NAME, emit
+from .running import attach, failed
+
+
+class Native:
+    """The machine code of a graph. Arguments are the inputs in order, results the outputs.
+
+    >>> from dynagrad.graph import variable
+    >>> x = variable("x")
+    >>> native = Native(Graph((x,), (x * x, x + 1.0)), "f")
+    >>> native(3.0)
+    (9.0, 4.0)
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+        self.inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
+        self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
+        self.seconds = 0.0
+        """What it took to compile, once it was."""
+        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def small(self) -> Graph:
+        """What is compiled."""
+        return optimise(self.graph)
+
+    @functools.cached_property
+    def text(self) -> Any:
+        return emit(self.small)
+
+    @property
+    def source(self) -> str:
+        """The C++ of the graph."""
+        source: str = self.text.source
+        return source
+
+    @functools.cached_property
+    def _library(self) -> Any:
+        with self._lock:
+            start = time.perf_counter()
+            made = library.load(cache.build(self.source + glue(NAME, self.inputs, self.outputs), flags=FLAGS))
+            kept = attach(made, self.text)
+            self.seconds = time.perf_counter() - start
+            return made, kept
+
+    def call(self, single: bool, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
+        """A builtin function; `single` for the only output itself, `otherwise` for arguments that do not fit."""
+        return callable_of(
+            self._library[0],
+            NAME,
+            self.inputs,
+            self.outputs,
+            single=single,
+            name=self.name,
+            otherwise=otherwise,
+            failed=failed,
+        )
+
+    @functools.cached_property
+    def _call(self) -> Callable[..., Any]:
+        return self.call(False, None)
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._call(*arguments)
+        return found

@@ -1,0 +1,203 @@
+"""What is known of a loop before it begins: whether indices stay in range, and how much it puts on stacks.
+
+An index that grows by the same number each round is in range in all rounds if it is in the first and the last one. Then
+the loop needs no check in it, and the compiler may vectorise it. No text of statements is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...graph import integers
+from ...graph.control import COND, LOOPS, PUSH, REPEAT, Loop
+from ...graph.node import Node, order
+from ...graph.types import Type
+from .forms import Form, name, number
+from .memory import Memory
+from .roles import holes_of
+from .text import literal
+
+if TYPE_CHECKING:
+    from .blocks import Value
+
+MOST_STEP = 1 << 20
+MOST_ROUNDS = 1 << 40  # so that no product of the two is too large
+LIMIT = 1 << 62  # of what is known of whole numbers: these do not wrap around
+
+Key = tuple[Node, int]
+
+
+class Bounds:
+    """Whole numbers of a function as forms of the counters of its loops, and how far the counters go.
+
+    >>> bounds = Bounds()
+    >>> bounds.counter("i", number(40))
+    >>> bounds.counter("j", number(39) - name("i"))
+    >>> bounds.range(name("i") + name("j") + 1)
+    (1, 39)
+    """
+
+    def __init__(self) -> None:
+        self.forms: dict[str, Form] = {}
+        self.last: dict[str, Form] = {}  # of each counter, inner ones after outer ones
+        self.place: dict[str, int] = {}
+
+    def of(self, text: str) -> Form | None:
+        """The form of a number by its name, or of a literal."""
+        bare = text.strip("()")
+        if bare.lstrip("-").isdigit():
+            return number(int(bare))
+        return self.forms.get(text)
+
+    def counter(self, text: str, rounds: Form | None) -> None:
+        """A loop begins, in which a number goes from 0 on, below `rounds`."""
+        self.forms[text] = name(text)
+        self.place[text] = len(self.place)
+        if rounds is not None and self.range(rounds) is not None:
+            self.last[text] = rounds - 1
+
+    def note(self, text: str, node: Node, arguments: Sequence[str]) -> None:
+        """A number is computed from others."""
+        rule = RULES.get(node.operation)
+        parts = [self.of(a) for a in arguments]
+        if rule is None or any(p is None for p in parts):
+            return
+        found = rule(*parts)
+        if found is not None and all(abs(t) <= MOST_STEP for _, t in found.terms):
+            self.forms[text] = found
+
+    def range(self, form: Form) -> tuple[int, int] | None:
+        """The smallest and the largest that a form can be; None where that is not known."""
+        low, high = self._end(form, -1), self._end(form, 1)
+        return None if low is None or high is None or low < -LIMIT or high > LIMIT else (low, high)
+
+    def _end(self, form: Form, side: int) -> int | None:
+        while form.terms:
+            if any(w not in self.last for w, _ in form.terms):
+                return None
+            inner, times = max(form.terms, key=lambda term: self.place[term[0]])
+            form = form - name(inner) * times
+            if times * side > 0:
+                form = form + self.last[inner] * times
+        return form.offset
+
+    def within(self, form: Form, length: int) -> bool:
+        found = self.range(form)
+        return found is not None and 0 <= found[0] and found[1] < length
+
+
+def _times(a: Form, b: Form) -> Form | None:
+    return b * a.offset if a.constant else a * b.offset if b.constant else None
+
+
+RULES: dict[object, Callable[..., Form | None]] = {
+    integers.add: lambda a, b: a + b,
+    integers.subtract: lambda a, b: a - b,
+    integers.multiply: _times,
+    integers.negative: lambda a: a * -1,
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """Indices that are in range if a condition holds before the loop."""
+
+    indices: frozenset[Key]
+    condition: str
+
+
+def hoisted(loop: Loop, captured: Sequence[Value], length: str, bounds: Bounds) -> Known:
+    """What can be known of the indices in a loop that knows how often."""
+    counter, *others = loop.body.inputs
+    forms: dict[Node, Form | None] = {counter: name("#")}
+    for node, value in zip(others[loop.states :], captured, strict=True):
+        if not isinstance(value, Memory) and node.type is integers.integer:
+            forms[node] = name(value)
+    rounds = bounds.of(length)
+    known = None if rounds is None else bounds.range(rounds)
+    found: set[Key] = set()
+    tests: dict[str, None] = {}
+    for node in order(loop.body.outputs):
+        for hole, n in holes_of(node):
+            form = None if hole.shape or hole.is_constant or (hole, n) in found else _form(hole, forms)
+            if form is None or any(abs(t) > MOST_STEP for _, t in form.terms):
+                continue
+            slope = form.times("#")
+            first = form - name("#") * slope
+            whole = number(first.offset)  # in the counters of loops around, where that can be
+            for what, times in first.terms:
+                inner = bounds.of(what)
+                whole = whole + (name(what) if inner is None else inner) * times
+            ends = (whole, whole if rounds is None else whole + (rounds - 1) * slope)
+            found.add((hole, n))
+            if slope and rounds is not None and all(bounds.within(e, n) for e in ends):
+                continue
+            if not slope and bounds.within(whole, n):
+                continue
+            tests[f"uint64_t({first}) < {n}"] = None
+            if slope:
+                tests[f"uint64_t({first + number(0)} + {literal(slope)} * ({length} - 1)) < {n}"] = None
+                if known is None or known[1] > MOST_ROUNDS:
+                    tests[f"{length} <= {MOST_ROUNDS}"] = None
+    if not tests:
+        return Known(frozenset(found), "")
+    condition = [f"{length} > 0", *sorted(tests, key=lambda t: not t.startswith(length))]
+    return Known(frozenset(found), " && ".join(condition))
+
+
+def _form(node: Node, known: dict[Node, Form | None]) -> Form | None:
+    if node not in known:
+        rule = RULES.get(node.operation)
+        if node.is_constant:
+            known[node] = number(node.attribute)
+        elif rule is None:
+            known[node] = None
+        else:
+            parts = [_form(a, known) for a in node.arguments]
+            known[node] = None if any(p is None for p in parts) else rule(*parts)
+    return known[node]
+
+
+def work(loop: Loop, rounds: int | None) -> int | None:
+    """About how many operations a loop is, None where that is not known."""
+    if rounds is None:
+        return None
+    total = 1
+    for node in order(loop.body.outputs):
+        if node.operation in LOOPS:
+            inner = None
+            if node.operation is REPEAT:  # within it the counters around are at most what they are here
+                count = node.arguments[0]
+                inner = work(node.attribute, count.attribute if count.is_constant else rounds)
+            elif node.operation is COND:
+                inner = sum(len(order(g.outputs)) for g in (node.attribute.then, node.attribute.otherwise))
+                if any(n.operation in LOOPS for g in (node.attribute.then, node.attribute.otherwise) for n in order(g.outputs)):
+                    return None
+            if inner is None:
+                return None
+            total += inner
+        else:
+            total += max(node.type.size, *(a.type.size for a in node.arguments), 1) if node.arguments else 0
+    return total * max(rounds, 0)
+
+
+# -- stacks ------------------------------------------------------------------------------------------------------------
+
+
+def pushes(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
+    """For each state that is a stack and is only pushed on: how much goes on it in a round."""
+    body = loop.body
+    states = body.inputs[1 : 1 + loop.states]
+    found: dict[int, int] = {}
+    for i, state in enumerate(states):
+        if state.type.kind != "stack":
+            continue
+        node, total = body.outputs[i], 0
+        while node.operation is PUSH:
+            total += sum(words(a.type) for a in node.arguments[1:])
+            node = node.arguments[0]
+        if node is state and total:
+            found[i] = total
+    return found
