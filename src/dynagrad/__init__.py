@@ -6,6 +6,7 @@ from .errors import (
     CompileError,
     Error,
     FactError,
+    LiftError,
     NotComputed,
     NotConverged,
     NotDifferentiable,
@@ -22,6 +23,7 @@ from .functions import special
 from .functions.checking import check_derivatives
 from .functions.checkpoint import checkpoint
 from .functions.closures import Dual
+from .functions.compiled import compile
 from .functions.fixed_point import fixed_point
 from .functions.rules import custom_rule
 from .functions.structure import add, register, scale
@@ -55,6 +57,7 @@ __all__ = [
     "Error",
     "FactError",
     "Function",
+    "LiftError",
     "NotComputed",
     "NotConverged",
     "NotDifferentiable",
@@ -73,6 +76,7 @@ __all__ = [
     "add",
     "check_derivatives",
     "checkpoint",
+    "compile",
     "custom_rule",
     "derivative",
     "fixed_point",

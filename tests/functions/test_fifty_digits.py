@@ -31,6 +31,10 @@ A, B, C = chance.normal(size=(3, 4)), chance.normal(size=(4, 3)), chance.normal(
 T, U, CC = chance.normal(size=(2, 3, 4)), chance.normal(size=(2, 4, 2)), chance.normal(size=(2, 3, 3))
 u, v, w = chance.normal(size=4), chance.normal(size=3), chance.normal(size=2)
 SYMMETRIC = CC @ np.swapaxes(CC, -1, -2) + np.eye(3)
+SINGULAR = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 7.0], [3.0, 6.0, -1.0]])  # of rank two
+NEARLY = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]])  # but for rounding
+FLAT = np.outer(v, v + 1.0)  # of rank one
+PAIR, FOUR = (C[:2, 1:], np.ones((2, 2))), chance.normal(size=(4, 4))
 ORDER = np.argsort(A, 1)
 TWICE = np.array([[0, 2, 1, 1], [0, 2, 1, 0]])  # rows that are taken, one twice
 ZEROS = [A * np.array(pattern) for pattern in ([1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0])]
@@ -61,6 +65,26 @@ def scattered(x, order, axis):
 
 def inverted(x):
     return np.swapaxes(np.linalg.inv(x), -1, -2)
+
+
+def mixed(*matrices):
+    """The derivative of the cofactors of the last matrix of 3 by 3 along the others; cofactors are quadratic."""
+    cofactor = lambda x: np.stack([np.stack([minor(x, i, j) for j in range(3)]) for i in range(3)])  # noqa: E731
+    d, e = matrices[0], matrices[1]
+    both = cofactor(d + e) - cofactor(d) - cofactor(e)
+    found = both if len(matrices) == 2 else both + 0 * matrices[2]
+    return np.moveaxis(found, (0, 1), (-2, -1))
+
+
+def minor(x, i, j):
+    """A cofactor of a matrix of 3 by 3."""
+    (a, b), (c, d) = ([(i + k) % 3 for k in (1, 2)], [(j + k) % 3 for k in (1, 2)])
+    return x[..., a, c] * x[..., b, d] - x[..., a, d] * x[..., b, c]
+
+
+def whole(x):
+    """The symmetric matrix with this upper triangle."""
+    return matrices.symmetric(arrays.swap(x))
 
 
 def reciprocal_gaps(x):
@@ -291,7 +315,14 @@ WHOLE = [
     ("inverse_for_rule", matrices.inverse_for_rule, np.linalg.inv, CC),
     ("determinant", matrices.determinant, np.linalg.det, CC),
     ("determinant", matrices.determinant, np.linalg.det, C[:1, :1]),
-    ("determinant_for_rule", matrices.determinant_for_rule, np.linalg.det, CC),
+    ("mixed_cofactors", matrices.mixed_cofactors(1), mixed, CC[::-1], CC),
+    ("mixed_cofactors", matrices.mixed_cofactors(1), mixed, C[::-1], SINGULAR),
+    ("mixed_cofactors", matrices.mixed_cofactors(1), lambda d, x: d[::-1, ::-1] * [[1, -1], [-1, 1]] + 0 * x, *PAIR),
+    ("mixed_cofactors", matrices.mixed_cofactors(2), mixed, C[::-1], C.T, SINGULAR),
+    ("mixed_cofactors", matrices.mixed_cofactors(2), lambda d, e, x: 0 * d, *PAIR, PAIR[0]),
+    ("_left_basis", lambda x: 1.0 * matrices._left_basis(x), lambda x: 0 * x + matrices._left_basis(CC), CC),
+    ("_right_basis", lambda x: 1.0 * matrices._right_basis(x), lambda x: 0 * x + matrices._right_basis(CC), CC),
+    ("_orientation", lambda x: 1.0 * matrices._orientation(x), lambda x: 0 * x[0, 0] + matrices._orientation(C), C),
     ("cofactors", matrices.cofactors, lambda x: np.linalg.det(x)[..., None, None] * inverted(x), CC),
     ("log_determinant", matrices.log_determinant, lambda x: np.log(abs(np.linalg.det(x))), CC),
     ("log_determinant", matrices.log_determinant, lambda x: np.log(abs(np.linalg.det(x))), C[[1, 0, 2]]),
@@ -301,6 +332,8 @@ WHOLE = [
     ("cholesky", lambda x: matrices.cholesky(matrices.symmetric(x)), np.linalg.cholesky, SYMMETRIC[0, :1, :1]),
     ("eigenvalues", lambda x: matrices.eigenvalues(matrices.symmetric(x)), np.linalg.eigvalsh, CC),
     ("eigenvectors", lambda x: matrices.eigenvectors(matrices.symmetric(x)), lambda x: np.linalg.eigh(x)[1], CC),
+    ("eigenvalues_upper", lambda x: matrices.eigenvalues_upper(whole(x)), lambda x: np.linalg.eigh(x, "U")[0], CC),
+    ("eigenvectors_upper", lambda x: matrices.eigenvectors_upper(whole(x)), lambda x: np.linalg.eigh(x, "U")[1], CC),
     ("_eigenvalue_gaps", matrices._eigenvalue_gaps, lambda x: reciprocal_gaps(x), v),
     ("_squared_gaps", matrices._squared_gaps, lambda x: reciprocal_gaps(x), np.stack([v, v**2])),
     ("_reciprocal", matrices._reciprocal, lambda x: 1 / x, A),
@@ -318,7 +351,8 @@ def test_operations_on_whole_arrays(row):
     agree(f, meaning, points)
 
 
-SMOOTH = [row for row in WHOLE if row[0] not in ("winners", "argsort", "sign_of_determinant")]
+CHOSEN = ("winners", "argsort", "sign_of_determinant", "_left_basis", "_right_basis", "_orientation")
+SMOOTH = [row for row in WHOLE if row[0] not in CHOSEN]
 
 
 @pytest.mark.parametrize("row", {row[0]: row for row in SMOOTH}.values(), ids=lambda row: row[0])
@@ -335,8 +369,6 @@ TIED = np.array([[1.0, 3.0, 3.0], [3.0, 0.0, 3.0]])
 BOTH = np.array([-1.0, 0.0, 4.0])
 FINITE = np.array([[0.5, -math.inf, 1.25], [0.5, 0.5, -2.0]])
 FAR = np.array([-40.0, -3.0, 30.0])
-SINGULAR = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 7.0], [3.0, 6.0, -1.0]])  # of rank two
-FLAT = np.outer(v, v + 1.0)  # of rank one
 TALL = A[:, None]
 same = None  # what numpy's function means
 
@@ -440,6 +472,29 @@ EDGES = [
     ("roll", lambda x: np.roll(x, -3) * x, same, A),
     ("[]", lambda x: x[[0, 1], :, [1, 1]] ** 2, same, T),
     ("[]", lambda x: x[True] ** 2, same, A),
+    # shapes that broadcast
+    ("tril", lambda x: np.tril(x) ** 2, lambda x: np.tril(np.stack([x] * 3)) ** 2, v),
+    ("triu", lambda x: np.triu(x, -1) ** 2, lambda x: np.triu(np.stack([x] * 4), -1) ** 2, u),
+    (
+        "take_along_axis",
+        lambda x: np.take_along_axis(x, np.array([[3, 1, 1]]), 1) ** 2,
+        lambda x: x[:, [3, 1, 1]] ** 2,
+        A,
+    ),
+    ("take_along_axis", lambda x: np.take_along_axis(x[:1], ORDER, 1) ** 2, lambda x: x[0][ORDER] ** 2, A),
+    ("roll", lambda x: np.roll(x, (1, 1)) * A, lambda x: np.roll(x, 2) * A, A),
+    ("roll", lambda x: np.roll(x, (1, -3), (1, 1)) * A, lambda x: np.roll(x, -2, 1) * A, A),
+    ("tile", lambda x: np.tile(x, np.array([2, 1])) ** 2, same, A),
+    ("average", lambda x: np.average(x, (0, 1), T[..., 0]), lambda x: mean_of(x, T[..., :1], (0, 1)), T),
+    (
+        "average",
+        lambda x: np.average(x, (2, 0), T[:, :2, 0].T),
+        lambda x: mean_of(x, T[:, :2, 0][:, None], (0, 2)),
+        T[:, :, 1:3],
+    ),
+    ("sum", lambda x: np.sum(x, 0, float) ** 2, same, A),
+    ("einsum", lambda x: np.einsum(x, [0, 26]) ** 2, lambda x: x**2, A),
+    ("einsum", lambda x: np.einsum(x, [26, 0, 25]) ** 2, lambda x: np.moveaxis(x, (1, 2, 0), (0, 1, 2)) ** 2, T),
     # zeros
     ("xlogy", special.xlogy, lambda x, y: x * np.log(y), np.array([0.0, -0.0, 1.5]), abs(v)),
     ("xlog1py", special.xlog1py, lambda x, y: x * np.log1p(y), np.array([0.0, -0.0, 1.5]), abs(v)),
@@ -522,14 +577,17 @@ EDGES = [
     ),
     # matrices
     ("linalg.det", lambda x: np.linalg.det(x), same, C[[1, 0, 2]]),
-    ("linalg.det", lambda x: np.linalg.det(x), same, np.eye(3)),
+    *(("linalg.det", lambda x: np.linalg.det(x), same, x) for x in (np.eye(3), SINGULAR, FLAT, NEARLY, 0.0 * C)),
+    ("linalg.det", lambda x: np.linalg.det(x), same, np.stack([SINGULAR, C, NEARLY])),
+    ("linalg.det", lambda x: np.linalg.det(x), same, np.zeros((2, 1, 1))),
+    ("linalg.det", lambda x: np.linalg.det(x @ x), lambda x: np.linalg.det(x) ** 2, FOUR),
     ("linalg.slogdet", lambda x: np.linalg.slogdet(x)[1], same, np.stack([C, C[[1, 0, 2]]])),
     ("linalg.slogdet", lambda x: np.linalg.slogdet(x).sign * x, same, C),
     ("linalg.inv", np.linalg.inv, same, np.eye(3)),
     ("linalg.cholesky", np.linalg.cholesky, same, np.eye(3)),
     ("linalg.cholesky", lambda x: np.linalg.cholesky(x + 100.0 * np.triu(np.ones((3, 3)), 1)), same, SYMMETRIC),
     ("linalg.eigh", lambda x: tuple(np.linalg.eigh(x)), same, CC),
-    ("linalg.eigh", lambda x: [abs(part) for part in np.linalg.eigh(x, "U")], same, CC),
+    ("linalg.eigh", lambda x: tuple(np.linalg.eigh(x, "U")), same, CC),
     ("linalg.eigh", lambda x: tuple(np.linalg.eigh(x)), same, np.diag(v)),
     ("linalg.eigvalsh", lambda x: np.sum(np.linalg.eigvalsh(x) ** 3, -1), lambda x: cubes(x), CC),
     ("linalg.svd", lambda x: tuple(np.linalg.svd(x, full_matrices=False)), same, T),
@@ -544,6 +602,10 @@ EDGES = [
     ("dot", np.dot, same, v, T[:, :, :2]),
     ("polyval", np.polyval, lambda p, x: 0 * x + p[0], v[:1], A),
 ]
+
+
+def mean_of(x, weights, axes):
+    return np.sum(x * exact(weights), axes) / np.sum(exact(weights))
 
 
 def power(x, n):
@@ -582,8 +644,6 @@ def test_edges(row):
 
 
 FIRST = [  # where there is a first derivative, but no second one, or not one that is given
-    ("det", np.linalg.det, np.linalg.det, SINGULAR),
-    ("det", np.linalg.det, np.linalg.det, np.zeros((3, 3))),
     ("eigvalsh", lambda x: np.sum(np.linalg.eigvalsh(x) ** 2), lambda x: np.sum(x * x), np.eye(3)),
     ("svdvals", lambda x: np.sum(np.linalg.svd(x, compute_uv=False) ** 2), lambda x: np.sum(x * x), np.eye(3)),
 ]

@@ -61,7 +61,8 @@ CASES = [
     (matrices.inverse, CC),
     (matrices.inverse_for_rule, C),
     (matrices.determinant, CC),
-    (matrices.determinant_for_rule, C),
+    (matrices.mixed_cofactors(1), CC, CC[::-1]),
+    (matrices.mixed_cofactors(2), C, C.T, C[::-1]),
     (matrices.cofactors, CC),
     (matrices.log_determinant, CC),
     (matrices.symmetric, CC),
@@ -71,7 +72,12 @@ CASES = [
     (matrices.left_vectors, T),
     (matrices.right_vectors, T),
 ]
-OF_SYMMETRIC = [matrices.cholesky, matrices.eigenvalues, matrices.eigenvectors]  # after `symmetric` alone
+OF_SYMMETRIC = [
+    matrices.cholesky,
+    matrices.eigenvalues,
+    matrices.eigenvectors,
+    matrices.eigenvectors_upper,
+]  # after `symmetric` alone
 STEPS = [
     arrays.winners(True, (0,)),
     arrays.argsort(0),

@@ -17,7 +17,7 @@ from ..graph import operations as ops
 from ..graph.arrays import broadcast_to
 from ..graph.operation import Operation, apply
 from .copies import kept, owned
-from .entries import CHOOSING, Outline, Recorded, Scalars, no_derivative
+from .entries import CHOOSING, Outline, Recorded, Scalars, leaves_out, no_derivative
 from .floats import SLOPES
 from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, plain, real_part, shape_of
 
@@ -35,7 +35,7 @@ def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
             x = plain(x)
         given.append(x)
     if not tag:
-        return owned(apply(operation, *given))
+        return apply(operation, *given)
     if operation.steps:  # nothing to carry
         return apply(operation, *map(real_part, given))
     return LIFTS[youngest](operation, tag, given)
@@ -96,15 +96,19 @@ def tangent_part(operation: Operation, index: int, d: Any, y: Any, primals: Sequ
 
 
 def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
-    places, numbers, primals, floats = [], [], [], True
+    places, numbers, primals, floats, foreign = [], [], [], True, False
     tape: Any = None
     for i, x in enumerate(arguments):
-        if type(x) is TapeCell and x.tape.tag == tag:
+        kind = type(x)
+        if kind is TapeCell and x.tape.tag == tag:
             tape = x.tape
             places.append(i)
             numbers.append(x.number)
             x = x.primal
-        floats = floats and type(x) is float
+            kind = type(x)
+        elif kind is np.ndarray:
+            foreign = True  # somebody may write to it later
+        floats = floats and kind is float
         primals.append(x)
     if tape.paused and tape.rests(*numbers):
         return owned(apply(operation, *primals))
@@ -118,8 +122,10 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     if operation.elementwise:
         if operation in FREE:
             if _alike(y, primals, places):
+                if foreign and operation is ops.multiply:
+                    primals = [x if i in places else kept(x) for i, x in enumerate(primals)]
                 slopes = FREE[operation](*primals)
-                return tape.cell(y, _entry(numbers, [kept(slopes[i]) for i in places]))
+                return tape.cell(y, _entry(numbers, [slopes[i] for i in places]))
         if type(y) is float:
             if operation.tangent is None:
                 raise no_derivative(operation, places[0])
@@ -128,14 +134,23 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
             if operation in CHOOSING:
                 found = [(n, p) for n, p in found if not (type(p) is float and p == 0.0)]
             return tape.cell(y, _entry([n for n, _ in found], [p for _, p in found]))
-    if operation in CHOOSING:
+    if not tape.chooses and (operation in CHOOSING or (leaves_out(operation) and _computed(tape, numbers))):
         tape.chooses = True
-    wanted = _wanted(operation, tuple(places))
-    if wanted is None:
-        return tape.cell(y, Recorded(operation, places, numbers, y, [kept(x) for x in primals]))
-    needed = [x if type(x) is float else kept(x) if i in wanted else Outline(x) for i, x in enumerate(primals)]
-    result = y if -1 in wanted or type(y) is float else Outline(y)
+    wanted = _wanted(operation.needs, tuple(places))
+    needed: list[Any] = []
+    for i, x in enumerate(primals):
+        if wanted is not None and i not in wanted and type(x) is not float:
+            x = Outline(x)
+        elif foreign and i not in places:
+            x = kept(x)
+        needed.append(x)
+    result = y if wanted is None or -1 in wanted or type(y) is float else Outline(y)
     return tape.cell(y, Recorded(operation, places, numbers, result, needed))
+
+
+def _computed(tape: Any, numbers: list[int]) -> bool:
+    """Whether one of these cells was made of others: what was not chosen of it may have an infinite derivative."""
+    return any(tape.entries.get(number) is not None for number in numbers)
 
 
 def _alike(y: Any, primals: list[Any], places: list[int]) -> bool:
@@ -145,10 +160,10 @@ def _alike(y: Any, primals: list[Any], places: list[int]) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _wanted(operation: Operation, places: tuple[int, ...]) -> frozenset[int] | None:
-    """The places of what the rules look at; -1 is the result, None for all."""
-    needs = [None if operation.needs is None else operation.needs[i] for i in places]
-    return None if None in needs else frozenset(i for some in needs if some is not None for i in some)
+def _wanted(needs: tuple[tuple[int, ...] | None, ...] | None, places: tuple[int, ...]) -> frozenset[int] | None:
+    """The places of what the rules look at; -1 is the result, None for all. Not by operation, which may hold arrays."""
+    some = [None if needs is None else needs[i] for i in places]
+    return None if None in some else frozenset(i for few in some if few is not None for i in few)
 
 
 FREE: dict[Operation, Callable[..., tuple[Any, ...]]] = {

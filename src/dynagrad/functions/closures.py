@@ -11,6 +11,7 @@ functional h -> <c, h(x)>; a result that is a function is such an input again, w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,18 +20,29 @@ import numpy as np
 from ..errors import Error, NotDifferentiable
 from ..graph import operations as ops
 from ..graph.operation import apply
+from .combinations import Combination
 from .copies import kept
-from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, zero_like
+from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, tag_of, zero_like
 from .passes import any_younger, is_open, opened, place
 from .splitting import split
-from .structure import is_function, is_real, leaves, parts, together, transform
+from .structure import (
+    is_exact,
+    is_function,
+    is_real,
+    leaves,
+    no_hidden_numbers,
+    of_result,
+    parts,
+    together,
+    transform,
+)
 
 # -- functions as outputs ----------------------------------------------------------------------------------------------
 
 
 def tangent(tag: int, x: Any) -> Any:
     """The part of a structure along a tag; of a function, the function that has the part of its results."""
-    return transform(x, lambda r: _tangent_of_real(tag, r), lambda f: _taken(tag, f, tangent))
+    return of_result(x, lambda r: _tangent_of_real(tag, r), lambda f: _taken(tag, f, tangent))
 
 
 def primal(tag: int, x: Any) -> Any:
@@ -48,6 +60,7 @@ def _taken(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
         other = fresh()
         with opened(tag, other):
             y = f(*swapped(tag, other, arguments), **swapped(tag, other, named))
+            no_hidden_numbers("a derivative that is a function", y)
             found = take(tag, y)
             if take is tangent:
                 finite_choice("a derivative that is a function", found, y)
@@ -111,15 +124,51 @@ def still_open(verb: str, r: Any) -> Any:
 
 
 def finite_choice(verb: str, derivative: Any, value: Any) -> Any:
-    """Raises where the chain rule has no answer: NaN in a derivative of something that is a number itself."""
-    for leaf in leaves(derivative):
-        if _is_nan(leaf) and not any(map(_is_nan, leaves(value))):
-            raise NotDifferentiable(
-                f"{verb}: the chain rule has no answer here: a derivative is 0 times infinity, or infinity less "
-                "infinity, such as that of sqrt(x)**2 at 0; write the function so that it is smooth there, or choose "
-                f"with np.where{place()}"
-            )
+    """Raises where the chain rule has no answer: NaN in the derivative of a result where that is a number itself.
+
+    The two have one structure, and one is looked at beside the other.
+    """
+    if not (type(derivative) is float and derivative == derivative):
+        _beside(verb, derivative, value)
     return derivative
+
+
+def _beside(verb: str, derivative: Any, value: Any) -> None:
+    if is_real(value):
+        if _is_nan(derivative) and bool(np.any(np.isnan(real_part(derivative)) & ~np.isnan(real_part(value)))):
+            raise _no_answer(verb)
+        return
+    inside, beside = parts(value), parts(derivative)
+    if inside is not None and beside is not None:
+        for y, d in zip(inside[0], beside[0], strict=True):
+            _beside(verb, d, y)
+
+
+def finite_pullback(verb: str, gradient: Any, value: Any, cotangent: Any = 1.0) -> Any:
+    """The same of cotangents that were taken back: where no NaN of the result has weight in the cotangent."""
+    if any(map(_is_nan, leaves(gradient))) and not _nan_has_weight(value, cotangent):
+        raise _no_answer(verb)
+    return gradient
+
+
+def _nan_has_weight(value: Any, cotangent: Any) -> bool:
+    if is_real(value):
+        if not is_real(plain(cotangent)):
+            return False
+        return bool(np.any(np.isnan(real_part(value)) & (np.asarray(real_part(plain(cotangent))) != 0.0)))
+    inside, beside = parts(value), parts(cotangent)
+    if isinstance(value, dict):
+        return any(_nan_has_weight(y, cotangent[key]) for key, y in value.items())
+    if inside is None or beside is None:
+        return False
+    return any(_nan_has_weight(y, c) for y, c in zip(inside[0], beside[0], strict=True))
+
+
+def _no_answer(verb: str) -> NotDifferentiable:
+    return NotDifferentiable(
+        f"{verb}: the chain rule has no answer here: a derivative is 0 times infinity, or infinity less infinity, such "
+        f"as that of sqrt(x)**2 at 0; write the function so that it is smooth there, or choose with np.where{place()}"
+    )
 
 
 def _is_nan(leaf: Any) -> bool:
@@ -154,6 +203,8 @@ def _pair_function(tag: int, f: Any, g: Any) -> Any:
 
 def plus_tangent(tag: int, x: Any, d: Any) -> Any:
     """A structure that may hold the tag, with more of a tangent along it."""
+    if is_exact(x) and is_real(plain(d)):
+        x = np.asarray(x, np.float64) if np.shape(x) else float(x)  # from a function that has reals elsewhere
     return together(
         "the tangent of a function's result",
         x,
@@ -177,10 +228,11 @@ class Dual:
     16.0
     """
 
-    __slots__ = ("_terms",)
+    __slots__ = ("combination",)
 
     def __init__(self, terms: Sequence[Callable[[Any], Any]] = ()) -> None:
-        self._terms = tuple(terms)
+        several = list(map(Combination, terms))
+        self.combination = functools.reduce(Combination.plus, several) if several else None
 
     @staticmethod
     def at(c: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None) -> Dual:
@@ -189,8 +241,11 @@ class Dual:
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         total: Any = 0.0
-        for term in self._terms:
-            total = apply(ops.add, total, term(function))
+        for factor, term in self.combination.terms() if self.combination else ():
+            y = term(function)
+            if not (type(factor) is float and factor == 1.0):
+                y = apply(ops.multiply, plain(factor), y)
+            total = apply(ops.add, total, y)
         return total
 
     def halves(self, tag: int) -> tuple[Dual, Dual]:
@@ -199,11 +254,13 @@ class Dual:
 
     def plus(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
-            raise Error(f"a Dual adds up with Duals only, and {repr(other)[:40]} is none")
-        return Dual(self._terms + other._terms)
+            raise Error(f"a Dual adds up with Duals only, and {repr(other)[:40]} is none{place()}")
+        if self.combination is None or other.combination is None:
+            return other if self.combination is None else self
+        return _dual(self.combination.plus(other.combination))
 
     def times(self, c: Any) -> Dual:
-        return Dual([lambda h: apply(ops.multiply, plain(c), self(h))])
+        return self if self.combination is None else _dual(self.combination.times(c))
 
     def __add__(self, other: Any) -> Dual:
         return self.plus(other)
@@ -214,7 +271,13 @@ class Dual:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(self._terms)} terms>"
+        return f"<Dual of {len(self.combination.terms()) if self.combination else 0} terms>"
+
+
+def _dual(combination: Combination) -> Dual:
+    made = Dual()
+    made.combination = combination
+    return made
 
 
 def like(f: Any, made: Callable[..., Any]) -> Any:
@@ -262,14 +325,20 @@ class TapedFunction:
         self.__name__ = getattr(function, "__name__", "function")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        at = transform(stripped(self.tape, (arguments, named)), kept, lambda f: f)  # whoever writes to them later
         result = self.function(*arguments, **named)
         if self.tape.paused and self.tape.rests(self.number):
             return result
-        if any_younger(self.tape.tag):
+        if any_younger(self.tape.tag) or any(tag_of(x) > self.tape.tag for x in leaves((at, result))):
             self.tape.forward = True
             return result
-        at = transform(stripped(self.tape, (arguments, named)), kept, lambda f: f)  # whoever writes to them later
-        return self._result(result, lambda h: h(*at[0], **at[1]))
+
+        def pick(h: Any) -> Any:
+            again, by_name = transform(at, lambda x: x, lambda f: f)  # containers that h may change
+            return h(*again, **by_name)
+
+        whole = is_exact(result) and not isinstance(result, bool | np.bool_ | np.ndarray)
+        return self._result(float(result) if whole else result, pick)  # of a function that has reals elsewhere
 
     def _result(self, result: Any, pick: Callable[[Any], Any]) -> Any:
         """What a call returned; `pick` is the same place in what another function h returns there."""
@@ -292,7 +361,7 @@ class TapedFunction:
             return found
 
         numbers = [mine] if before is None else [mine, before]
-        return tape.cell(plain(value) if before is None else value.primal, Entry(pull, numbers))
+        return tape.cell(kept(plain(value)) if before is None else value.primal, Entry(pull, numbers))
 
     def _function(self, f: Callable[..., Any], pick: Callable[[Any], Any]) -> TapedFunction:
         mine, number = self.number, fresh()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,12 +23,13 @@ from ..errors import Error
 from ..graph import Node
 from ..graph.control import Graph
 from ..graph.operation import Operation
-from ..native.graphs.native import Native
-from .graphs import operation_of
-from .lifting import Specialised, key_of, specialised
-from .lifting.signature import leaf_type, parts_of
 from .applying import lift
 from .numbers import Number, real_part
+
+if TYPE_CHECKING:
+    from .lifting import Specialised
+
+# What reads functions and writes C++ is imported by the first call: most programs never compile a function.
 
 
 class Compiled:
@@ -68,6 +69,8 @@ class Compiled:
 
     def version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
         """The version for arguments like these."""
+        from .lifting import key_of, specialised
+
         key, _ = key_of(arguments, named)
         found = self._versions.get(key)
         if found is None:
@@ -83,6 +86,8 @@ class _Version:
     """A function for one structure of arguments."""
 
     def __init__(self, made: Specialised, name: str) -> None:
+        from ..native.graphs.native import Native
+
         self.made, self.name = made, name
         self.native = Native(made.graph, name)
         count = len(made.graph.outputs)
@@ -100,6 +105,8 @@ class _Version:
 
     @functools.cached_property
     def _operation(self) -> Operation:
+        from .graphs import operation_of
+
         graph = self.made.graph
         return operation_of(Graph(graph.inputs, tuple(graph.outputs[i] for i in self._reals)), self.name)
 
@@ -130,6 +137,8 @@ def pieces(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Iterator[Any]:
 
 def _leaves(x: Any) -> Iterator[Any]:
     """The numbers of arguments in order, those that carry derivatives included."""
+    from .lifting.signature import leaf_type, parts_of
+
     if isinstance(x, Number) or leaf_type(x) is not None:
         yield x
         return
@@ -140,6 +149,8 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 def _plain(x: Any) -> Any:
     """The arguments without derivatives."""
+    from .lifting.signature import parts_of
+
     if isinstance(x, Number):
         return real_part(x)
     if type(x) in (tuple, list):
@@ -159,12 +170,12 @@ def _plain(x: Any) -> Any:
 def compile(function: Callable[..., Any]) -> Compiled:
     """The function as machine code, for the arguments that it is called with.
 
-    The function is read, not run: its text becomes a graph of operations (design section 7, "Compiling"), for the
-    structure and the shapes of the arguments of each call that has new ones, and that becomes C++. Floats and arrays are
-    arguments of the compiled code. Whole numbers, truth values, strings, None and functions are known when it is made,
-    so another value of one of these is another version. Assignments, tuples, lists, dicts, dataclasses, closures,
-    functions as arguments, `if`, `while`, `for`, `break`, `continue`, `return`, recursion, indexing, changes of arrays
-    that were made inside, functions of numpy and math, and all derivatives of this package may be used.
+    The function is read, not run: its text becomes a graph of operations, once for each structure and shapes of
+    arguments, and that becomes C++. Floats and arrays are arguments of the compiled code. Whole numbers, truth values,
+    strings, None and functions are known when it is made, so another value of one of these is another version.
+    Assignments, tuples, lists, dicts, dataclasses, closures, functions as arguments, `if`, `while`, `for`, `break`,
+    `continue`, `return`, recursion, indexing, changes of arrays that were made inside, functions of numpy and math, and
+    all derivatives of this package may be used.
 
     Raises LiftError, with the line and what to write instead, for what cannot be compiled; `function` is untouched and
     can be called as it is. CompileError where there is no C++ compiler.

@@ -1,8 +1,8 @@
 """Which arrays may still be written to: those that a derivative will be computed from later are copied.
 
-An array that an operation made is nobody else's. It is closed to writing, and need not be copied again. Arrays of users
-are copied where an operation keeps them, so that whatever is written into them later, or into a view or a base of
-theirs, does not change a derivative.
+What a number holds is nobody else's: it was made by an operation, and closed to writing, or it is a copy from here.
+Plain arrays are copied where an operation keeps them, so that whatever is written into them later, or into a view or a
+base of theirs, does not change a derivative. Whether numpy lets them be written to says nothing: a view may be older.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ _FLOAT = np.dtype(np.float64)
 
 
 def kept(x: Any) -> Any:
-    """An argument that a derivative will be computed from later: arrays that may be written to are copied."""
-    if type(x) is float or not isinstance(x, np.ndarray) or _closed(x):
+    """An argument that a derivative will be computed from later: arrays are copied, unless they are such copies."""
+    if type(x) is float or not isinstance(x, np.ndarray):
+        return x
+    known = _OURS.get(id(x))
+    if known is not None and known() is x and not x.flags.writeable:
         return x
     large = x.size >= SMALLEST and x.dtype is _FLOAT and x.flags.c_contiguous
     if large:
@@ -28,6 +31,7 @@ def kept(x: Any) -> Any:
             return earlier
     made = copy(x)
     made.flags.writeable = False
+    _remember(made)
     if large:
         key = id(x)
         _COPIES[key] = weakref.ref(x, lambda _: _COPIES.pop(key, None)), made
@@ -36,15 +40,13 @@ def kept(x: Any) -> Any:
     return made
 
 
-def _closed(x: np.ndarray[Any, Any]) -> bool:
-    """Whether an array, and what it is a view of, is closed to writing."""
-    at: Any = x
-    while isinstance(at, np.ndarray):
-        if at.flags.writeable:
-            return False
-        at = at.base
-    return at is None or type(at) is Lease
+def _remember(made: Any) -> None:
+    key = id(made)
+    _OURS[key] = weakref.ref(made, lambda _: _OURS.pop(key, None))
 
+
+_OURS: dict[int, weakref.ref[Any]] = {}
+"""The copies that were made here and are still in use, by id. Nobody else has seen them."""
 
 _COPIES: dict[int, tuple[weakref.ref[Any], np.ndarray[Any, Any]]] = {}
 """The last copies of large arrays, such as the data of a loss function: one that did not change is not copied again."""

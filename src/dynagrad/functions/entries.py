@@ -19,8 +19,24 @@ from .passes import place
 
 Pull = Callable[[Any], Iterable[tuple[int, Any]]]  # from a cell's adjoint to increments: (number of a cell, increment)
 
-CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum})
+CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum, ops.fminimum, ops.fmaximum})
 """Operations whose result is one of their arguments, element by element; what was not chosen is not connected."""
+
+_LEAVES_OUT = frozenset(["getitem", "take_along", "max", "min", "diagonal", "triangle"])
+_MOVES = _LEAVES_OUT | frozenset(
+    ["place", "put_along", "on_diagonal", "sort", "roll", "reshape", "transpose"]
+    + ["stack", "concatenate", "broadcast", "sum_to", "sum"]
+)
+
+
+def moves(operation: Operation) -> bool:
+    """Whether each element of the result is an element of an argument, or a sum of some: the others do not matter."""
+    return type(operation.code) is tuple and operation.code[0] in _MOVES
+
+
+def leaves_out(operation: Operation) -> bool:
+    """The same, where elements of the argument may be in none of the result."""
+    return type(operation.code) is tuple and operation.code[0] in _LEAVES_OUT
 
 
 class Outline:

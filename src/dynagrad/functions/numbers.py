@@ -19,6 +19,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,20 @@ class Number:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {real_part(self)!r}>"
+
+    # -- copies: a number is never changed
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise Error(
+            "a number with derivatives cannot be pickled, as for another process: its derivatives are in this one; "
+            f"compute with it here, or give the function a rule with dg.custom_rule{place()}"
+        )
 
 
 Operator = Callable[[Any, Any], Any]
@@ -368,35 +383,66 @@ def plain(x: Any) -> Any:
         return x
     if kind is int:
         return as_number(x)
+    if isinstance(x, np.ndarray):
+        return _plain_array(x)
+    if kind is np.float64:
+        return float(x)
     if isinstance(x, np.generic):
-        return x.item() if kind is np.bool_ else float(x)
-    if isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "biuf":
-        return plain(x[()])
-    if isinstance(x, np.ndarray) and x.dtype != np.float64 and x.dtype != np.bool_:
-        if x.dtype.kind in "iuf":
-            return x.astype(np.float64)
-        if x.dtype.kind == "O":
-            raise Error(
-                "an array of objects holds numbers with derivatives; stack them with np.stack or np.array first"
-                + place()
-            )
+        if kind is np.bool_:
+            return x.item()
+        if isinstance(x, np.number) and not isinstance(x, np.complexfloating):
+            return float(x)
+    if isinstance(x, complex | np.complexfloating):
+        raise _complex(repr(x))
     if isinstance(x, list | tuple):
         return np.stack(x) if any(isinstance(part, Number) for part in x) else np.asarray(x, np.float64)
+    if isinstance(x, Real):  # fractions
+        return as_number(x)
     return x
 
 
-_OPERANDS = (Number, float, int, np.ndarray, np.generic, list, tuple)
+def _plain_array(x: Any) -> Any:
+    if type(x) is not np.ndarray:
+        if type(x) not in _SAME:
+            raise Error(
+                f"an array of class {type(x).__name__}, which computes by rules of its own, cannot be used together "
+                f"with derivatives; make a plain one of it with np.asarray(x), or x.filled(0.0) if it is masked{place()}"
+            )
+        x = np.asarray(x)
+    if not x.ndim and x.dtype.kind in "biuf":
+        return plain(x[()])
+    if x.dtype == np.float64 or x.dtype == np.bool_:
+        return x
+    if x.dtype.kind in "iuf":
+        return x.astype(np.float64)
+    if x.dtype.kind == "c":
+        raise _complex(f"an array of {x.dtype}")
+    if x.dtype.kind == "O":
+        raise Error(
+            f"an array of objects holds numbers with derivatives; stack them with np.stack or np.array first{place()}"
+        )
+    raise Error(f"an array of {x.dtype} has no numbers to compute with{place()}")
+
+
+_SAME = frozenset([np.memmap])  # subclasses of arrays that compute as arrays do
+
+
+def _complex(what: str) -> Error:
+    return Error(f"derivatives are of reals, and {what[:60]} is complex; keep the two parts as arrays of your own{place()}")
+
+
+_OPERANDS = (Number, float, int, np.ndarray, np.generic, list, tuple, complex)
 
 
 def _binary(operation: Operation, a: Any, b: Any) -> Any:
     for x in (a, b):
-        if not isinstance(x, _OPERANDS) and not hasattr(type(x), "__apply_operation__"):
+        if not isinstance(x, _OPERANDS) and not hasattr(type(x), "__apply_operation__") and not isinstance(x, Real):
             return NotImplemented
     return Number.__apply_operation__(operation, (a, b))
 
 
 def _compared(operation: Operation, a: Any, b: Any) -> Any:
-    if not isinstance(b, _OPERANDS):
+    if not isinstance(b, _OPERANDS) and not isinstance(b, Real):
         return NotImplemented
     return apply(operation, real_part(a), real_part(plain(b)))
 

@@ -59,9 +59,8 @@ def inside() -> Sequence[Any]:
 
 
 def any_younger(tag: int) -> bool:
-    """Whether a pass is open that began after this one."""
-    with _lock:
-        return any(other > tag for other in _open)
+    """Whether this thread is in a pass that began after that of this tag."""
+    return any((one if isinstance(one, int) else one.tag) > tag for one in _inside.get())
 
 
 def place() -> str:

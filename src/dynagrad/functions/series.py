@@ -26,7 +26,7 @@ from .copies import owned
 from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, tag_of, zero_like
 from .passes import opened
 from .splitting import SPLITS, cell_at, cells_of, split
-from .structure import is_function, leaves, transform
+from .structure import is_function, leaves, no_hidden_numbers, of_result, transform
 
 
 class Series(Number):
@@ -293,10 +293,11 @@ def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
     tag = fresh()
     with opened(tag):
         y = f(make(tag, n, [x, 2.0**exponent]))
+        no_hidden_numbers("derivative", y)
     if any(is_function(leaf) for leaf in leaves(y)):
         return derivative(derivative(f), n - 1)(x)
     factor = _scaled_factorial(n, exponent)
-    found = transform(y, lambda r: apply(ops.multiply, factor, coefficients(tag, r, n)[n]))
+    found = of_result(y, lambda r: apply(ops.multiply, factor, coefficients(tag, r, n)[n]))
     return finite_choice("derivative", found, transform(y, lambda r: coefficients(tag, r, n)[0]))
 
 

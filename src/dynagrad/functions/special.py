@@ -118,7 +118,9 @@ def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
             return ops.exp(ops.subtract(a, arrays.spread(y, axes, keepdims, shape_of(a))))
 
     def part(y: Any, a: Any, b: Any) -> Any:
-        return ops.multiply(b, slope(y, a))
+        share = slope(y, a)
+        nothing = ops.logical_and(ops.equal(b, 0.0), ops.equal(share, math.inf))
+        return ops.where(nothing, 0.0, ops.multiply(b, share))
 
     def sum_of(x: Any) -> Any:
         return arrays.total(axes, keepdims)(x)
@@ -373,7 +375,7 @@ def _erfcx(n: int) -> Operation:
 
     def value(x: Any) -> Any:
         x = np.asarray(x, float)
-        return np.where(x > 0.0, right(np.maximum(x, 0.0)), left(np.minimum(x, 0.0)))
+        return np.where(x > 0.0, right(np.clip(x, 0.0, 1e300)), left(np.minimum(x, 0.0)))
 
     def left(x: Any) -> Any:
         below, found = _scipy("erfcx")(x), 2.0 * x * _scipy("erfcx")(x) - 2.0 / ROOT_PI

@@ -131,14 +131,18 @@ class Part:
         return tag != self.tag and _mentions(self.pull, tag)
 
     def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
+        return self.increments(delta, self.pull)
+
+    def increments(self, delta: Any, pull: Pull) -> Iterable[tuple[int, Any]]:
+        """What it sends, where `pull` is that of the cell which was taken apart."""
         found = []
         for k, d in enumerate(self.parts(delta)):
-            for number, x in self._sent(d):
+            for number, x in self._sent(d, pull):
                 found.append((number, self.power(k, x) if k else x))
         return found
 
-    def _sent(self, delta: Any) -> Iterable[tuple[int, Any]]:
-        for parent, increment in self.pull(delta):
+    def _sent(self, delta: Any, pull: Pull) -> Iterable[tuple[int, Any]]:
+        for parent, increment in pull(delta):
             if increment is not None:
                 cells = reversed(self.known[parent][: self.k + 1])
                 for cell, x in zip(cells, self.parts(increment), strict=False):

@@ -7,9 +7,13 @@ strings, None and everything else inside a structure are constants and stay what
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from ..errors import Error
 from ..graph import Node
 from ..graph import operations as ops
 from ..graph.operation import Operation, apply
+from .combinations import Combination
 from .numbers import LIFTS, Number, plain, shape_of
 from .passes import place
 
@@ -58,6 +63,13 @@ def is_function(x: Any) -> bool:
     return callable(x) and not isinstance(x, type) and not is_real(x)
 
 
+def is_exact(x: Any) -> bool:
+    """Whether something is a whole number or a truth value, or an array of these: what is constant as a result."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "biu"
+    return isinstance(x, int | np.integer | np.bool_)
+
+
 def parts(x: Any) -> tuple[Sequence[Any], Unflatten] | None:
     """The parts of a structure and how to put others in their place; None for a leaf or a constant."""
     kind = type(x)
@@ -81,9 +93,24 @@ def parts(x: Any) -> tuple[Sequence[Any], Unflatten] | None:
 
 def _dataclass(old: Any, new: Sequence[Any]) -> Any:
     made = copy.copy(old)  # as it is, without __init__ and __post_init__
-    for field, value in zip(dataclasses.fields(old), new, strict=True):
+    fields = dataclasses.fields(old)
+    for field, value in zip(fields, new, strict=True):
         object.__setattr__(made, field.name, value)
+    _forget(made, {field.name for field in fields})
     return made
+
+
+def _forget(made: Any, fields: set[str]) -> None:
+    """Drops what was computed from the fields of the original and is kept beside them, such as a cached property."""
+    attributes = getattr(made, "__dict__", None)
+    for name in list(attributes or ()):
+        if name not in fields:
+            source = inspect.getattr_static(type(made), name, None)
+            if hasattr(type(source), "__get__") and not isinstance(source, _METHODS):
+                del attributes[name]  # type: ignore[index]  # which has the name
+
+
+_METHODS = (types.FunctionType, classmethod, staticmethod)
 
 
 def _mapping(old: Any, new: Sequence[Any]) -> Any:
@@ -110,6 +137,97 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
         raise Error(f"a structure is nested more than {_MOST} deep")
     inner, unflatten = taken
     return unflatten(x, [transform(part, real, function, _level + 1) for part in inner])
+
+
+def of_result(
+    x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any] | None = None, _level: int = 0
+) -> Any:
+    """As `transform`, for a derivative of a result: a whole number or truth value that was computed has derivative
+    zero. That is what it is by itself, and in a tuple, a list or a dict; what a class has in its fields are constants.
+
+    >>> of_result((2, [True, 3.0], "a"), lambda r: r)
+    (0.0, [0.0, 3.0], 'a')
+    """
+    kind = type(x)
+    if kind in LIFTS or kind is float:
+        return real(x)
+    if kind in _STRUCTURES and _level < _MOST:
+        if kind is dict:
+            return {key: of_result(part, real, function, _level + 1) for key, part in x.items()}
+        return kind([of_result(part, real, function, _level + 1) for part in x])
+    if kind not in _REGISTERED and is_exact(x):
+        return np.zeros(x.shape) if isinstance(x, np.ndarray) and x.ndim else 0.0
+    return transform(x, real, function)
+
+
+def no_hidden_numbers(verb: str, x: Any) -> None:
+    """Raises Error where numbers with derivatives are in a result, in something that derivatives do not go through."""
+    if type(x) in LIFTS or type(x) is float:
+        return
+    for constant in _constants(x):
+        if isinstance(constant, Iterator) and type(constant).__module__ in ("builtins", "itertools"):
+            raise Error(
+                f"{verb}: the result is, or has in it, {repr(constant)[:40]}, which computes when it is looked at, and "
+                f"then the derivative is over; return a list{place()}"
+            )
+        if _holds_number(constant):
+            if isinstance(constant, np.ndarray):
+                advice = "stack them with np.stack"
+            else:
+                advice = f"return a tuple, a list or a dict, or tell dg.register how to take {type(constant)} apart"
+            raise Error(
+                f"{verb}: the result has numbers with derivatives in {_kind(constant)}, where derivatives do not go; "
+                f"{advice}{place()}"
+            )
+
+
+def _kind(x: Any) -> str:
+    return f"an object of type {type(x).__name__}" if not isinstance(x, np.ndarray) else "an array of objects"
+
+
+def _constants(x: Any) -> Iterator[Any]:
+    """What is neither a real nor a function in a structure, nor known to hold no number."""
+    if isinstance(x, _PLAIN) or is_real(x):
+        return
+    taken = parts(x)
+    if taken is not None:
+        for part in taken[0]:
+            yield from _constants(part)
+    elif not is_function(x) and not (isinstance(x, np.ndarray) and x.dtype.kind != "O"):
+        yield x
+
+
+_PLAIN = (int, str, bytes, float, type(None), type, np.generic)
+_LOOKED_AT = 1000  # objects, in the search of a number
+
+
+def _holds_number(x: Any) -> bool:
+    """Whether an object has a number with derivatives in its attributes or elements."""
+    seen: set[int] = set()
+    stack = [x]
+    while stack and len(seen) < _LOOKED_AT:
+        at = stack.pop()
+        if isinstance(at, Number):
+            return True
+        if isinstance(at, _PLAIN) or id(at) in seen or isinstance(at, types.ModuleType):
+            continue
+        seen.add(id(at))
+        if isinstance(at, np.ndarray):
+            stack += at.ravel().tolist() if at.dtype.kind == "O" else ()
+        elif isinstance(at, Mapping):
+            stack += at.values()
+        elif isinstance(at, tuple | list | set | frozenset | collections.deque):
+            stack += itertools.islice(at, _LOOKED_AT)
+        elif not is_function(at):
+            stack += (getattr(at, "__dict__", None) or {}).values()
+            slots = (name for cls in type(at).__mro__ for name in _slots(cls))
+            stack += [value for name in slots if (value := getattr(at, name, None)) is not None]
+    return False
+
+
+def _slots(cls: type) -> Sequence[str]:
+    names = cls.__dict__.get("__slots__", ())
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def together(
@@ -206,8 +324,29 @@ def _add_functions(f: Any, g: Any) -> Any:
     if hasattr(f, "plus"):
         return f.plus(g)
     if not callable(g):
-        raise Error(f"a function can be added to a function only, and {repr(g)[:40]} is none")
-    return lambda *arguments, **named: add(f(*arguments, **named), g(*arguments, **named))
+        raise Error(f"a function can be added to a function only, and {repr(g)[:40]} is none{place()}")
+    return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
+
+
+def combination(f: Any) -> Combination:
+    """A function as a sum of one, or as the sum and the multiples that it was made of."""
+    made = getattr(f, "combination", None)
+    return made if isinstance(made, Combination) else Combination(f)
+
+
+def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Callable[..., Any]:
+    def combined(*arguments: Any, **named: Any) -> Any:
+        total, begun = None, False
+        for factor, f in made.terms():
+            y = f(*arguments, **named)
+            if not (type(factor) is float and factor == 1.0):
+                y = scale(factor, y)
+            total, begun = add(total, y) if begun else y, True
+        return total
+
+    combined.combination = made  # type: ignore[attr-defined]
+    combined.__dynagrad__ = what  # type: ignore[attr-defined]  # as `verbs.marked` has it
+    return combined
 
 
 def scale(c: Any, x: Any) -> Any:
@@ -224,4 +363,4 @@ def scale(c: Any, x: Any) -> Any:
 def _scale_function(c: Any, f: Any) -> Any:
     if hasattr(f, "times"):
         return f.times(c)
-    return lambda *arguments, **named: scale(c, f(*arguments, **named))
+    return _combined(("scale", f, {"c": c}), combination(f).times(c))

@@ -17,11 +17,32 @@ import numpy as np
 from ..errors import Error
 from ..graph import operations as ops
 from ..graph.operation import apply
-from .closures import Dual, TapedFunction, finite_choice, inner, paired, primal, still_open, stripped, tangent
+from .closures import (
+    Dual,
+    TapedFunction,
+    finite_choice,
+    finite_pullback,
+    inner,
+    paired,
+    primal,
+    still_open,
+    stripped,
+    tangent,
+)
 from .copies import kept
 from .numbers import Bundle, Tape, TapeCell, fresh, plain, shape_of, zero_like
 from .passes import opened, place, taping
-from .structure import is_function, is_real, leaves, parts, together, transform
+from .structure import (
+    is_exact,
+    is_function,
+    is_real,
+    leaves,
+    no_hidden_numbers,
+    of_result,
+    parts,
+    together,
+    transform,
+)
 from .sweep import sweep
 from .vectors import size
 
@@ -57,7 +78,23 @@ def argument(verb: str, index: int, x: Any) -> Any:
             "reals, arrays, functions, or tuples, lists, dicts and dataclasses of these, or dg.register its class"
             + place()
         )
-    return transform(x, lambda r: kept(plain(r)), lambda f: f)
+    taken = transform(x, lambda r: kept(plain(r)), lambda f: f)
+    if next(leaves(taken), None) is None and _has_exact(taken):
+        raise Error(
+            f"{verb}: argument {index + 1} is {_shown(x)}, which has integers where reals are; write 1.0 for 1, and "
+            f"x.astype(float) for arrays, or leave it out of what is differentiated{place()}"
+        )
+    return taken
+
+
+def _has_exact(x: Any) -> bool:
+    taken = parts(x)
+    return is_exact(x) if taken is None else any(map(_has_exact, taken[0]))
+
+
+def own(x: Any) -> Any:
+    """The same numbers in containers that may be changed without anybody noticing."""
+    return x if type(x) is TapeCell or type(x) is Bundle else transform(x, lambda r: r, lambda f: f)
 
 
 def needs_function(verb: str, f: Any) -> None:
@@ -134,6 +171,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     ]
     with opened(tag):
         y = f(*arguments)
+        no_hidden_numbers("jvp", y)
         value, derivative = primal(tag, y), tangent(tag, y)
     return result("jvp", value), result("jvp", finite_choice("jvp", derivative, value))
 
@@ -149,7 +187,7 @@ def derivative(f: Function, n: int = 1) -> Function:
     """
     needs_function("derivative", f)
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise Error(f"derivative: the order is a whole number from 0, and {_shown(n)} is not")
+        raise Error(f"derivative: the order is a whole number from 0, and {_shown(n)} is not{place()}")
 
     def derived(x: Any) -> Any:
         x = argument("derivative", 0, x)
@@ -167,11 +205,12 @@ def derivative(f: Function, n: int = 1) -> Function:
         tag = fresh()
         with opened(tag):
             y = f(Bundle(tag, x, 1.0))
+            no_hidden_numbers("derivative", y)
             found = tangent(tag, y)
             value = primal(tag, y)
         return result("derivative", finite_choice("derivative", found, value))
 
-    return _named(derived, "derivative", f)
+    return marked(derived, "derivative", f, n=n)
 
 
 # -- backward ----------------------------------------------------------------------------------------------------------
@@ -280,7 +319,12 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     """
     needs_function("vjp", f)
     value, pullback = _vjp("vjp", f, primals)
-    return result("vjp", value), lambda c: result("vjp", finite_choice("vjp", pullback(c), value))  # type: ignore[return-value]
+
+
+    def back(cotangent: Any) -> Any:
+        return result("vjp", finite_pullback("vjp", pullback(cotangent), value, cotangent))
+
+    return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]
 
 
 def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:
@@ -289,11 +333,12 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
     arguments = wrapped(tape, inputs)
 
     def again(*xs: Any) -> Any:
-        return f(*xs)
+        return f(*map(own, xs))  # which may change its arguments, as any function
 
     again.arguments = inputs  # type: ignore[attr-defined]
     with opened(tape.tag, tape=tape), taping():
-        y = f(*arguments)
+        y = again(*arguments)
+        no_hidden_numbers(verb, y)
     if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
         return y.primal, Pullback(tape, arguments, y, again, once)
     return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
@@ -321,6 +366,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
             y = f(*full, **named)
             if has_aux:
                 y, extra = y
+                no_hidden_numbers("grad", extra)
                 aux.append(extra)
             if isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y):
                 raise Error(
@@ -330,14 +376,14 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
             return y
 
         value, pullback = _vjp("grad", of_these, [arguments[n] for n in places], once=True)
-        gradient = finite_choice("grad", pullback(1.0), value)
+        gradient = finite_pullback("grad", pullback(1.0), value)
         gradient = gradient if isinstance(argnums, tuple | list) else gradient[0]
         value = result("grad", value)
         if has_aux:
             value = (value, result("grad", stripped(pullback.tape, aux[0])))
         return value, result("grad", gradient)
 
-    return _named(both, "value_and_grad", f)
+    return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
 
 
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
@@ -364,7 +410,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
         value, found = both(*arguments, **named)
         return (found, value[1]) if has_aux else found
 
-    return _named(gradient, "grad", f)
+    return marked(gradient, "grad", f, argnums=argnums, has_aux=has_aux)
 
 
 gradient = grad
@@ -373,8 +419,15 @@ gradient = grad
 # -- made of these -----------------------------------------------------------------------------------------------------
 
 
-def _named(made: Function, verb: str, f: Any) -> Function:
+def marked(made: Function, verb: str, f: Any, **options: Any) -> Function:
+    """A function that a verb made. It says what it is: `__dynagrad__` has the verb, its function, and by name what else
+    the verb was given, so that whoever compiles it need not look inside.
+
+    >>> grad(abs, argnums=0).__dynagrad__
+    ('grad', <built-in function abs>, {'argnums': 0, 'has_aux': False})
+    """
     made.__name__ = f"{verb}_of_{getattr(f, '__name__', 'function')}"
+    made.__dynagrad__ = (verb, f, options)  # type: ignore[attr-defined]
     return made
 
 
@@ -401,7 +454,7 @@ def pullback(f: Function, omega: Function) -> Function:
         found = back(omega(value))
         return found[0] if len(arguments) == 1 else found
 
-    return _named(form, "pullback", f)
+    return marked(form, "pullback", f, omega=omega)
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -480,12 +533,13 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
         x, of_these = _of_chosen("jacfwd", f, argnums, arguments, named)
         pushed = [jvp(of_these, (x,), (unit,))[1] for unit in basis(x)]
         if not pushed:
-            return transform(of_these(x), lambda y: _by_input(x, [], shape_of(y)))
+            value = own(x)  # which a function may change
+            return of_result(of_these(value), lambda y: _by_input(x, [], shape_of(y)))
         return together(
             "jacfwd: the result", pushed[0], pushed[1:], lambda *columns: _by_input(x, columns, shape_of(columns[0]))
         )
 
-    return _named(jacobian, "jacfwd", f)
+    return marked(jacobian, "jacfwd", f, argnums=argnums)
 
 
 def _by_input(x: Any, columns: Sequence[Any], inside: tuple[int, ...]) -> Any:
@@ -508,6 +562,7 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     def jacobian(*arguments: Any, **named: Any) -> Any:
         x, of_these = _of_chosen("jacrev", f, argnums, arguments, named)
         value, back = vjp(of_these, x)
+        value = of_result(value, lambda y: y, lambda f: f)
         _no_functions("jacrev", value)
         rows = iter([back(unit)[0] for unit in basis(value)])
 
@@ -517,7 +572,7 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
 
         return transform(value, leaf)
 
-    return _named(jacobian, "jacrev", f)
+    return marked(jacobian, "jacrev", f, argnums=argnums)
 
 
 def _by_output(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
@@ -526,7 +581,7 @@ def _by_output(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
 
 def _no_functions(verb: str, x: Any) -> None:
     if any(is_function(leaf) for leaf in leaves(x)):
-        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
+        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp{place()}")
 
 
 def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
@@ -541,4 +596,4 @@ def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     >>> hessian(lambda x, y: x * x * y, (0, 1))(3.0, 2.0)
     ((4.0, 6.0), (6.0, 0.0))
     """
-    return _named(jacfwd(jacrev(f, argnums), argnums), "hessian", f)
+    return marked(jacfwd(jacrev(f, argnums), argnums), "hessian", f, argnums=argnums)

@@ -16,6 +16,7 @@ from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
 from .control import LOOPS, PART, POP, PUSH, merge, part_types, pop, push
 from .control import empty as empty_stack
+from .life import Adjoints, choose
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
 from .operations import add, where
@@ -214,12 +215,16 @@ def sweep(
 
 
 def generate_adjoints(
-    outputs: Sequence[Node], cotangents: Sequence[Node | float | None], wrt: Sequence[Node]
+    outputs: Sequence[Node],
+    cotangents: Sequence[Node | float | None],
+    wrt: Sequence[Node],
+    inner: dict[Node, Node] | None = None,
 ) -> dict[Node, Node | None]:
     """The adjoint of each node of `wrt`: what it adds to the sum of the outputs weighted with the cotangents.
 
     An adjoint is that of a change added to the node, so a node of `wrt` may lie on the way to another. A cotangent None
-    leaves its output out; an adjoint None says that no output is connected to the node.
+    leaves its output out; an adjoint None says that no output is connected to the node. Each adjoint is added up or
+    passed on as `life.choose` says. With `inner`, all are added up, and it collects them, for each value that has one.
 
     >>> from dynagrad.graph import variable
     >>> x, y, z = map(variable, "xyz")
@@ -229,17 +234,23 @@ def generate_adjoints(
     if len(outputs) != len(cotangents):
         raise Error(f"{len(outputs)} outputs need as many cotangents, and {len(cotangents)} were given")
     seed: dict[Node, Any] = {}
-    merged = merge([*outputs, *wrt])
-    outputs, asked = merged[: len(outputs)], merged[len(outputs) :]
+    values = order(outputs) if inner is not None else ()
+    merged = merge([*outputs, *wrt, *values])
+    count = len(outputs)
+    outputs, asked, values_now = merged[:count], merged[count : count + len(wrt)], merged[count + len(wrt) :]
     for output, cotangent in zip(outputs, map(_lift, cotangents), strict=True):
         if cotangent is not None:
             cotangent = _grown(cotangent, output)
             seed[output] = plus(seed[output], cotangent) if output in seed else cotangent
     series = order(outputs)
-    keep = set(asked)
-    known = connected(series, keep)
-    adjoints = sweep(series, seed, plus, lambda node, delta: _generate(node, delta, known), keep)
-    return {node: adjoints.get(new) for node, new in zip(wrt, asked, strict=True)}
+    known = connected(series, set(asked))
+    keep = {*asked, *values_now}
+    passing = choose(series, seed, keep, known)
+    adjoints = Adjoints(plus, lambda node, delta: _generate(node, delta, known), passing)
+    found = adjoints.sweep(series, seed.items(), keep)
+    if inner is not None:
+        inner.update((v, found[n]) for v, n in zip(values, values_now, strict=True) if isinstance(found.get(n), Node))
+    return {node: found.get(new) for node, new in zip(wrt, asked, strict=True)}
 
 
 def _generate(node: Node, delta: Any, known: Mapping[Node, Any]) -> Iterable[tuple[Node, Any]]:

@@ -243,7 +243,7 @@ _DEAR = {
     *(operations.sin, operations.cos, operations.tan, operations.arcsin, operations.arccos, operations.arctan),
     *(operations.arctan2, operations.arcsinh, operations.arccosh, operations.arctanh, operations.modulo),
 }
-_VIEWS = frozenset({"broadcast", "reshape", "transpose", "getitem", "flip"})
+_VIEWS = frozenset({"broadcast", "reshape", "transpose", "getitem", "item", "flip"})
 
 
 def _dear(node: Node) -> bool:
@@ -252,8 +252,8 @@ def _dear(node: Node) -> bool:
     if operation is PART or operation in _DEAR:
         return True
     code = operation.code
-    if isinstance(code, tuple) and code[0] in _VIEWS:
-        return code[0] == "getitem" and node.type.size * 4 < node.arguments[0].type.size
+    if isinstance(code, tuple) and code[0] in _VIEWS and len(node.arguments) == 1:
+        return node.type.size * 8 < node.arguments[0].type.size  # little of much
     return not operation.elementwise and operation.name not in ("variable", "constant")
 
 

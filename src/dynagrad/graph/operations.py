@@ -110,13 +110,28 @@ negative: Operation = _real(
 def _power_base(d: Any, y: Any, a: Any, b: Any) -> Any:
     if type(b) is float and b != 0.0:  # as below, without a choice
         return multiply(d, multiply(b, power(a, b - 1.0)))
-    slope = multiply(b, power(a, subtract(b, 1.0)))
+    slope = multiply(b, (_raw_power(0) if _varies(b) else power)(a, subtract(b, 1.0)))
     # Only of 0**0 is the slope a convention: elsewhere one at b = 0 is zero, and its own derivatives are not.
     return multiply(d, where(equal(b, 0.0), where(equal(a, 0.0), 0.0, slope), slope))
 
 
 def _power_exponent(d: Any, y: Any, a: Any, b: Any) -> Any:
-    return multiply(d, where(equal(a, 0.0), 0.0, multiply(y, log(a))))
+    if not _varies(a):
+        return multiply(d, where(equal(a, 0.0), 0.0, multiply(y, log(a))))
+    # Of 0 to the power of something from 0 down it is a convention: 0 to the power of anything is constant.
+    convention = logical_and(equal(a, 0.0), less_equal(b, 0.0))
+    return multiply(d, where(convention, 0.0, _raw_power(1)(a, b)))
+
+
+def _varies(x: Any) -> bool:
+    """Whether a rule may be differentiated by an argument: plain numbers and constants of a graph are what they are."""
+    return hasattr(type(x), "__apply_operation__") and not getattr(x, "is_constant", False)
+
+
+def _raw_power(k: int) -> Operation:
+    from .families import power_log
+
+    return power_log(k)
 
 
 power: Operation = _real(

@@ -12,6 +12,7 @@ coefficient.)
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import reduce
@@ -61,7 +62,7 @@ def quotient(a: Any, b: Any) -> Any:
     return ieee.divide(a, b) if type(a) is float and type(b) is float else a / b
 
 
-def _some_zero(x: Any) -> bool:
+def some_zero(x: Any) -> bool:
     truth = x == 0.0
     return isinstance(truth, bool | np.bool_ | np.ndarray) and bool(np.any(truth))  # a node does not know yet
 
@@ -207,25 +208,50 @@ def tanh(n: int, y: Any, x: Coefficients, logistic: Callable[[Any], Any]) -> Coe
 def power(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callable[[Any], Any]) -> Coefficients | None:
     """a y' = b a' y for a constant exponent, exp(b log(a)) for another.
 
-    Where the base or the power is zero neither has an answer. Then a whole exponent makes a product, and for others
-    the tangent knows.
+    Where the base or the power is zero neither has an answer. Then a whole exponent makes a product, and one that
+    varies has a limit, up to its own order. For others the tangent knows.
     """
     r = b[0]
     if len(b) > 1:
-        if _some_zero(a[0]):
-            return None
+        if some_zero(a[0]):
+            return _power_of_zero(n, y, a, b, log)
         first = log(a[0])
         return exponential(n, y, multiply(n, r * first, b, logarithm(n, first, a) if len(a) > 1 else [first]))
     whole = type(r) is float and r >= 0.0 and r.is_integer()
     if whole and r <= _SMALL_POWER:
         return _whole_power(n, y, a, int(r))
-    if _some_zero(a[0]) or _some_zero(y):
+    if some_zero(a[0]) or some_zero(y):
         return _whole_power(n, y, a, int(r)) if whole else None
     da, rest, c, dc = slope(a), a[1:], [y], list[Any]()
     for k in range(1, n + 1):
         dc.append(quotient(r * product(da, c, k - 1) - product(rest, dc, k - 2), a[0]))
         c.append(dc[-1] / k)
     return c
+
+
+def _power_of_zero(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callable[[Any], Any]) -> Coefficients | None:
+    """Where some of the base is zero, and the exponent varies: plain numbers only.
+
+    Near t = 0 a power (a[1] t + ...)**(r + ...) is a[1]**r t**r, and then comes t**(r + 1) log(t), whose derivatives
+    do not exist. By convention 0 to the power of anything is constant in the exponent, and so is 0**0.
+    """
+    if any(type(c) not in (float, np.ndarray) for c in (*a, *b)):
+        return None
+    if len(a) == 1 and type(a[0]) is float:
+        return [y]
+    r = b[0]
+    with np.errstate(all="ignore"):
+        zero = np.equal(a[0], 0.0)
+        safe = np.where(zero, 1.0, a[0])
+        others = power(n, np.power(safe, r), [safe, *a[1:]], b, log)
+        assert others is not None
+        leading = np.where(np.equal(r, 0.0) | (len(a) == 1), 0.0, np.power(at(a, 1), r))
+        found = [y]
+        for k in range(1, n + 1):
+            end = np.where(np.equal(r, 0.0) | (len(a) == 1) | np.greater(r, k), 0.0, math.nan)
+            part = np.where(zero, np.where(np.equal(r, k), leading, end), others[k])
+            found.append(part if part.ndim else float(part))
+    return found
 
 
 def _whole_power(n: int, y: Any, a: Coefficients, r: int) -> Coefficients:

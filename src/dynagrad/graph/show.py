@@ -115,8 +115,8 @@ def show(
     t2 : real = exp(t1)        # model.py:3
     t2_bar : real = 1.0        # adjoint of t2
     t3 : real = 1.0 * t2
-    y_bar : real = t3 * x      # adjoint of y
     x_bar : real = t3 * y      # adjoint of x
+    y_bar : real = t3 * x      # adjoint of y
     -> x_bar, y_bar
     """
     lines = list(written(series_of(graph, names, adjoints, sources)))
@@ -343,7 +343,7 @@ Inside = tuple[str, tuple["Block", ...]]  # the text of a node, and its subgraph
 
 
 class _Writer:
-    """Makes lines of a graph and of what is inside of it. A name is given once."""
+    """Makes lines of a graph and of what is inside of it. In a graph, and in a function, a name is given once."""
 
     def __init__(self, names: Mapping[Node, str], sources: Mapping[Node, str]) -> None:
         self.names, self.sources = dict(names), sources
@@ -398,8 +398,9 @@ class _Writer:
         return Block("", values, ("",) * len(values), tuple(lines), "->", self.at_all(graph.outputs, scope))
 
     def backward(self, needed: Sequence[Node], pairs: Mapping[Node, Node], scope: Scope) -> Iterator[Line]:
-        """Each adjoint under the name of its value, from the last value to the first."""
-        place = {node: i for i, node in enumerate(needed)}
+        """Each adjoint under the name of its value, from the last value to the first; what is given comes last."""
+        inside = [n for n in needed if not n.is_variable]
+        place = {node: i for i, node in enumerate([*reversed([n for n in scope if n.is_variable]), *inside])}
         values = sorted((v for v in pairs if v in scope), key=lambda v: place.get(v, -1), reverse=True)
         bars = {value: self.free(f"{scope[value]}_bar") for value in values}
         for value in values:
@@ -502,11 +503,15 @@ class _Writer:
         made = called.function
         if made not in self.functions:
             name = self.functions[made] = self.free(made.name.replace(" ", "_"))
+            self.reserved.add(name)
             if made.graph is not None:
+                around = self.taken, self.numbers
+                self.taken, self.numbers = set(self.functions.values()), {}  # it sees its arguments alone
                 inner = {v: self.name(v, "x") for v in made.graph.inputs}
                 inputs = tuple(Value(inner[v], str(v.type)) for v in made.graph.inputs)
                 body = self.block(name, made.graph, inner, "->")
                 self.bodies.append(replace(body, inputs=inputs, starts=("",) * len(inputs)))
+                self.taken, self.numbers = around
         return f"{self.functions[made]}({', '.join(given)})", ()
 
 

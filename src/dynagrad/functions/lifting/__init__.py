@@ -2,13 +2,15 @@
 
 `lift.py` (with `source.py`, `scopes.py`, `expressions.py`) turns the text of a function into the small language of
 `core.py`. `specialise.py` runs that on values of which some are not known (`values.py`, `patterns.py`), with loops,
-recursion, operators, containers, arrays, the library and the verbs each in a file of its own. Here is what the rest of
+recursion, operators, containers, arrays, the library and the verbs in files of their own. `signature.py` says what
+comes in and out. Here is what the rest of
 the package uses.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +18,24 @@ from typing import Any
 
 from ...errors import Error, LiftError
 from ...graph.control import Graph
-from . import arrays, containers, library, loops, operators, recursion, verbs
+from . import classes, containers, library, loops, mathematics, numpy_calls, operators, recursion, verbs
 from .signature import Output, opened, output, taken_apart
 from .specialise import Diverges, Recursion, Specialiser
 from .values import Dict
 
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 
-_TABLES = (arrays, containers, library, loops, operators, recursion, verbs)  # which enter themselves
+_TABLES = (
+    classes,
+    containers,
+    library,
+    loops,
+    mathematics,
+    numpy_calls,
+    operators,
+    recursion,
+    verbs,
+)  # which enter themselves
 _DEEP = 30_000  # frames of Python
 
 
@@ -78,12 +90,21 @@ def graph_of(f: Callable[..., Any], *arguments: Any) -> Graph:
     return specialised(f, arguments).graph
 
 
+_lock = threading.Lock()
+_before: list[int] = []  # the limits that those who are inside have found
+
+
 @contextmanager
 def _room() -> Iterator[None]:
     """Room for functions that are nested deeply; specialising one takes several frames of Python for a call."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEEP))
+    with _lock:
+        _before.append(sys.getrecursionlimit())
+        sys.setrecursionlimit(max(_before[0], _DEEP))
     try:
         yield
     finally:
-        sys.setrecursionlimit(before)
+        with _lock:
+            first = _before[0]
+            _before.pop()
+            if not _before:  # the last one
+                sys.setrecursionlimit(first)

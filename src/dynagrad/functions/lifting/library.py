@@ -1,31 +1,29 @@
-"""Python's own functions, `math`, classes and what else may be called by name while a function is specialised.
+"""Python's own functions of structures while a function is specialised, and looking at what something is.
 
-numpy is in `arrays.py`, the derivatives in `verbs.py`.
+Those of numbers are in `mathematics.py`, numpy's in `numpy_calls.py`, classes in `classes.py`.
 """
 
 from __future__ import annotations
 
-import builtins
 import copy
-import dataclasses
 import functools
 import itertools
-import math
-import operator
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...errors import Error
-from ...graph import Node, integers
-from ...graph import operations as ops
-from ...graph.types import KINDS as NUMBERS
-from .arrays import as_array, holds_node, numpy_call
-from .containers import attribute, bound, getitem, items, mapping, setattr_, walk
-from .operators import PYTHON, binary, both, negated, truth, unary
-from .specialise import KINDS, Specialiser, calls
+from ...graph import Node
+from ..checkpoint import checkpoint
+from .arrays import as_array, holds_node
+from .containers import attribute, mapping, setattr_
+from .core import Apply, For, Let, Name
+from .core import Tuple as CoreTuple
+from .operators import both, negated, truth
+from .regions import Given, Named
+from .specialise import Specialiser, calls
 from .values import (
     Array,
     Closure,
@@ -34,233 +32,13 @@ from .values import (
     Items,
     List,
     Made,
-    as_type,
     describe,
     known,
-    node_of,
     type_of,
     unwrapped,
     wrapped,
 )
-
-Given = Sequence[Any]
-Named = Mapping[str, Any]
-
-# -- numbers -----------------------------------------------------------------------------------------------------------
-
-
-def _scalar(x: Any, name: str) -> Node:
-    """A single number that is not known."""
-    content = unwrapped(x)
-    t = type_of(content)
-    if t is None or t.size != 1:
-        raise Error(f"{name}() is of one number, and was given {describe(x)}")
-    node = node_of(content)
-    return node[(0,) * node.ndim] if node.ndim else node
-
-
-@calls(float)
-def _float(s: Specialiser, given: Given, named: Named) -> Any:
-    if not given or known(given[0]):
-        return float(*map(unwrapped, given))
-    return as_type(_scalar(given[0], "float"), NUMBERS["real"])
-
-
-@calls(int)
-def _int(s: Specialiser, given: Given, named: Named) -> Any:
-    if not given or known(given[0]):
-        return int(*map(unwrapped, given))
-    node = _scalar(given[0], "int")
-    if node.type.kind == "integer":
-        return node
-    return (integers.count_true if node.type.kind == "boolean" else integers.to_integer)(node)
-
-
-@calls(bool)
-def _bool(s: Specialiser, given: Given, named: Named) -> Any:
-    return truth(s, given[0]) if given else False
-
-
-@calls(complex)
-def _complex(s: Specialiser, given: Given, named: Named) -> Any:
-    raise Error("complex numbers cannot be compiled; keep two parts of your own")
-
-
-@calls(abs)
-def _abs(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
-    if isinstance(x, Instance):
-        return s.call(attribute(s, x, "__abs__"), [])
-    return wrapped(abs(unwrapped(x)))
-
-
-@calls(round)
-def _round(s: Specialiser, given: Given, named: Named) -> Any:
-    x, *digits = given
-    if known(x):
-        return wrapped(round(unwrapped(x), *digits))
-    if isinstance(x, Array) or (digits and digits[0] is not None):
-        return numpy_call(s, np.round, given, dict(named))
-    node = _scalar(x, "round")
-    return node if node.type.kind == "integer" else integers.to_integer(ops.rint(node))
-
-
-@calls(divmod)
-def _divmod(s: Specialiser, given: Given, named: Named) -> Any:
-    return binary(s, "floor_divide", *given), binary(s, "modulo", *given)
-
-
-@calls(pow)
-def _pow(s: Specialiser, given: Given, named: Named) -> Any:
-    if len(given) == 3:
-        return pow(*map(unwrapped, given))
-    return binary(s, "power", *given)
-
-
-def _extreme(largest: bool) -> Callable[..., Any]:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        inside = items(s, given[0]) if len(given) == 1 else tuple(given)
-        if not inside:
-            if "default" in named:
-                return named["default"]
-            raise Error(f"{'max' if largest else 'min'}() of nothing")
-        key = named.get("key")
-        if all(map(known, inside)):
-            keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
-            if not any(map(holds_node, keys)):
-                return inside[keys.index((max if largest else min)(keys))]
-        if key is not None:
-            raise Error("key= cannot be compiled where the keys are known only as the function runs")
-        found = inside[0]
-        for x in inside[1:]:
-            found = _larger(s, found, x) if largest else _larger(s, found, x, integers.minimum, ops.minimum)
-        return found
-
-    return handler
-
-
-def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, of_reals: Any = ops.maximum) -> Any:
-    if known(a) and known(b):
-        return (max if of_reals is ops.maximum else min)(unwrapped(a), unwrapped(b))
-    x, y = _scalar(a, "max"), _scalar(b, "max")
-    return (of_whole if x.type.kind == y.type.kind == "integer" else of_reals)(x, y)
-
-
-calls(max)(_extreme(True))
-calls(min)(_extreme(False))
-
-
-@calls(sum)
-def _sum(s: Specialiser, given: Given, named: Named) -> Any:
-    x, *start = given
-    found = start[0] if start else named.get("start", 0)
-    if isinstance(x, Array | np.ndarray):
-        return binary(s, "add", found, numpy_call(s, np.sum, [x], {"axis": 0}))
-    for item in items(s, x):
-        found = (
-            item if type(found) is int and found == 0 and type_of(item) is not None else binary(s, "add", found, item)
-        )
-    return found
-
-
-@calls(math.prod)
-def _prod(s: Specialiser, given: Given, named: Named) -> Any:
-    found = named.get("start", 1)
-    for item in items(s, given[0]):
-        found = binary(s, "multiply", found, item)
-    return found
-
-
-@calls(math.fsum)
-def _fsum(s: Specialiser, given: Given, named: Named) -> Any:
-    inside = items(s, given[0])
-    return math.fsum(map(unwrapped, inside)) if all(map(known, inside)) else _sum(s, [inside, 0.0], {})
-
-
-# -- math --------------------------------------------------------------------------------------------------------------
-
-MATH: dict[Any, Any] = {
-    math.sqrt: np.sqrt,
-    math.exp: np.exp,
-    math.expm1: np.expm1,
-    math.log1p: np.log1p,
-    math.log2: np.log2,
-    math.log10: np.log10,
-    math.sin: np.sin,
-    math.cos: np.cos,
-    math.tan: np.tan,
-    math.asin: np.arcsin,
-    math.acos: np.arccos,
-    math.atan: np.arctan,
-    math.atan2: np.arctan2,
-    math.sinh: np.sinh,
-    math.cosh: np.cosh,
-    math.tanh: np.tanh,
-    math.asinh: np.arcsinh,
-    math.acosh: np.arccosh,
-    math.atanh: np.arctanh,
-    math.hypot: np.hypot,
-    math.fabs: np.fabs,
-    math.copysign: np.copysign,
-    math.fmod: np.fmod,
-    math.degrees: np.degrees,
-    math.radians: np.radians,
-    math.isnan: np.isnan,
-    math.isinf: np.isinf,
-    math.isfinite: np.isfinite,
-    math.pow: np.power,
-} | {getattr(math, name): getattr(np, name) for name in ("cbrt", "exp2") if hasattr(math, name)}
-
-
-def _of_math(function: Any, instead: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if all(map(known, given)):
-            return function(*map(unwrapped, given))
-        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given], {})
-
-    calls(function)(handler)
-
-
-for _function, _instead in MATH.items():
-    _of_math(_function, _instead)
-
-
-@calls(math.log)
-def _log(s: Specialiser, given: Given, named: Named) -> Any:
-    if all(map(known, given)):
-        return math.log(*map(unwrapped, given))
-    found = numpy_call(s, np.log, [_scalar(given[0], "log")], {})
-    return found if len(given) == 1 else binary(s, "divide", found, _log(s, [given[1]], {}))
-
-
-def _rounding(function: Any, operation: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if known(given[0]):
-            return function(unwrapped(given[0]))
-        node = _scalar(given[0], function.__name__)
-        return node if node.type.kind == "integer" else integers.to_integer(operation(node))
-
-    calls(function)(handler)
-
-
-_rounding(math.floor, ops.floor)
-_rounding(math.ceil, ops.ceil)
-_rounding(math.trunc, ops.trunc)
-
-
-# -- operators as functions --------------------------------------------------------------------------------------------
-
-
-def _as_operator(function: Any, name: str) -> None:
-    calls(function)(lambda s, given, named: binary(s, name, *given))
-
-
-for _name, (_operation, _, _) in PYTHON.items():
-    _as_operator(_operation, _name)
-calls(operator.neg)(lambda s, given, named: unary(s, "negative", *given))
-calls(operator.not_)(lambda s, given, named: negated(truth(s, given[0])))
-calls(operator.getitem)(lambda s, given, named: getitem(s, *given))
-
+from .walks import items, walk
 
 # -- structures --------------------------------------------------------------------------------------------------------
 
@@ -331,6 +109,17 @@ def _reduce(s: Specialiser, given: Given, named: Named) -> Any:
     for item in inside[1:]:
         found = s.call(function, [found, item])
     return found
+
+
+@calls(checkpoint)
+def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
+    """`dg.checkpoint` with a number of steps is a loop; what a compiled one saves is settled elsewhere."""
+    names = dict(zip(("step", "state", "n"), given, strict=False)) | dict(named)
+    if names.get("n") is None:
+        raise Error("checkpoint without the number of steps cannot be compiled; write a while loop")
+    env = {"step": names["step"], "state": names["state"], "rounds": Items("range", (0, names["n"], 1))}
+    body = Let("next", Apply(Name("step"), (Name("state"),), (), s.at), CoreTuple((Name("next"),)))
+    return s.evaluate(For("round", Name("rounds"), ("state",), (Name("state"),), None, body, s.at), env)[0]
 
 
 @calls(tuple)
@@ -519,130 +308,3 @@ def _print(s: Specialiser, given: Given, named: Named) -> Any:
 
 calls(slice)(lambda s, given, named: slice(*given))
 calls(np.copy)(lambda s, given, named: _copied(s, [as_array(s, given[0])], {}))
-
-
-@calls(dataclasses.replace)
-def _replace(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
-    if isinstance(x, Instance):
-        return construct(
-            s, x.cls, [], {f.name: x.content[f.name] for f in dataclasses.fields(x.cls) if f.init} | dict(named)
-        )
-    return construct(
-        s, type(x), [], {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if f.init} | dict(named)
-    )
-
-
-# -- classes and other things that can be called -----------------------------------------------------------------------
-
-
-def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
-    """An object of a class of the user's."""
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return _named_tuple(cls, given, named)
-    if issubclass(cls, BaseException):
-        return cls(*(unwrapped(x) if known(x) else f"<{describe(x)}>" for x in given))
-    fixed = bool(dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen)  # type: ignore[attr-defined]
-    made = Instance(cls, {}, "", fixed)
-    init = cls.__init__  # type: ignore[misc]
-    if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):
-        _fill(s, made, cls, list(given), dict(named))
-        if hasattr(cls, "__post_init__"):
-            s.call(bound("__post_init__", cls.__post_init__, made), [])
-        return made
-    if isinstance(init, types.FunctionType):
-        s.call(init, [made, *given], named)
-        return made
-    if init is object.__init__ and not given and not named:
-        return made
-    raise Error(
-        f"objects of {cls.__name__} cannot be made in a compiled function; there are dataclasses and named tuples"
-    )
-
-
-def _is_generated(init: Any) -> bool:
-    code = getattr(init, "__code__", None)
-    return code is not None and code.co_filename.startswith("<")
-
-
-def _named_tuple(cls: Any, given: Given, named: Named) -> Any:
-    values = dict(cls._field_defaults) | dict(zip(cls._fields, given, strict=False)) | dict(named)
-    missing = [name for name in cls._fields if name not in values]
-    if missing or len(given) > len(cls._fields) or set(values) - set(cls._fields):
-        raise Error(f"{cls.__name__} has the fields {', '.join(cls._fields)}, each of which wants one value")
-    return cls._make(values[name] for name in cls._fields)
-
-
-def _fill(s: Specialiser, made: Instance, cls: type, given: list[Any], named: dict[str, Any]) -> None:
-    content: dict[str, Any] = {}
-    for field in dataclasses.fields(cls):
-        if field.init and given and not field.kw_only:
-            content[field.name] = given.pop(0)
-        elif field.init and field.name in named:
-            content[field.name] = named.pop(field.name)
-        elif field.default is not dataclasses.MISSING:
-            content[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            content[field.name] = s.call(field.default_factory, [])
-        elif field.init:
-            raise Error(f"{cls.__name__}() needs a value for {field.name}")
-    if given or named:
-        raise Error(f"{cls.__name__}() was given more than its fields: {', '.join(named) or len(given)}")
-    made.content = content
-
-
-def _partial(s: Specialiser, given: Given, named: Named) -> Any:
-    function, *first = given
-    names, values = tuple(named), tuple(named.values())
-    count = len(first)
-
-    def run(s: Specialiser, held: tuple[Any, ...], more: Given, others: Named) -> Any:
-        mine = dict(zip(names, held[1 + count :], strict=True))
-        return s.call(held[0], [*held[1 : 1 + count], *more], mine | dict(others))
-
-    return Made(("partial", "partial", count, names), run, (function, *first, *values))
-
-
-calls(functools.partial)(_partial)
-
-
-def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
-    if isinstance(function, functools.partial):
-        return lambda s, given, named: s.call(function.func, [*function.args, *given], {**function.keywords, **named})
-    if isinstance(function, types.MethodType):
-        return lambda s, given, named: s.call(function.__func__, [function.__self__, *given], named)
-    if isinstance(function, type):
-        if function.__module__ == "builtins" and not issubclass(function, BaseException):
-            return None
-        return lambda s, given, named: construct(s, function, given, named)
-    if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
-        return _of_builtin(s, function)
-    whole = getattr(function, "__compiles__", None)
-    if callable(whole):  # a compiled function: what it was compiled from
-        return lambda s, given, named: s.call(whole, given, named)
-    method = getattr(type(function), "__call__", None)
-    if isinstance(method, types.FunctionType) and not isinstance(function, types.FunctionType):
-        return lambda s, given, named: s.call(method, [function, *given], named)
-    return None
-
-
-def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """A function in C, computed at once where everything is known."""
-    module = getattr(function, "__module__", None) or ""
-    owner = getattr(function, "__self__", None)
-    pure = module in ("math", "_operator") or isinstance(owner, str | bytes | int | float | tuple | dict | frozenset)
-    if module == "builtins" and getattr(builtins, function.__name__, None) is function:
-        pure = function.__name__ in ("chr", "ord", "hash", "bin", "hex", "oct", "ascii", "format")
-    if not pure:
-        return None
-
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if not all(map(known, given)):
-            raise Error(f"{function.__name__}() cannot be compiled where its arguments are known only as it runs")
-        return wrapped(function(*map(unwrapped, given), **named))
-
-    return handler
-
-
-KINDS.append(_other_kinds)

@@ -18,7 +18,6 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from .core import (
     UNDEFINED,
@@ -57,44 +56,14 @@ class Exits:
     live: Names = frozenset()
 
 
-_lifted: WeakKeyDictionary[types.FunctionType, tuple[Lambda, types.CodeType, tuple[Any, ...]]] = WeakKeyDictionary()
-
-
 def lift(function: types.FunctionType) -> Lambda:
     """A Python function in the core language. Raises LiftError where it is outside of what can be lifted.
 
     It has no free variables: what the function takes from outside are constants in it.
     """
-    seen = _outside(function)
-    known = _lifted.get(function)
-    if known is not None and known[1] is function.__code__ and _same(known[2], seen):
-        return known[0]
     node, file = definition(function)
     lifter = Function(file, _resolver(function), Scope(frozenset(), frozenset(), None), [0])
-    made = lifter.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
-    _lifted[function] = (made, function.__code__, seen)
-    return made
-
-
-def _outside(function: types.FunctionType) -> tuple[Any, ...]:
-    """The objects that the names of a function stand for now."""
-    names = sorted(_all_names(function.__code__))
-    found = [function.__globals__.get(name, UNDEFINED) for name in names]
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:
-            found.append(UNDEFINED)
-    return (*found, function.__defaults__, *(function.__kwdefaults__ or {}).values())
-
-
-def _all_names(code: types.CodeType) -> set[str]:
-    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
-    return set(code.co_names).union(*map(_all_names, inner))
-
-
-def _same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+    return lifter.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
 
 
 def _resolver(function: types.FunctionType) -> Callable[[str], Any]:
@@ -338,9 +307,9 @@ class Function(Expressions):
             return Tuple((Constant(code), value, *map(Name, names)))
 
         inner = Exits(lambda value: ended(RETURNED, value), lambda: ended(BROKEN), lambda: ended(CONTINUED), leave.live)
-        branches = [self.block(part, lambda: ended(NORMAL), inner) for part in (s.body, s.orelse)]
+        then, otherwise = (self.block(part, lambda: ended(NORMAL), inner) for part in (s.body, s.orelse))
         labels = ("the way out", "the result", *names)
-        held = self.bind(If(test, *branches, self.at(s), labels), b, self.at(s))
+        held = self.bind(If(test, then, otherwise, self.at(s), labels), b, self.at(s))
         self._rebind(names, held, b, 2)
         code = self.bind(Project(held, 0), b, None)
         found = rest()

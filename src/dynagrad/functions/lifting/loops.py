@@ -16,11 +16,11 @@ from ...graph import Node, control, integers
 from ...graph.node import fresh, whole
 from ...graph.types import integer
 from . import specialise
-from .containers import Walk, walk
 from .core import For, While
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
 from .specialise import Specialiser, inside, outside
 from .values import Ref, describe, node_of
+from .walks import Walk, walk
 
 SHORT = 16  # rounds that are unrolled
 REPEATED = 64  # copies of a round, all loops around it counted
@@ -164,12 +164,13 @@ class _For:
             raise s.error(f"{over.what} cannot be looped over at a place that is known only as the function runs")
         count = whole(over.length) if isinstance(over.length, int) else over.length
         if self.e.going is None:
-            return self._repeated(initial, count)
+            return self._repeated(initial, count, over.at)
+        at = over.at
 
         def once(state: State) -> tuple[Any, State]:
             i, rest = state[0], state[1:]
             going = s.truth(self.going(rest))
-            return going, (i + 1, *s.evaluate(self.e.body, self._see(over.at(i), rest)))
+            return going, (i + 1, *s.evaluate(self.e.body, self._see(at(i), rest)))
 
         def finish(trial: _Trial) -> list[Node]:
             from ...graph.operations import logical_and
@@ -181,11 +182,11 @@ class _For:
         found = _in_graph(s, (zero, *initial), once, finish)
         return found[1:]
 
-    def _repeated(self, initial: State, count: Node) -> State:
+    def _repeated(self, initial: State, count: Node, at: Callable[[Node], Any]) -> State:
         s, i = self.s, fresh(integer)
 
         def once(state: State) -> tuple[Any, State]:
-            found: State = s.evaluate(self.e.body, self._see(self.over.at(i), state))
+            found: State = s.evaluate(self.e.body, self._see(at(i), state))
             return i, found
 
         def finish(trial: _Trial) -> list[Node]:
@@ -198,7 +199,7 @@ specialise.LOOP = loop
 
 
 class _Trial:
-    """A round from states that are variables: the condition, these variables, what they become, and where they start."""
+    """A round from states that are variables: the condition, these, what they become, and where they start."""
 
     def __init__(self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int) -> None:
         self.test, self.states, self.after, self.start, self.since = test, states, after, start, since

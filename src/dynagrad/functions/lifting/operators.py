@@ -174,7 +174,7 @@ def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
     from .containers import attribute
 
     if isinstance(a, Instance) and hasattr(a.cls, method):
-        if not (name == "equal" and a.cls.__eq__ is object.__eq__) and not _generated(a.cls, method):
+        if getattr(a.cls, method) is not getattr(object, method, None) and not _generated(a.cls, method):
             return s.call(attribute(s, a, method), [b])
     reflected = method.replace("__", "__r", 1)
     if isinstance(b, Instance) and hasattr(b.cls, reflected):
@@ -200,8 +200,8 @@ def _same(s: Specialiser, a: Any, b: Any) -> Any:
         if len(x) != len(y):
             return False
         pairs = list(zip(x, y, strict=True))
-    elif isinstance(a, Instance | Dict) and type(a) is type(b):
-        if list(a.content) != list(b.content) or (isinstance(a, Instance) and a.cls is not b.cls):
+    elif isinstance(a, Instance | Dict) and isinstance(b, Instance | Dict):
+        if list(a.content) != list(b.content) or class_in(a) is not class_in(b):
             return False
         pairs = list(zip(a.content.values(), b.content.values(), strict=True))
     elif known(a) and known(b):
@@ -212,6 +212,10 @@ def _same(s: Specialiser, a: Any, b: Any) -> Any:
     for x, y in pairs:
         found = both(found, truth(s, _same(s, x, y)))
     return found
+
+
+def class_in(x: Instance | Dict) -> type:
+    return x.cls if isinstance(x, Instance) else dict
 
 
 def both(a: Any, b: Any) -> Any:
@@ -274,7 +278,7 @@ def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         store(s, a, fitted(new, s_type))
         return a
     if isinstance(a, List) and name == "add":
-        from .containers import items
+        from .walks import items
 
         s.write(a, (*a.content, *items(s, b)))
         return a
@@ -326,7 +330,7 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
     if isinstance(x, List | Dict):
         return bool(x.content)
     if isinstance(x, Items):
-        from .containers import items
+        from .walks import items
 
         return bool(items(s, x))
     if isinstance(x, Instance):
@@ -365,7 +369,7 @@ def contained(s: Specialiser, a: Any, b: Any) -> Any:
         return unwrapped(a) in b.content
     if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Items)):
         return bool(unwrapped(a) in unwrapped(b))
-    from .containers import items
+    from .walks import items
 
     found: Any = False
     for x in items(s, b):
@@ -415,7 +419,8 @@ def format_(s: Specialiser, x: Any, conversion: int, spec: str) -> str:
         return f"<{describe(x)}>"
     x = unwrapped(x)
     if conversion != -1:
-        x = {"s": str, "r": repr, "a": ascii}[chr(conversion)](x)
+        convert: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+        x = convert[chr(conversion)](x)
     return format(x, spec)
 
 

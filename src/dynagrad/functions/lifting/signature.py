@@ -61,6 +61,10 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
     if t is not None:
         leaves.append(x)
         return t
+    if isinstance(x, np.ndarray):
+        raise Error(
+            f"an argument is an array of {x.dtype}; a compiled function takes arrays of numbers and truth values"
+        )
     taken = parts_of(x)
     if taken is not None:
         return (taken[0], *(taken_apart(part, leaves) for part in taken[1]))
@@ -151,8 +155,9 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         inside = {key: _output(part, nodes, shown) for key, part in x.content.items()}
         return lambda values: {key: build(values) for key, build in inside.items()}
     if isinstance(x, Instance):
-        fields, made = {key: _output(part, nodes, shown) for key, part in x.content.items()}, x.cls
-        return lambda values: _object(made, {key: build(values) for key, build in fields.items()})
+        fields: dict[str, Build] = {key: _output(part, nodes, shown) for key, part in x.content.items()}
+        of: type = x.cls
+        return lambda values: _object(of, {key: build(values) for key, build in fields.items()})
     if isinstance(x, Closure | Made | Items | Cell) or (callable(x) and not isinstance(x, type)):
         raise Error(
             f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call it "

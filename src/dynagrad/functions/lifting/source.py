@@ -6,6 +6,7 @@ import ast
 import inspect
 import linecache
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from ...errors import LiftError, Span
@@ -26,9 +27,17 @@ def error(message: str, at: Position | None) -> LiftError:
     """An error that shows a place of the user's file."""
     if at is None:
         return LiftError(message)
-    source = "".join(linecache.getlines(at.file))
-    width = at.end_column - at.column if at.end_line == at.line else 10**6
-    return LiftError(message, source, Span(0, max(width, 1), at.line, at.column + 1), at.file)
+    lines = linecache.getlines(at.file)
+    start, end = (_characters(lines, at.line, c) for c in (at.column, at.end_column))
+    width = end - start if at.end_line == at.line else 10**6
+    return LiftError(message, "".join(lines), Span(0, max(width, 1), at.line, start + 1), at.file)
+
+
+def _characters(lines: list[str], line: int, column: int) -> int:
+    """A column of a syntax tree, which counts bytes, in characters."""
+    if line > len(lines):
+        return column
+    return len(lines[line - 1].encode()[:column].decode(errors="ignore"))
 
 
 def position(file: str, node: ast.AST) -> Position | None:
@@ -52,7 +61,8 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
             f"the source of {function.__qualname__} cannot be found, so it cannot be compiled; functions are read from "
             "files, notebooks and doctests, and not from exec or the plain interactive prompt"
         ) from problem
-    found = [node for node in ast.walk(_module("".join(lines), file)) if _is(node, code)]
+    tree = _module("".join(lines), file)
+    found = [node for node in ast.walk(tree) if _is(node, code)]
     if len(found) > 1:
         found = [node for node in found if _covers(node, code)] or found
     if not found:
@@ -61,9 +71,40 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
             "imported, or the function was made by other means"
         )
     node = found[0]
+    if _changed(tree, file, code):
+        raise error(
+            f"this is not what {function.__qualname__} was made from: the file changed after it was imported",
+            position(file, node),
+        )
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         raise error(f"{function.__qualname__} is an async function; {SUPPORTED}", position(file, node))
     return node, file
+
+
+def _changed(tree: ast.Module, file: str, code: types.CodeType) -> bool:
+    """Whether what stands in the file now has other parameters, or uses other names, than the function itself."""
+    key = id(tree)
+    if key not in _compiled:
+        _compiled[key] = tree, list(_codes(compile(tree, file, "exec", dont_inherit=True)))
+    place = (code.co_name, code.co_firstlineno)
+    now = [c for c in _compiled[key][1] if (c.co_name, c.co_firstlineno) == place]
+    mine = _names(code)
+    count = code.co_argcount + code.co_kwonlyargcount
+    return not any(c.co_varnames[:count] == code.co_varnames[:count] and _names(c) <= mine for c in now)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            yield from _codes(c)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    return {n for c in _codes(code) for n in (*c.co_varnames, *c.co_names, *c.co_cellvars, *c.co_freevars)}
+
+
+_compiled: dict[int, tuple[ast.Module, list[types.CodeType]]] = {}
 
 
 def _module(text: str, file: str) -> ast.Module:
@@ -71,6 +112,7 @@ def _module(text: str, file: str) -> ast.Module:
     if key not in _parsed:
         if len(_parsed) >= _MOST:
             _parsed.clear()
+            _compiled.clear()
         _parsed[key] = ast.parse(text)
     return _parsed[key]
 
@@ -94,4 +136,4 @@ def _covers(node: ast.AST, code: types.CodeType) -> bool:
     if not inside:
         return True
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-    return min(inside) == start and max((p[1], p[3]) for p in places if p[3]) == end  # type: ignore[type-var]
+    return min(inside) == start and max((p[1], p[3]) for p in places if p[3]) == end

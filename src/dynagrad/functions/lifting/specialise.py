@@ -8,9 +8,11 @@ and the tables of primitives and library functions are in the files beside it, w
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import Error, LiftError
@@ -103,6 +105,7 @@ class Specialiser:
         self.frames: list[Frame] = []
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
+        self.lifted: dict[types.FunctionType, Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
 
     # -- errors ------------------------------------------------------------------------------------------------------
@@ -209,9 +212,11 @@ class Specialiser:
         if handler is not None:
             return handler(self, list(arguments), dict(named))
         if isinstance(function, types.FunctionType):
-            if (function.__module__ or "").startswith(_OURS):
+            if function.__code__.co_filename.startswith(_OURS):
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
-            return self.enter(Closure(lift(function)), arguments, named)
+            if function not in self.lifted:
+                self.lifted[function] = lift(function)
+            return self.enter(Closure(self.lifted[function]), arguments, named)
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
             "to be had, classes that are dataclasses, numpy, math, and the functions of dynagrad"
@@ -233,7 +238,8 @@ class Specialiser:
 
     def bind(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a function with their values."""
-        code, env, given, left = function.code, {}, list(arguments), dict(named)
+        code, given, left = function.code, list(arguments), dict(named)
+        env: dict[str, Any] = {}
         for p in code.parameters:
             if p.kind == "rest":
                 env[p.name], given = tuple(given), []
@@ -403,7 +409,7 @@ class Specialiser:
         return value
 
     def selected(self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool) -> list[Node]:
-        """The nodes of one list or of the other: chosen among, if it is easy to compute both, or else computed alone."""
+        """The nodes of one list or of the other: chosen among, if both are easy to compute, or else computed alone."""
         differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
         found = list(first)
         if easy and not any(first[i].type.shape for i in differ):
@@ -419,7 +425,7 @@ class Specialiser:
         return found
 
 
-_OURS = f"{__name__.split('.')[0]}."
+_OURS = str(Path(__file__).parents[2]) + os.sep
 _TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
 
 
@@ -428,14 +434,16 @@ def select(test: Node, a: Node, b: Node) -> Node:
     from ...graph import integers
     from ...graph.node import constant
 
-    true, false = constant(True), constant(False)
-    if a.type.kind == "boolean":
-        if b is false:
-            return ops.logical_and(test, a)
-        if a is true:
-            return ops.logical_or(test, b)
-        return integers.choose(test, a, b)
-    return (integers.where if a.type.kind == "integer" else ops.where)(test, a, b)
+    found: Node
+    if a.type.kind != "boolean":
+        found = (integers.where if a.type.kind == "integer" else ops.where)(test, a, b)
+    elif b is constant(False):
+        found = ops.logical_and(test, a)
+    elif a is constant(True):
+        found = ops.logical_or(test, b)
+    else:
+        found = integers.choose(test, a, b)
+    return found
 
 
 def inside(ref: Ref, content: Any) -> tuple[Any, ...]:

@@ -242,7 +242,8 @@ def unwrapped(x: Any) -> Any:
 
 def rebuilt(old: tuple[Any, ...], parts: list[Any]) -> Any:
     """A tuple of the same kind with other parts."""
-    return type(old)._make(parts) if hasattr(old, "_fields") else tuple(parts)
+    kind: Any = type(old)
+    return kind._make(parts) if hasattr(old, "_fields") else tuple(parts)
 
 
 def describe(x: Any) -> str:

@@ -96,8 +96,10 @@ class Block:
                 raise Error(f"the index {value} is out of range for an axis of length {length}")
             return number(value % length)
         found = self.checked.get((hole, length))
-        if found is None and (hole, length) in self.sure:
-            found = self.checked[hole, length] = name(self.number(hole))
+        if found is None:
+            form = self.code.bounds.of(self.number(hole))
+            if (hole, length) in self.sure or (form is not None and self.code.bounds.within(form, length)):
+                found = self.checked[hole, length] = name(self.number(hole))
         if found is None:
             text = self.number(hole)
             at = self.code.name("k")

@@ -7,7 +7,7 @@ not in each round.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import Error
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LONG = 1 << 14
 """Rounds of a loop between two looks at whether to stop."""
+SHORT = 1 << 20
+"""Operations of a loop that never looks."""
 LARGE = 300
 """Nodes of a body that is written once only, though twice would be quicker."""
 
@@ -286,9 +288,7 @@ class _Swaps:
                 self._keep(memory, types, start)
         # a state that is moved from and not to leaves its array to what was moved
         left = {states[i]: types[i] for i in moving if not any(m.text == states[i] for m in moving.values())}
-        numbers = {
-            i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]
-        }
+        numbers = {i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]}
         values: dict[int, str] = {}
         for i, text in numbers.items():
             if text in own:
@@ -327,9 +327,12 @@ class _Swaps:
         memory.places = []
 
 
-def _while(block: Block, loop: Loop, states: list[str], types: Sequence[Type], captured: list[Value], body) -> None:  # type: ignore[no-untyped-def]
+def _while(
+    block: Block, loop: Loop, states: list[str], types: Sequence[Type], captured: list[Value], body: Callable[..., None]
+) -> None:
     code = block.code
     assert loop.condition is not None
+    code.work = None
     poll = code.name("left")
     code.line(f"int64_t {poll} = 64;")
     with code.block("for (;;)"):
@@ -344,47 +347,64 @@ def _while(block: Block, loop: Loop, states: list[str], types: Sequence[Type], c
         body((), None)
 
 
-def _repeat(block: Block, node: Node, loop: Loop, states: list[str], captured: list[Value], length: str, body) -> None:  # type: ignore[no-untyped-def]
+def _repeat(
+    block: Block,
+    node: Node,
+    loop: Loop,
+    states: list[str],
+    captured: list[Value],
+    length: str,
+    body: Callable[..., None],
+) -> None:
     code = block.code
     series = order(loop.body.outputs)
     inside = any(n.operation in LOOPS for n in series)
     light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
-    count = node.arguments[0]
     roomy = []
     for i, number in ranges.pushes(loop, words).items():
         code.line(f"if (!{states[i]}.room({number}, {length})) return call.memory();")
         roomy.append(loop.body.inputs[1 + i])
-    found = ranges.hoisted(loop, count, captured, length)
-    if found.condition and not inside and len(series) < LARGE:
-        with code.block(f"if ({found.condition})", "} else {"):
-            _rounds(block, length, count, light, lambda c: body(found.then, c, roomy))
+    counter = code.name("r")
+    code.bounds.counter(counter, code.bounds.of(length))
+    known = ranges.hoisted(loop, captured, counter, length, code.bounds)
+    if known.condition and not inside and len(series) < LARGE:
+        with code.block(f"if ({known.condition})", "} else {"):
+            _rounds(block, counter, length, light, lambda c: body(known.indices, c, roomy))
         code.depth += 1
-        _rounds(block, length, count, light, lambda c: body(found.always, c, roomy))
+        _rounds(block, code.name("r"), length, light, lambda c: body((), c, roomy))
         code.depth -= 1
         code.line("}")
     else:
-        _rounds(block, length, count, light, lambda c: body(found.always, c, roomy))
+        _rounds(block, counter, length, light, lambda c: body((), c, roomy))
 
 
-def _rounds(block: Block, length: str, count: Node, light: bool, body) -> None:  # type: ignore[no-untyped-def]
+def _rounds(block: Block, counter: str, length: str, light: bool, body: Callable[[str], None]) -> None:
+    """The loop around a body. One that may be long looks now and then whether to stop."""
     code = block.code
-    counter = code.name("r")
-    short = count.is_constant and count.attribute <= LONG
-    if light and short:
+    rounds = code.bounds.of(length)
+    code.bounds.counter(counter, rounds)
+    most = None if rounds is None else code.bounds.range(rounds)
+    before, code.work = code.work, 0
+    with code.aside() as lines:
+        code.depth += 1
+        body(counter)
+        code.depth -= 1
+    work = None if code.work is None or most is None else code.work * max(most[1], 0)
+    code.work = None if work is None or before is None else before + work
+    if work is not None and work < SHORT:
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
-            body(counter)
-        return
-    if light:
+            code.lines += lines
+    elif light:
         end = code.name("end")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
             code.line(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
             with code.block(f"for (; {counter} < {end}; ++{counter})"):
-                body(counter)
+                code.lines += lines
             code.line(f"if ({counter} < {length} && call.watch.interrupted(64)) return kInterrupted;")
-        return
-    with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
-        body(counter)
-        code.line("if (call.watch.interrupted()) return kInterrupted;")
+    else:
+        with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
+            code.lines += lines
+            code.line("if (call.watch.interrupted()) return kInterrupted;")
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -394,6 +414,7 @@ def _call(block: Block, node: Node) -> None:
     called: Called = node.attribute
     code = block.code
     function = block.program.function(called.function)
+    code.work = None
     given = []
     for a in node.arguments:
         given.append(block.whole_pointer(a) if a.shape else block.number(a))

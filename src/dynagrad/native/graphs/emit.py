@@ -23,6 +23,7 @@ FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
 
 NAME = "body"
 _HEAD = """#include <dynagrad/graphs/call.hpp>
+#include <dynagrad/graphs/vector.hpp>
 
 using namespace dynagrad;
 using namespace dynagrad::graphs;

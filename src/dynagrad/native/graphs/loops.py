@@ -125,7 +125,10 @@ class Nest:
     def compute(self, node: Node, index: Index) -> str:
         kind = role(node)
         if kind == "view":
-            return self.value(node.arguments[0], self.through(node, index))
+            found = self.value(node.arguments[0], self.through(node, index))
+            if node.type.kind == node.arguments[0].type.kind:
+                return found
+            return self.local(node.type.cxx, f"static_cast<{node.type.cxx}>({found})", self.level(found))
         code = code_of(node)
         if code and code[0] == "triangle":
             return self._triangle(node, index)
@@ -134,7 +137,10 @@ class Nest:
         assert kind == "each", f"{node.operation.name} is not computed element by element"
         found = [self.value(a, broadcast(index, a.shape)) for a in node.arguments]
         text = operation(node, found, bool(self.loops))
-        return self.local(node.type.cxx, text, self.level(*found))
+        made = self.local(node.type.cxx, text, self.level(*found))
+        if node.type.kind == "integer" and not self.loops:
+            self.code.bounds.note(made, node, found)
+        return made
 
     def through(self, node: Node, index: Index) -> Index:
         return through(node, index, self.ask, self.lengths, self.split)
@@ -235,6 +241,7 @@ class Nest:
         """The loops, into the code around."""
         code = self.code
         last = len(self.loops)
+        before = code.work
         for depth in range(last + 1):
             if depth:
                 counter, length, _ = self.loops[depth - 1]
@@ -252,6 +259,8 @@ class Nest:
             if depth:
                 code.depth -= 1
                 code.line("}")
+        if before is not None and code.work is not None:
+            code.work = before + (code.work - before) * size(self.domain)
 
 
 def uniform(node: Node) -> str | None:
@@ -273,7 +282,9 @@ def size(shape: Shape) -> int:
     return total
 
 
-def nest(around: Around, domain: Shape, own: set[Node], fill: Callable[[Nest], None], alike: Callable[[int], bool]) -> None:
+def nest(
+    around: Around, domain: Shape, own: set[Node], fill: Callable[[Nest], None], alike: Callable[[int], bool]
+) -> None:
     """Writes a nest over a domain in which `fill` puts what is computed."""
     first = Nest(around, domain, own)
     fill(first)

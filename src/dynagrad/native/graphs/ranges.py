@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...graph import integers
-from ...graph.control import COND, LOOPS, PUSH, REPEAT, Loop
+from ...graph.control import PUSH, Loop
 from ...graph.node import Node, order
 from ...graph.types import Type
 from .forms import Form, name, number
+from .literals import literal
 from .memory import Memory
 from .roles import holes_of
-from .text import literal
 
 if TYPE_CHECKING:
     from .blocks import Value
@@ -108,10 +108,10 @@ class Known:
     condition: str
 
 
-def hoisted(loop: Loop, captured: Sequence[Value], length: str, bounds: Bounds) -> Known:
-    """What can be known of the indices in a loop that knows how often."""
-    counter, *others = loop.body.inputs
-    forms: dict[Node, Form | None] = {counter: name("#")}
+def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bounds: Bounds) -> Known:
+    """What can be known of the indices in a loop that knows how often; the bounds know its counter."""
+    first, *others = loop.body.inputs
+    forms: dict[Node, Form | None] = {first: name(counter)}
     for node, value in zip(others[loop.states :], captured, strict=True):
         if not isinstance(value, Memory) and node.type is integers.integer:
             forms[node] = name(value)
@@ -124,21 +124,18 @@ def hoisted(loop: Loop, captured: Sequence[Value], length: str, bounds: Bounds) 
             form = None if hole.shape or hole.is_constant or (hole, n) in found else _form(hole, forms)
             if form is None or any(abs(t) > MOST_STEP for _, t in form.terms):
                 continue
-            slope = form.times("#")
-            first = form - name("#") * slope
-            whole = number(first.offset)  # in the counters of loops around, where that can be
-            for what, times in first.terms:
+            found.add((hole, n))
+            whole = number(form.offset)  # in the counters of loops around, where that can be
+            for what, times in form.terms:
                 inner = bounds.of(what)
                 whole = whole + (name(what) if inner is None else inner) * times
-            ends = (whole, whole if rounds is None else whole + (rounds - 1) * slope)
-            found.add((hole, n))
-            if slope and rounds is not None and all(bounds.within(e, n) for e in ends):
+            if bounds.within(whole, n):
                 continue
-            if not slope and bounds.within(whole, n):
-                continue
-            tests[f"uint64_t({first}) < {n}"] = None
+            slope = form.times(counter)
+            start = form - name(counter) * slope
+            tests[f"uint64_t({start}) < {n}"] = None
             if slope:
-                tests[f"uint64_t({first + number(0)} + {literal(slope)} * ({length} - 1)) < {n}"] = None
+                tests[f"uint64_t({start} + {literal(slope)} * ({length} - 1)) < {n}"] = None
                 if known is None or known[1] > MOST_ROUNDS:
                     tests[f"{length} <= {MOST_ROUNDS}"] = None
     if not tests:
@@ -158,29 +155,6 @@ def _form(node: Node, known: dict[Node, Form | None]) -> Form | None:
             parts = [_form(a, known) for a in node.arguments]
             known[node] = None if any(p is None for p in parts) else rule(*parts)
     return known[node]
-
-
-def work(loop: Loop, rounds: int | None) -> int | None:
-    """About how many operations a loop is, None where that is not known."""
-    if rounds is None:
-        return None
-    total = 1
-    for node in order(loop.body.outputs):
-        if node.operation in LOOPS:
-            inner = None
-            if node.operation is REPEAT:  # within it the counters around are at most what they are here
-                count = node.arguments[0]
-                inner = work(node.attribute, count.attribute if count.is_constant else rounds)
-            elif node.operation is COND:
-                inner = sum(len(order(g.outputs)) for g in (node.attribute.then, node.attribute.otherwise))
-                if any(n.operation in LOOPS for g in (node.attribute.then, node.attribute.otherwise) for n in order(g.outputs)):
-                    return None
-            if inner is None:
-                return None
-            total += inner
-        else:
-            total += max(node.type.size, *(a.type.size for a in node.arguments), 1) if node.arguments else 0
-    return total * max(rounds, 0)
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ...graph.node import Node
 from ...graph.places import HOLE, Pattern, Slice
 from ...graph.types import Shape
 from .forms import Form, Index, flat, name, number, strides
-from .views import code_of, is_view, known, through
+from .views import code_of, is_view, places_of, through
 
 FOLDS = {"sum": "plus", "prod": "times", "max": "larger", "min": "smaller", "sum_to": "plus"}
 UPDATES = frozenset({"set_at", "add_at", "place", "concatenate", "stack", "on_diagonal"})
@@ -41,7 +41,7 @@ def role(node: Node) -> str:
         return "whole"
     if is_view(node):
         return "view"
-    if code[0] in UPDATES and (code[0] not in ("set_at", "add_at", "place") or known(code[1])):
+    if code[0] in UPDATES:
         return "update"
     if code[0] in INLINE:
         return "each"
@@ -154,9 +154,7 @@ def _best_order(node: Node, inputs: tuple[str, ...], output: str, length: dict[s
 def _place(x: Node, index: Index, lengths: dict[str, int]) -> Form:
     """Where an element is in memory, as far as that can be told before memory is given out."""
     while is_view(x):
-        index = through(
-            x, index, lambda *_: number(0), lengths, lambda place, shape: tuple(number(0) for _ in shape)
-        )
+        index = through(x, index, lambda *_: number(0), lengths, lambda place, shape: tuple(number(0) for _ in shape))
         x = x.arguments[0]
     return flat(index, x.shape)
 
@@ -190,13 +188,13 @@ class Update:
 def update_of(node: Node) -> Update:
     code = code_of(node)
     kind = code[0]
-    if kind in ("set_at", "add_at"):
-        base, value, *holes = node.arguments
-        return Update(base, False, (Piece(code[1], tuple(holes), value, kind == "add_at"),))
-    if kind == "place":
-        value, *holes = node.arguments
-        repeated = any(h.ndim for h in holes)
-        return Update(None, True, (Piece(code[1], tuple(holes), value, repeated),))
+    read = places_of(node)
+    if read is not None:
+        pattern, holes = read
+        if kind == "place":
+            return Update(None, True, (Piece(pattern, holes, node.arguments[0], any(h.ndim for h in holes)),))
+        base, value = node.arguments[:2]
+        return Update(base, False, (Piece(pattern, holes, value, kind == "add_at"),))
     if kind == "on_diagonal":
         return Update(None, True, ())
     axis: int = code[1]
@@ -220,14 +218,15 @@ def simple(piece: Piece) -> bool:
 
 def holes_of(node: Node) -> list[tuple[Node, int]]:
     """The indices that a node of places looks at, and the lengths of their axes."""
-    code = code_of(node)
-    if not code or code[0] not in ("item", "getitem", "set_at", "add_at", "place"):
+    read = places_of(node)
+    if read is None:
         return []
-    shape = node.shape if code[0] == "place" else node.arguments[0].shape
-    holes = iter(node.arguments[2 if code[0] in ("set_at", "add_at") else 1 :])
+    pattern, given = read
+    shape = node.shape if code_of(node)[0] == "place" else node.arguments[0].shape
+    holes = iter(given)
     out = []
     axis = 0
-    for entry in code[1]:
+    for entry in pattern:
         if isinstance(entry, Slice) or isinstance(entry, int):
             axis += 1
         elif entry == HOLE:

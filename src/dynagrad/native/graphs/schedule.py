@@ -16,12 +16,14 @@ from ...graph.control import CALL, EMPTY, LOOPS, PART, POP, PUSH, Graph
 from ...graph.node import Node, order
 from ...graph.types import Shape
 from .roles import INLINE, Fold, fold_of, role, simple, update_of
-from .views import code_of
+from .views import code_of, places_of
 
 LARGEST_CLUSTER = 250  # nodes
 CHEAP = 2  # what may be computed several times
 _WEIGHTS = {
-    **dict.fromkeys("add subtract multiply negative square absolute where less greater equal minimum maximum".split(), 1),
+    **dict.fromkeys(
+        "add subtract multiply negative square absolute where less greater equal minimum maximum".split(), 1
+    ),
     **dict.fromkeys("divide sqrt reciprocal".split(), 5),
     **dict.fromkeys("to_real to_integer boolean_to_real boolean_to_integer".split(), 1),
 }
@@ -32,7 +34,9 @@ _DEAR = 20
 class Step:
     nodes: list[Node]
     domain: Shape | None = None  # of the loop that the nodes share
-    reads: dict[Node, bool] = field(default_factory=dict)  # arrays and numbers that are there before, or made by the step
+    reads: dict[Node, bool] = field(
+        default_factory=dict
+    )  # arrays and numbers that are there before, or made by the step
     after: set[int] = field(default_factory=set)
     first: int = 0  # place of its first node in the series
 
@@ -86,9 +90,9 @@ class _Scheduler:
         for node in self.series:
             if self.roles[node] in ("control", "whole") or node.operation is PUSH:
                 wanted.update(a for a in node.arguments if a.shape)
-            code = code_of(node)
-            if code and code[0] in ("item", "getitem", "place", "set_at", "add_at"):
-                wanted.update(a for a in node.arguments[1:] if a.shape and a.type.kind == "integer")
+            read = places_of(node)
+            if read is not None:
+                wanted.update(hole for hole in read[1] if hole.shape and not hole.is_constant)
             if self.roles[node] == "update":
                 update = update_of(node)
                 for piece in update.pieces:  # what is read of an array that is written to is read before
@@ -103,10 +107,11 @@ class _Scheduler:
             return True
         kind = self.roles[value]
         if kind == "view":
-            code, mine = code_of(value), code_of(node)
-            same = value.shape == node.arguments[1].shape and code[0] == "item" and code[1] == mine[1]
-            if same and value.arguments == (base, *node.arguments[2:]) and not any(a.shape for a in node.arguments[2:]):
-                return False
+            if value.shape == node.arguments[1].shape and value.arguments[0] is base:
+                here, there = places_of(value), places_of(node)
+                if here is not None and there is not None and here[0] == there[0]:
+                    if all(a is b and not a.shape for a, b in zip(here[1], there[1], strict=True)):
+                        return False
         if kind not in ("view", "each"):
             return False
         return any(self._hazard(a, node, base) for a in value.arguments if a.shape)
@@ -209,7 +214,7 @@ class _Scheduler:
         fold = self.folds.get(node)
         if fold is not None:
             return fold.domain if fold.plain and _size(fold.domain) > 1 else None
-        return node.shape if self.roles[node] in ("each", "view") and node.shape and node.type.size > 1 else None
+        return node.shape if self.roles[node] == "each" and node.type.size > 1 else None
 
     def _join(self, candidates: list[int], reads: dict[Node, bool]) -> int | None:
         """A cluster that a node may be computed in."""

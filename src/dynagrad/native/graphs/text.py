@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...graph.node import Node
+from .literals import literal
+from .ranges import Bounds
 
-_INTEGER_MIN = -(2**63)
-_ATOM = re.compile(r"[\w.]+")
-
-IN_LINE: dict[str, str] = {}
+IN_LINE = {name: f"vector::{name}" for name in "exp expm1 log log1p tanh sigmoid sin cos".split()} | {"power": "vector::pow"}
 """Functions of the runtime that loops over arrays call instead of those of C, by the name of the operation."""
 
 
@@ -24,6 +21,8 @@ class Lines:
         self.depth = 1
         self.names: dict[str, int] = {}
         self.slots = 0  # stacks of this function
+        self.bounds = Bounds()
+        self.work: int | None = 0  # about how many operations the lines are, None where that is not known
 
     def name(self, prefix: str) -> str:
         """A name that nothing else has in this function."""
@@ -31,6 +30,8 @@ class Lines:
         return f"{prefix}{self.names[prefix]}"
 
     def line(self, text: str) -> None:
+        if self.work is not None:
+            self.work += 1
         self.lines.append("    " * self.depth + text)
 
     @contextmanager
@@ -50,25 +51,6 @@ class Lines:
         self.lines = kept
 
 
-def literal(value: float | int | bool) -> str:
-    """A number in C++; one with a sign in parentheses.
-
-    >>> literal(2.0), literal(-1), literal(True), literal(float("-inf"))
-    ('2.0', '(-1)', 'true', '(-HUGE_VAL)')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        if value == _INTEGER_MIN:
-            return "INT64_MIN"
-        text = str(abs(value)) + ("LL" if abs(value) >= 2**31 else "")
-        return text if value >= 0 else f"(-{text})"
-    if math.isnan(value):
-        return "double(NAN)"
-    text = "HUGE_VAL" if math.isinf(value) else repr(abs(value))
-    return text if math.copysign(1.0, value) > 0.0 else f"(-{text})"
-
-
 def operation(node: Node, arguments: list[str], in_loop: bool) -> str:
     """The text of an elementwise operation on names and literals."""
     name = node.operation.name
@@ -82,3 +64,5 @@ def operation(node: Node, arguments: list[str], in_loop: bool) -> str:
 
 
 _POWERS = {"2.0": "{0} * {0}", "3.0": "{0} * {0} * {0}", "1.0": "{0}", "(-1.0)": "1.0 / {0}", "0.0": "1.0"}
+
+__all__ = ["IN_LINE", "Lines", "literal", "operation"]

@@ -7,14 +7,16 @@ index that is known only as the graph runs is asked for: `ask(node, index, lengt
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...graph import code as tags
+from ...errors import Error
 from ...graph.node import Node
-from ...graph.places import HOLE, NEW, Slice
+from ...graph.operation import Operation
+from ...graph.places import HOLE, NEW, Pattern, Slice, pattern_of
 from ...graph.types import Shape
 from .forms import ZERO, Form, Index, apart, flat, number
 
@@ -25,22 +27,39 @@ VIEWS = frozenset({"broadcast", "reshape", "transpose", "item", "getitem", "flip
 
 
 def code_of(node: Node) -> tuple[Any, ...]:
-    """What native code makes of the node's operation, () where nothing is said."""
-    return tags.code_of(node)
+    """What native code makes of the node's operation, () where nothing is said; an index is a pattern."""
+    code = node.operation.code
+    if not isinstance(code, tuple):
+        return ()
+    if code[0] in ("getitem", "place"):
+        read = _pattern(node.operation, node.arguments[0].shape)
+        return () if read is None else (code[0], read[0], *code[2:])
+    return code
+
+
+@functools.lru_cache(maxsize=4096)
+def _pattern(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Node, ...]] | None:
+    """The pattern of an index of Python's, and constants that fill its holes; None where it makes none."""
+    code = operation.code
+    try:
+        return pattern_of(shape if code[0] == "getitem" else code[2], code[1])
+    except Error:
+        return None
+
+
+def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
+    """The pattern that a node reads or writes at, and what fills its holes; None for other nodes."""
+    code = node.operation.code
+    if not isinstance(code, tuple) or code[0] not in ("item", "getitem", "place", "set_at", "add_at"):
+        return None
+    if code[0] in ("getitem", "place"):
+        return _pattern(node.operation, node.arguments[0].shape)
+    return code[1], node.arguments[1 if code[0] == "item" else 2 :]
 
 
 def is_view(node: Node) -> bool:
     code = code_of(node)
-    if not code or code[0] not in VIEWS:
-        return False
-    return code[0] not in ("item", "getitem") or known(code[1])
-
-
-def known(pattern: Any) -> bool:
-    """Whether a pattern has only entries that are understood here."""
-    return isinstance(pattern, tuple) and all(
-        isinstance(e, Slice | int) or e == HOLE or e == NEW for e in pattern if not isinstance(e, np.ndarray)
-    ) and not any(isinstance(e, np.ndarray) for e in pattern)
+    return bool(code) and code[0] in VIEWS
 
 
 def broadcast(index: Index, shape: Shape) -> Index:
@@ -107,4 +126,6 @@ def through(node: Node, index: Index, ask: Ask, lengths: Lengths, split: Callabl
             return tuple(out)
         place = flat(index, node.shape)
         return apart(place, base, lengths) or split(place, base)
-    return at_pattern(code[1], node.arguments[1:], base, index, ask)
+    read = places_of(node)
+    assert read is not None, f"{node.operation.name} has no pattern"
+    return at_pattern(*read, base, index, ask)

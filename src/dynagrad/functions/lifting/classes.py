@@ -1,0 +1,141 @@
+"""Objects and other things that can be called while a function is specialised: classes, methods, partial functions."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import Error
+from .containers import bound, vars_of
+from .regions import Given, Named
+from .specialise import KINDS, Specialiser, calls
+from .values import Instance, Made, describe, known, unwrapped, wrapped
+
+
+def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
+    """An object of a class of the user's."""
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return _named_tuple(cls, given, named)
+    if issubclass(cls, BaseException):
+        return cls(*(unwrapped(x) if known(x) else f"<{describe(x)}>" for x in given))
+    fixed = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009
+    made = Instance(cls, {}, "", fixed)
+    init = cls.__init__
+    if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):
+        _fill(s, made, cls, list(given), dict(named))
+        if hasattr(cls, "__post_init__"):
+            s.call(bound("__post_init__", cls.__post_init__, made), [])
+        return made
+    if isinstance(init, types.FunctionType):
+        s.call(init, [made, *given], named)
+        return made
+    if init is object.__init__ and not given and not named:
+        return made
+    raise Error(
+        f"objects of {cls.__name__} cannot be made in a compiled function; there are dataclasses and named tuples"
+    )
+
+
+def _is_generated(init: Any) -> bool:
+    code = getattr(init, "__code__", None)
+    return code is not None and code.co_filename.startswith("<")
+
+
+def _named_tuple(cls: Any, given: Given, named: Named) -> Any:
+    values = dict(cls._field_defaults) | dict(zip(cls._fields, given, strict=False)) | dict(named)
+    missing = [name for name in cls._fields if name not in values]
+    if missing or len(given) > len(cls._fields) or set(values) - set(cls._fields):
+        raise Error(f"{cls.__name__} has the fields {', '.join(cls._fields)}, each of which wants one value")
+    return cls._make(values[name] for name in cls._fields)
+
+
+def _fill(s: Specialiser, made: Instance, cls: type, given: list[Any], named: dict[str, Any]) -> None:
+    content: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        if field.init and given and not field.kw_only:
+            content[field.name] = given.pop(0)
+        elif field.init and field.name in named:
+            content[field.name] = named.pop(field.name)
+        elif field.default is not dataclasses.MISSING:
+            content[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            content[field.name] = s.call(field.default_factory, [])
+        elif field.init:
+            raise Error(f"{cls.__name__}() needs a value for {field.name}")
+    if given or named:
+        raise Error(f"{cls.__name__}() was given more than its fields: {', '.join(named) or len(given)}")
+    made.content = content
+
+
+def _partial(s: Specialiser, given: Given, named: Named) -> Any:
+    function, *first = given
+    names, values = tuple(named), tuple(named.values())
+    count = len(first)
+
+    def run(s: Specialiser, held: tuple[Any, ...], more: Given, others: Named) -> Any:
+        mine = dict(zip(names, held[1 + count :], strict=True))
+        return s.call(held[0], [*held[1 : 1 + count], *more], mine | dict(others))
+
+    return Made(("partial", "partial", count, names), run, (function, *first, *values))
+
+
+calls(functools.partial)(_partial)
+
+
+def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
+    if isinstance(function, functools.partial):
+        return lambda s, given, named: s.call(function.func, [*function.args, *given], {**function.keywords, **named})
+    if isinstance(function, types.MethodType):
+        return lambda s, given, named: s.call(function.__func__, [function.__self__, *given], named)
+    if isinstance(function, type):
+        if function.__module__ == "builtins" and not issubclass(function, BaseException):
+            return None
+        return lambda s, given, named: construct(s, function, given, named)
+    if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
+        return _of_builtin(s, function)
+    if type(function).__module__ == _COMPILED:  # what it was compiled from
+        return lambda s, given, named: s.call(function.function, given, named)
+    method = vars_of(type(function)).get("__call__")
+    if isinstance(method, types.FunctionType) and not isinstance(function, types.FunctionType):
+        return lambda s, given, named: s.call(method, [function, *given], named)
+    return None
+
+
+def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """A function in C, computed at once where everything is known."""
+    module = getattr(function, "__module__", None) or ""
+    owner, name = getattr(function, "__self__", None), str(function.__name__)
+    pure = module in ("math", "_operator") or isinstance(owner, str | bytes | int | float | tuple | frozenset)
+    pure = pure or (isinstance(owner, dict | list) and name in ("get", "items", "keys", "values", "index", "count"))
+    if module == "builtins" and getattr(builtins, name, None) is function:
+        pure = name in ("chr", "ord", "hash", "bin", "hex", "oct", "ascii", "format")
+    if not pure:
+        return None
+
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        if not all(map(known, given)):
+            raise Error(f"{name}() cannot be compiled where its arguments are known only as it runs")
+        return wrapped(function(*map(unwrapped, given), **named))
+
+    return handler
+
+
+_COMPILED = __name__.rsplit(".", 2)[0] + ".compiled"
+KINDS.append(_other_kinds)
+
+
+@calls(dataclasses.replace)
+def _replace(s: Specialiser, given: Given, named: Named) -> Any:
+    (x,) = given
+    if isinstance(x, Instance):
+        return construct(
+            s, x.cls, [], {f.name: x.content[f.name] for f in dataclasses.fields(x.cls) if f.init} | dict(named)
+        )
+    return construct(
+        s, type(x), [], {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if f.init} | dict(named)
+    )

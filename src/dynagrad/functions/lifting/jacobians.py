@@ -1,0 +1,128 @@
+"""Jacobians inside of compiled functions: a tangent for each input, or an adjoint for each output.
+
+Few columns are taken one by one, many by a loop of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph import Node, control, derive, places
+from ...graph.node import constant, whole
+from ...graph.types import arrays, real
+from .. import verbs as plain
+from ..numpy_functions import FUNCTIONS
+from .patterns import Known, Parts, Pattern
+from .regions import Given, Named, Region, functions_in, of_chosen
+from .specialise import Specialiser
+from .values import Array, zero
+
+UNROLLED = 8  # columns of a Jacobian that are taken one by one
+
+
+def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) -> list[list[Node]]:
+    """What a linear map from reals like `nodes` makes of all unit vectors: for each of these nodes arrays with a new
+    first axis, one entry for each element of the node."""
+    found = []
+    for at, node in enumerate(nodes):
+
+        def along(k: Any, at: int = at, node: Node = node) -> list[Node]:
+            seeds: list[Node] = [zero(n.type) for n in nodes]
+            if node.shape:
+                flat = places.at_set(zero(arrays(real, (node.size,))), k, constant(1.0))
+                seeds[at] = FUNCTIONS[np.reshape](flat, node.shape)
+            else:
+                seeds[at] = constant(1.0)
+            return take(seeds)
+
+        if node.size <= UNROLLED:
+            rows = [along(k) for k in range(node.size)]
+            found.append([_stack(list(each)) for each in zip(*rows, strict=True)] if rows else [])
+            continue
+        shapes = [n.shape for n in along(0)]
+        init = [zero(arrays(real, (node.size, *shape))) for shape in shapes]
+
+        def body(k: Node, *sofar: Node) -> list[Node]:
+            return [places.at_set(a, k, n) for a, n in zip(sofar, along(k), strict=True)]
+
+        found.append(control.repeat(whole(node.size), body, init))
+    return found
+
+
+def _stack(nodes: list[Node]) -> Any:
+    return FUNCTIONS[np.stack](nodes)
+
+
+def _chosen_region(s: Specialiser, verb: str, f: Any, argnums: Any, given: Given, named: Named) -> tuple[Region, bool]:
+    places_ = plain.chosen(verb, argnums, len(given))
+    region = Region(s, verb, of_chosen(f, places_, given, named), [given[i] for i in places_])
+    if next(functions_in(region.value), None) is not None:
+        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
+    return region, not isinstance(argnums, tuple)
+
+
+def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+    """The Jacobian, a tangent for each input."""
+    region, alone = _chosen_region(s, "jacfwd", f, argnums, given, named)
+
+    def take(seeds: list[Node]) -> list[Node]:
+        found = derive.tangents(region.outputs, dict(zip(region.variables, seeds, strict=True)))
+        return region.closed(found, region.outputs)
+
+    columns = _columns(region.variables, take)
+    table = [
+        [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(region.variables)]
+        for o, out in enumerate(region.outputs)
+    ]
+    return _assembled(region, table, alone)
+
+
+def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
+    """From elements first to the shape of the result and then that of the argument."""
+    n = len(outer)
+    last = FUNCTIONS[np.transpose](found, (*range(1, n + 1), 0))
+    return FUNCTIONS[np.reshape](last, (*outer, *inner))
+
+
+def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+    """The Jacobian, an adjoint for each output."""
+    region, alone = _chosen_region(s, "jacrev", f, argnums, given, named)
+
+    def take(seeds: list[Node]) -> list[Node]:
+        found = derive.generate_adjoints(region.outputs, seeds, region.variables)
+        return region.closed([found[v] for v in region.variables], region.variables)
+
+    rows = _columns(region.outputs, take)
+    table = [
+        [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(region.variables)]
+        for o, out in enumerate(region.outputs)
+    ]
+    return _assembled(region, table, alone)
+
+
+def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
+    """A Jacobian in the structure of the result, with that of the arguments inside."""
+    rows = iter(table)
+
+    def leaf(p: Pattern) -> Any:
+        if isinstance(p, Known):
+            return p.value
+        if isinstance(p, Parts):
+            return p.make([leaf(part) for part in p.parts])
+        inner = iter(next(rows))
+        found = within(region.form, inner)
+        return found[0] if alone else found
+
+    def within(p: Pattern, nodes: Iterator[Any]) -> Any:
+        if isinstance(p, Known):
+            return p.value
+        if isinstance(p, Parts):
+            return p.make([within(part, nodes) for part in p.parts])
+        node = next(nodes)
+        return Array(node) if node.shape else node
+
+    return leaf(region.result)

@@ -1,0 +1,210 @@
+"""`dg.compile`: the same values and derivatives as the function that was compiled, and what its versions are."""
+
+import math
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+
+
+def power(x, n):
+    y = 1.0
+    for _ in range(n):
+        y = y * x
+    return y
+
+
+def collatz(x):
+    """A loop of unknown length."""
+    steps = 0.0
+    while x > 1.0:
+        x = x / 2.0 if steps % 2.0 == 0.0 else x - 0.25 * x
+        steps = steps + 1.0
+    return x * steps
+
+
+def fibonacci(n, x):
+    return x if n < 2 else fibonacci(n - 1, x * 0.5) + fibonacci(n - 2, x + 1.0)
+
+
+def norm_and_angle(v):
+    return {"norm": np.sqrt(np.sum(v * v)), "angle": np.arctan2(v[1], v[0])}
+
+
+@dataclass
+class Line:
+    slope: float
+    at: np.ndarray
+
+    def __call__(self, x):
+        return self.slope * x + self.at
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (power, (1.5, 7)),
+        (collatz, (100.0,)),
+        (fibonacci, (7, 0.5)),
+        (lambda a, b: a @ b, (np.arange(6.0).reshape(2, 3), np.arange(3.0))),
+        (lambda a: np.linalg.solve(a, np.ones(2)), (np.array([[2.0, 1.0], [0.5, 3.0]]),)),
+        (lambda x: math.gamma(2.0) * x, (3.0,)),
+        (lambda a: np.sort(a)[::-1], (np.array([2.0, 3.0, 1.0]),)),
+        (lambda x, y=2.0, *, z=3.0: x + y * z, (1.0,)),
+    ],
+)
+def test_values_are_those_of_the_function(function, arguments):
+    np.testing.assert_allclose(dg.compile(function)(*arguments), function(*arguments), rtol=1e-14)
+
+
+def test_structures_go_in_and_come_out():
+    found = dg.compile(norm_and_angle)(np.array([3.0, 4.0]))
+    assert found == {"norm": 5.0, "angle": pytest.approx(math.atan2(4.0, 3.0))}
+    line = Line(2.0, np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(dg.compile(lambda l, x: l.slope * x + l.at)(line, 3.0), line(3.0))
+    pair = dg.compile(lambda p: (p["a"], [p["b"] * 2.0, "text"]))({"a": 1.0, "b": 2.0})
+    assert pair == (1.0, [4.0, "text"])
+
+
+def test_keywords_and_defaults():
+    fast = dg.compile(lambda x, *, scale=2.0: x * scale)
+    assert fast(3.0) == 6.0
+    assert fast(3.0, scale=5.0) == 15.0
+    assert fast(x=4.0) == 8.0
+
+
+def test_a_decorator_keeps_name_and_documentation():
+    @dg.compile
+    def documented(x):
+        """What it does."""
+        return x
+
+    assert documented.__name__ == "documented" and documented.__doc__ == "What it does."
+    assert documented.function(2.0) == 2.0
+    assert "documented" in repr(documented)
+    assert dg.compile(documented) is documented
+
+
+def test_other_kinds_of_numbers_are_converted():
+    half = dg.compile(lambda x: x * 0.5)
+    assert half(3.0) == 1.5
+    np.testing.assert_array_equal(half(np.array([1.0, 2.0], dtype=np.float32)), [0.5, 1.0])
+    np.testing.assert_array_equal(half(np.arange(6.0)[::2]), [0.0, 1.0, 2.0])
+    assert half(np.float64(3.0)) == 1.5
+    assert half(3) == 1.5  # a whole number is known at compile time
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_version_for_each_shape_and_no_more():
+    total = dg.compile(lambda x: np.sum(x))
+    for _ in range(2):
+        for n in (2, 3, 2):
+            assert total(np.ones(n)) == n
+    assert total(5.0) == 5.0
+    assert len(total._versions) == 3
+
+
+def test_known_arguments_make_versions_of_their_own():
+    fast = dg.compile(power)
+    assert (fast(2.0, 3), fast(2.0, 4), fast(3.0, 3)) == (8.0, 16.0, 27.0)
+    assert len(fast._versions) == 2
+
+
+def test_threads_share_versions():
+    fast = dg.compile(lambda x, k: np.sum(x) * k)
+    results = []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append((n, fast(np.ones(n), 2.0))))
+        for n in (2, 3)
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [(2, 4.0)] * 4 + [(3, 6.0)] * 4
+    assert len(fast._versions) == 2
+
+
+# -- derivatives -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"), [(power, (1.5, 5)), (collatz, (70.0,)), (lambda x: np.exp(x) / x, (1.3,))]
+)
+def test_derivatives_of_all_orders_in_all_ways(function, arguments):
+    fast = dg.compile(function)
+    first, second = dg.grad(function)(*arguments), dg.grad(dg.grad(function))(*arguments)
+    close = {"rel": 1e-12, "abs": 1e-12}
+    assert dg.compile(dg.grad(function))(*arguments) == pytest.approx(first, **close)
+    assert dg.grad(fast)(*arguments) == pytest.approx(first, **close)
+    assert dg.compile(dg.grad(fast))(*arguments) == pytest.approx(first, **close)
+    assert dg.compile(dg.grad(dg.grad(function)))(*arguments) == pytest.approx(second, **close)
+    assert dg.grad(dg.grad(fast))(*arguments) == pytest.approx(second, **close)
+    assert dg.grad(dg.compile(dg.grad(fast)))(*arguments) == pytest.approx(second, **close)
+    x, rest = arguments[0], arguments[1:]
+    assert dg.derivative(lambda x: fast(x, *rest))(x) == pytest.approx(first, **close)
+    assert dg.derivative(lambda x: fast(x, *rest), 2)(x) == pytest.approx(second, **close)
+    assert dg.jvp(dg.grad(lambda x: fast(x, *rest)), (x,), (1.0,))[1] == pytest.approx(second, **close)
+
+
+def test_derivatives_of_structures_and_arrays():
+    def loss(parameters, x):
+        hidden = np.tanh(parameters["w"] @ x + parameters["b"])
+        return np.sum(hidden * hidden), hidden
+
+    rng = np.random.default_rng(0)
+    parameters = {"w": rng.normal(size=(3, 4)), "b": rng.normal(size=3)}
+    x = rng.normal(size=4)
+    fast = dg.compile(loss)
+    plain = dg.grad(lambda p: loss(p, x)[0])(parameters)
+    for found in (
+        dg.grad(lambda p: fast(p, x)[0])(parameters),
+        dg.compile(dg.grad(lambda p, x: loss(p, x)[0]))(parameters, x),
+    ):
+        np.testing.assert_allclose(found["w"], plain["w"], rtol=1e-13)
+        np.testing.assert_allclose(found["b"], plain["b"], rtol=1e-13)
+    np.testing.assert_allclose(
+        dg.jacrev(lambda b: fast({"w": parameters["w"], "b": b}, x)[1])(parameters["b"]),
+        dg.jacfwd(lambda b: loss({"w": parameters["w"], "b": b}, x)[1])(parameters["b"]),
+        rtol=1e-12,
+    )
+
+
+def test_what_is_not_connected_has_derivative_zero():
+    fast = dg.compile(lambda x, y: np.floor(x) + 2.0 * y)
+    assert dg.grad(fast, (0, 1))(1.5, 2.0) == (0.0, 2.0)
+
+
+def test_truth_values_and_whole_numbers_beside_reals():
+    fast = dg.compile(lambda x: (x > 1.0, x * x))
+    assert fast(2.0) == (True, 4.0)
+    value, tangent = dg.jvp(lambda x: fast(x)[1], (2.0,), (1.0,))
+    assert (value, tangent) == (4.0, 4.0)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_compiled_names_the_line_and_leaves_the_function():
+    def prints(x):
+        with open("nothing") as f:
+            return x * len(f.read())
+
+    fast = dg.compile(prints)
+    with pytest.raises(dg.LiftError) as caught:
+        fast(1.0)
+    assert "test_compiled.py" in str(caught.value) and "with open" in str(caught.value) and "^" in str(caught.value)
+
+
+def test_only_functions_are_compiled():
+    with pytest.raises(dg.Error, match="takes a function"):
+        dg.compile(3.0)
