@@ -492,7 +492,7 @@ EDGES = [
         lambda x: mean_of(x, T[:, :2, 0][:, None], (0, 2)),
         T[:, :, 1:3],
     ),
-    ("sum", lambda x: np.sum(x, 0, float) ** 2, same, A),
+    ("sum", lambda x: np.sum(x, 0, float) ** 2, lambda x: np.sum(x, 0) ** 2, A),
     ("einsum", lambda x: np.einsum(x, [0, 26]) ** 2, lambda x: x**2, A),
     ("einsum", lambda x: np.einsum(x, [26, 0, 25]) ** 2, lambda x: np.moveaxis(x, (1, 2, 0), (0, 1, 2)) ** 2, T),
     # zeros
@@ -697,7 +697,7 @@ MAKERS = {
     "linear",
     "several",
     "_inverse",
-    "_determinant",
+    "_step",
     "_reciprocal_gaps",
     "_simple",
     "_at",

@@ -12,6 +12,7 @@ import operator
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import dynagrad as dg
 from dynagrad.errors import Error, NotDifferentiable
@@ -415,10 +416,102 @@ def test_the_gradient_of_a_singular_determinant_is_that_of_its_cofactors():
     singular = np.array([[1.0, 2.0], [2.0, 4.0]])
     assert dg.grad(np.linalg.det)(singular) == pytest.approx(np.array([[4.0, -2.0], [-2.0, 1.0]]))
     assert dg.grad(np.linalg.det)(np.zeros((2, 2))).tolist() == [[0, 0], [0, 0]]
-    with pytest.raises(NotDifferentiable, match="singular"):
-        dg.hessian(np.linalg.det)(np.zeros((2, 2)))
+    assert dg.hessian(np.linalg.det)(np.zeros((2, 2))).tolist() == [[[[0, 0], [0, 1]], [[0, 0], [-1, 0]]]] + [
+        [[[0, -1], [0, 0]], [[1, 0], [0, 0]]]
+    ]
     with pytest.raises(NotDifferentiable, match="singular"):
         dg.grad(lambda x: np.linalg.slogdet(x)[1])(np.zeros((2, 2)))
+
+
+def test_determinants_of_nearly_singular_matrices_have_their_digits_in_every_order():
+    nearly = np.arange(1.0, 10.0).reshape(3, 3) / 10.0
+    assert dg.hessian(np.linalg.det)(nearly)[0, 0, 1, 1] == pytest.approx(0.9, rel=1e-14)
+    line = [dg.derivative(lambda t: np.linalg.det(nearly + t * np.eye(3)), n)(0.0) for n in (2, 3, 4, 30)]
+    assert line == pytest.approx([2.0 * np.trace(nearly), 6.0, 0.0, 0.0], rel=1e-14)
+
+
+def test_high_orders_of_determinants_cost_little_and_those_of_their_gradients_say_that_there_are_none():
+    square = np.cos(np.arange(36.0)).reshape(6, 6)
+    found = dg.derivative(lambda t: np.linalg.det(np.exp(t * square)), 20)(0.5)
+    angles = 0.5 * np.exp(2j * np.pi * np.arange(256) / 256)  # Cauchy's formula
+    values = np.array([np.linalg.det(np.exp((0.5 + z) * square)) for z in angles])
+    expected = math.factorial(20) * np.mean(values / angles**20).real
+    assert found == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(NotDifferentiable, match="order 9 of the gradient of a determinant"):
+        dg.derivative(lambda t: dg.grad(np.linalg.det)(np.exp(t * square)), 9)(0.5)
+
+
+def test_a_singular_value_of_zero_is_a_kink():
+    for order in ("nuc", 2, -2):
+        assert dg.grad(lambda x, order=order: np.linalg.norm(x, order))(np.zeros((2, 2))).tolist() == [[0, 0], [0, 0]]
+        tangent = dg.jvp(lambda x, order=order: np.linalg.norm(x, order), (np.zeros((2, 2)),), (np.ones((2, 2)),))[1]
+        assert tangent == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e-310, 1.0])
+@pytest.mark.parametrize("p", [None, 2, 3, 1.5])
+def test_norms_have_their_slopes_where_squares_are_out_of_range(scale, p):
+    def norm(x):
+        return np.linalg.norm(x, p)
+
+    x = np.array([1.0, -1.0]) * scale
+    with np.errstate(over="ignore"):
+        value = np.linalg.norm(x, p)
+    q = p or 2
+    expected = pytest.approx([2.0 ** (1 / q - 1), -(2.0 ** (1 / q - 1))], rel=1e-14)
+    assert dg.value_and_grad(norm)(x) == (pytest.approx(value, rel=1e-14), expected)
+    assert dg.jvp(norm, (x,), (np.array([1.0, 0.0]),))[1] == pytest.approx(2.0 ** (1 / q - 1), rel=1e-14)
+    with np.errstate(over="ignore"):
+        assert dg.value_and_grad(lambda x: np.linalg.norm(x[None], p, axis=1)[0])(x)[1] == expected
+    if p in (None, 2):
+        bend = dg.hessian(norm)(x) * scale
+        assert bend == pytest.approx(np.full((2, 2), 0.5**1.5), rel=1e-12) or scale == 1e-310
+
+
+def test_norms_of_nothing_and_of_zeros():
+    assert dg.grad(np.linalg.norm)(np.zeros(0)).shape == (0,)
+    assert dg.jvp(lambda x: np.linalg.norm(x, axis=1), (np.zeros((2, 0)),), (np.zeros((2, 0)),))[1].tolist() == [0, 0]
+    for p in (None, 3):
+        with pytest.raises(NotDifferentiable):
+            dg.grad(lambda x, p=p: np.linalg.norm(x, p))(np.zeros(2))
+    rows = np.array([[0.0, 0.0], [3.0, 4.0]])
+    safe = dg.grad(lambda x: np.sum(np.where([False, True], np.linalg.norm(x, axis=1), 0.0)))
+    assert safe(rows) == pytest.approx(np.array([[0.0, 0.0], [0.6, 0.8]]))
+
+
+def test_eigh_of_the_upper_triangle_has_the_signs_of_numpy():
+    for seed in range(20):
+        x = np.random.default_rng(seed).normal(size=(4, 4))
+        found = dg.jvp(lambda x: tuple(np.linalg.eigh(x, "U")), (x,), (x,))[0]
+        for ours, theirs in zip(found, np.linalg.eigh(x, "U"), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_options_may_be_given_by_their_places():
+    for f in (lambda x: np.sum(x, 0, float), lambda x: x.sum(0, float), lambda x: np.sum(x, 0, None, None, False)):
+        assert dg.grad(lambda x, f=f: np.sum(f(x) * np.arange(4.0)))(A).tolist() == [[0, 1, 2, 3]] * 3
+    assert dg.jvp(lambda x: np.var(x, 1, None, None, 1), (A,), (A,))[0] == pytest.approx(np.var(A, 1, ddof=1))
+    assert dg.jvp(lambda x: x.var(1, None, None, 1), (A,), (A,))[0] == pytest.approx(np.var(A, 1, ddof=1))
+    with pytest.raises(Error, match="float64"):
+        dg.grad(lambda x: np.sum(x, None, np.float32))(A)
+    with pytest.raises(Error, match="out="):
+        dg.grad(lambda x: np.sum(np.cumsum(x, 0, None, np.zeros((3, 4)))))(A)
+
+
+def test_the_order_of_memory_is_not_that_of_numbers():
+    for f in (lambda x: np.reshape(x.T, -1, order="A"), lambda x: np.ravel(x.T, order="K"), lambda x: x.T.ravel("A")):
+        with pytest.raises(Error, match=r"lies in memory.*'C' and 'F' \(.*test_numpy"):
+            dg.jvp(f, (A,), (A,))
+    assert dg.grad(lambda x: np.sum(np.ravel(x, order="A")))(np.ones(2)).tolist() == [1, 1]
+
+
+def test_sinc_in_high_orders():
+    for x in (0.0, 1e-3, 0.01, 0.3, 1.0, -2.6, 40.0):
+        for n in (1, 4, 9, 10, 21):
+            t = mp.pi * mp.mpf(x)
+            exact = mp.quad(lambda s, t=t, n=n: s**n * mp.cos(t * s + n * mp.pi / 2), mp.linspace(0, 1, 45)) * mp.pi**n
+            found = dg.derivative(np.sinc, n)(x) if n > 1 else dg.grad(np.sinc)(x)
+            assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-14 * math.pi**n / max(n, x)), (x, n)
 
 
 def test_equal_eigenvalues_have_derivatives_and_their_vectors_have_none():
@@ -650,6 +743,12 @@ def test_a_function_without_a_handler_is_named_and_others_suggested(f, says):
         lambda x: np.stack([x, x.T]),
         lambda x: np.einsum("ij->ik", x),
         lambda x: np.einsum("ijk", x),
+        lambda x: np.einsum("...i->i", x),
+        lambda x: np.einsum(x, [0, 52]),
+        lambda x: np.einsum(x, [0, -1]),
+        lambda x: np.split(x, 2),
+        lambda x: np.take_along_axis(x, np.array([0]), 1),
+        lambda x: np.average(x, 0, np.ones(4)),
         lambda x: np.linalg.inv(x),
         lambda x: np.squeeze(x, 0),
         lambda x: np.linalg.inv(x[:, :3] * 0),

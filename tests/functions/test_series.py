@@ -216,6 +216,67 @@ def test_powers_of_zero(exponent, n, expected):
     assert dg.derivative(lambda x: x**exponent, n)(0.0) == expected
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sqrt(x**4),
+        lambda x: np.sqrt(x**3),
+        lambda x: np.arccos(1.0 - x**4),
+        lambda x: (x**6) ** (1 / 3),
+        lambda x: np.cbrt(x**6),
+        lambda x: np.sqrt(abs(x)),
+        lambda x: np.sqrt(0.0 * x),
+    ],
+)
+def test_a_coefficient_that_happens_to_be_zero_is_not_nothing(f):
+    for derived in (dg.derivative(f, 2), dg.derivative(dg.derivative(f)), dg.grad(dg.grad(f))):
+        with pytest.raises(dg.NotDifferentiable):
+            derived(0.0)
+
+
+@pytest.mark.parametrize("choose", [np.maximum, np.minimum, np.fmax, np.fmin])
+def test_what_is_not_chosen_is_nothing(choose):
+    sign = 1.0 if choose in (np.maximum, np.fmax) else -1.0
+    assert dg.derivative(lambda x: np.sqrt(sign * choose(sign * x, 0.0)), 2)(-1.0) == 0.0
+    assert dg.derivative(lambda x: np.sqrt(sign * choose(sign * x, 0.0)), 2)(4.0) == -1.0 / 32.0
+    found = dg.derivative(lambda x: choose(x * np.array([1.0, -1.0]), 0.5 * x * x), 2)(1.0)
+    assert found.tolist() == ([0.0, 1.0] if sign > 0 else [1.0, 0.0])
+
+
+@pytest.mark.parametrize("family", ["jn", "iv", "kn", "yn"])
+def test_bessel_functions_take_time_polynomial_in_the_order(family):
+    pytest.importorskip("scipy")
+    f = getattr(dg.special, family)
+    meaning = {"jn": mp.besselj, "iv": mp.besseli, "kn": mp.besselk, "yn": mp.bessely}[family]
+    found = dg.derivative(lambda x: f(0, x), 24)(1.5)
+    with mp.workdps(80):
+        assert found == pytest.approx(float(mp.diff(lambda x: meaning(0, x), 1.5, 24, h=mp.mpf(10) ** -3)), rel=1e-4)
+
+
+@pytest.mark.parametrize("mode", [dg.grad, dg.derivative])
+@pytest.mark.parametrize("other", [dg.grad, dg.derivative])
+def test_mixed_derivatives_of_powers_of_zero(mode, other):
+    for y, expected in ((1.0, -math.inf), (1.5, 0.0), (2.0, 0.0), (0.0, 0.0)):
+        assert mode(lambda x, y=y: other(lambda y: x**y)(y))(0.0) == expected
+        assert mode(lambda y: other(lambda x: x**y)(0.0))(y) == expected
+    with pytest.raises(dg.NotDifferentiable):  # infinity less infinity
+        mode(lambda y: other(lambda x: x**y)(0.0))(0.5)
+    assert mode(lambda x: other(lambda y: x**y)(3.0))(2.0) == pytest.approx(4.0 + 12.0 * math.log(2.0))
+
+
+def test_a_power_of_zero_with_an_exponent_that_varies_has_derivatives_up_to_its_order():
+    assert dg.derivative(lambda x: x ** (x + 5.0), 4)(0.0) == 0.0
+    assert dg.derivative(lambda x: (3.0 * x) ** (x + 5.0), 5)(0.0) == pytest.approx(3.0**5 * 120.0)
+    assert dg.derivative(lambda x: 0.0 ** (x + 1.0), 20)(0.0) == 0.0
+    assert dg.derivative(lambda x: x ** (x + 20.0), 20)(0.0) == pytest.approx(math.factorial(20))
+    for n in (2, 20):
+        with pytest.raises(dg.NotDifferentiable):
+            dg.derivative(lambda x: x ** (x + 1.5), n)(0.0)
+    bases = lambda x: (x * np.array([1.0, 1.0]) + np.array([0.0, 2.0])) ** (x + 3.0)  # noqa: E731
+    found = dg.derivative(bases, 3)(0.0)
+    assert found == pytest.approx([6.0, float(mp.diff(lambda x: (x + 2) ** (x + 3), 0, 3))])
+
+
 def test_a_power_that_underflows_does_not_lose_its_derivatives():
     assert dg.derivative(lambda x: x**3.0, 2)(1e-200) == pytest.approx(6e-200, rel=1e-14)
     assert dg.derivative(lambda x: x**100.0, 99)(1e-9) == pytest.approx(math.factorial(100) * 1e-9, rel=1e-13)

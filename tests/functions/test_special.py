@@ -249,6 +249,68 @@ def test_derivatives_at_the_edges():
     assert dg.grad(special.log_ndtr)(-30.0) == pytest.approx(30.0333, rel=1e-4)
 
 
+def far(meaning, x, n, digits):
+    with mp.workdps(digits):
+        return float(mp.diff(meaning, x, n, h=mp.mpf(10) ** (-digits // 4)))
+
+
+@pytest.mark.parametrize("x", [-12.0, -5.0, -0.1, 0.0, 0.1, 8.0])
+def test_log_ndtr_has_its_digits(x):
+    for n, tolerance in ((1, 1e-14), (2, 1e-13), (3, 1e-11)):
+        expected = far(lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2), x, n, 160)
+        assert derivative_of(special.log_ndtr, n)(x) == pytest.approx(expected, rel=tolerance)
+
+
+def derivative_of(f, n):
+    for _ in range(n):
+        f = dg.derivative(f)
+    return f
+
+
+def test_small_and_large_slopes_far_out():
+    for x in (-1e5, -1e7, -1e10):
+        assert dg.grad(special.log_ndtr)(x) == pytest.approx(-x + -1.0 / x, rel=1e-15)
+        assert dg.grad(dg.grad(special.log_ndtr))(x) == pytest.approx(-1.0, rel=1e-9)
+    for x in (1e6, 1e8, 1e100):
+        assert dg.grad(special.erfcx)(x) == pytest.approx(-1.0 / math.sqrt(math.pi) / x / x, rel=1e-11)
+    assert dg.grad(lambda x: np.sum(special.erfcx(x)))(np.array([inf, 1e300])).tolist() == [0.0, 0.0]
+    assert dg.grad(special.betaln)(1e10, 1e-3) == pytest.approx(-1e-13, rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_erfcx_has_its_digits_in_every_order(n):
+    for x in (-3.0, -0.1, 0.0, 0.1, 0.7, 2.0, 9.0):
+        expected = far(lambda x: mp.exp(x * x) * mp.erfc(x), x, n, 200)
+        assert special._erfcx(n)(x) == pytest.approx(expected, rel=2e-14), x
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.parametrize(("a", "b"), [(1e10, 1e-3), (1e-3, 1e10), (2.5, 1.5), (0.1, 1e-12), (30.0, -29.5), (-0.5, 0.2)])
+def test_differences_of_polygammas_have_their_digits(n, a, b):
+    with mp.workdps(80):
+        expected = mp.polygamma(n, a) - mp.polygamma(n, mp.mpf(a) + mp.mpf(b))
+    assert special._gap(n)(a, b) == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_weights_of_logsumexp_may_be_zero_or_negative():
+    a, b = np.array([1.0, 2.0]), np.array([-1.0, 1.0])
+    total = math.exp(2.0) - math.exp(1.0)
+    assert special.logsumexp(a, b=b) == pytest.approx(math.log(total), rel=1e-15)
+    expected = pytest.approx(np.exp(a) / total, rel=1e-14)
+    assert dg.grad(lambda b: special.logsumexp(a, b=b))(b) == expected
+    assert dg.grad(lambda a: special.logsumexp(a, b=b))(a) == pytest.approx(b * np.exp(a) / total, rel=1e-14)
+    assert dg.jvp(lambda b: special.logsumexp(a, b=b), (b,), (np.ones(2),))[1] == pytest.approx(
+        np.sum(np.exp(a)) / total, rel=1e-14
+    )
+    assert dg.grad(lambda b: special.logsumexp(a, b=b))(np.array([1.0, 0.0])) == pytest.approx([1.0, math.e])
+    assert dg.grad(lambda a: special.logsumexp(a, b=np.array([1.0, 0.0])))(np.array([1.0, 800.0])).tolist() == [1, 0]
+    assert dg.hessian(lambda b: special.logsumexp(a, b=b))(np.array([1.0, 0.0])) == pytest.approx(
+        -np.outer([1.0, math.e], [1.0, math.e])
+    )
+    rows = special.logsumexp(np.stack([a, a]), 1, np.stack([b, -b]), keepdims=True)
+    assert rows.shape == (2, 1) and rows[0, 0] == pytest.approx(math.log(total)) and math.isnan(rows[1, 0])
+
+
 def test_ufuncs_of_scipy_work_on_numbers():
     scipy = pytest.importorskip("scipy.special")
     x = np.array(POSITIVE)

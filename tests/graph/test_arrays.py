@@ -76,12 +76,16 @@ OF_SYMMETRIC = [
     matrices.cholesky,
     matrices.eigenvalues,
     matrices.eigenvectors,
+    matrices.eigenvalues_upper,
     matrices.eigenvectors_upper,
 ]  # after `symmetric` alone
 STEPS = [
     arrays.winners(True, (0,)),
     arrays.argsort(0),
     matrices.sign_of_determinant,
+    matrices._left_basis,
+    matrices._right_basis,
+    matrices._orientation,
 ]
 HELPERS = {
     "linear",

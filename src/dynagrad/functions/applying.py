@@ -106,9 +106,10 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
             numbers.append(x.number)
             x = x.primal
             kind = type(x)
-        elif kind is np.ndarray:
+        elif kind is _ndarray:
             foreign = True  # somebody may write to it later
-        floats = floats and kind is float
+        if kind is not float:
+            floats = False
         primals.append(x)
     if tape.paused and tape.rests(*numbers):
         return owned(apply(operation, *primals))
@@ -156,7 +157,13 @@ def _computed(tape: Any, numbers: list[int]) -> bool:
 def _alike(y: Any, primals: list[Any], places: list[int]) -> bool:
     """Whether the arguments at these places have the shape of the result."""
     shape = shape_of(y)
-    return not [i for i in places if shape_of(primals[i]) != shape]
+    for i in places:
+        if shape_of(primals[i]) != shape:
+            return False
+    return True
+
+
+_ndarray = np.ndarray
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import Error
 from .numbers import plain, real_part
-from .structure import is_function, leaves, transform
+from .structure import float_of, is_function, leaves, of_result, transform
 from .vectors import join, part, size
 
 Function = Callable[..., Any]
@@ -69,19 +69,20 @@ def _check(
     random: np.random.Generator,
 ) -> None:
     """One order of derivatives, and those above. `over` says what `f` is a derivative in."""
-    value = f(*inputs)
+    value = _value(f, inputs)
     if any(is_function(leaf) for leaf in leaves(value)):
         raise Error("check_derivatives: the result is a function, or has one in it; check what it returns instead")
+    sizes = np.abs(_vector(value))
     directions = list(_directions(list(leaves(inputs)), _argument_names(inputs), random))
     covectors = list(_directions(list(leaves(value)), _result_names(value), random))
-    differences = [_differences(f, inputs, u) for _, u in directions]
+    differences = [_differences(f, inputs, u, value) for _, u in directions]
     for mode in modes:
         found = _TABLES[mode](f, inputs, value, [u for _, u in directions], [c for _, c in covectors])
         for i, (by, _) in enumerate(directions):
             for j, (of, c) in enumerate(covectors):
                 slope, error = float(c @ differences[i][0]), float(np.abs(c) @ differences[i][1])
                 place = f"check_derivatives: {mode}{over}: the derivative of {of} {by}"
-                _compare(place, found[i][j], slope, error, tolerance)
+                _compare(place, found[i][j], slope, error, tolerance, float(np.abs(c) @ sizes))
     if order > 1:
         along = _structured(inputs, random.standard_normal(sum(map(size, leaves(inputs)))))
         by = _structured(value, random.standard_normal(sum(map(size, leaves(value)))))
@@ -90,8 +91,16 @@ def _check(
             _check(derivative, inputs, order - 1, modes, tolerance, f" over {mode}{over}", random)
 
 
-def _compare(place: str, found: float, slope: float, error: float, tolerance: float) -> None:
-    scale = max(1.0, abs(slope))
+def _value(f: Function, inputs: tuple[Any, ...]) -> Any:
+    """The result at a point, with reals for what is whole there; `f` may change its arguments."""
+    from .verbs import own
+
+    return of_result(f(*map(own, inputs)), lambda x: x, lambda g: g, float_of)
+
+
+def _compare(place: str, found: float, slope: float, error: float, tolerance: float, size: float) -> None:
+    # Relative to 1, but where values are small as well, relative to these: 1e-7 * sin(x) has a derivative, too.
+    scale = max(abs(slope), min(1.0, max(size, 1e-6)))
     if not math.isfinite(slope) or error > 100.0 * math.sqrt(tolerance) * scale:
         raise Error(
             f"{place} cannot be checked: differences do not settle ({slope:.10g}, give or take {error:.2g}), as where "
@@ -188,36 +197,46 @@ _DERIVATIVES: dict[str, Function] = {"forward": _forward, "reverse": _reverse}
 # -- differences -------------------------------------------------------------------------------------------------------
 
 
-def _differences(f: Function, inputs: Any, u: Any, levels: int = 24) -> tuple[Any, Any]:
+def _differences(f: Function, inputs: Any, u: Any, value: Any, levels: int = 24) -> tuple[Any, Any]:
     """The derivative along a vector, and an estimate of its error, for each element of the result.
 
-    Central differences with steps h, h/2, ..., extrapolated; each element takes the best entry of the table. Steps that
-    lead to where the function or its derivative is not defined are left out.
+    Central differences with steps h, h/2, ..., extrapolated; each step takes the best entry of its row of the table,
+    and each element the best of those that the step before confirms: where steps are long beside what the function does
+    in between, a single one may look right by chance. Steps that lead to where the function or its derivative is not
+    defined, or has another shape, are left out.
     """
     x = _vector(inputs)
     step = 0.1 * max(1.0, float(np.max(np.abs(x)[u != 0.0], initial=0.0)))
-    width = sum(map(size, leaves(f(*inputs))))
+    width = sum(map(size, leaves(value)))
     best: Any = np.full(width, math.nan)
     error: Any = np.full(width, math.inf)
     row: list[Any] = []
+    before: Any = None
     for level in range(levels):
         h = step / 2.0**level
-        try:
-            with np.errstate(all="ignore"):
-                ahead, behind = (_vector(f(*_structured(inputs, x + s * u))) for s in (h, -h))
-                new = [(ahead - behind) / (2.0 * h)]
-        except NotDifferentiable:
-            row = []
+        new = _central(f, inputs, x, u, h)
+        if new is None or new.shape != (width,) or not np.isfinite(new).all():
+            row, before = [], None
             continue
-        if not np.isfinite(new[0]).all():
-            row = []
-            continue
+        news, here, least = [new], new, np.full(width, math.inf)
         for k, old in enumerate(row[:_COLUMNS]):
-            new.append(new[k] + (new[k] - old) / (4.0 ** (k + 1) - 1.0))
-            guess = np.maximum(np.abs(new[k + 1] - new[k]), np.abs(new[k + 1] - old))
-            better = guess <= error
-            best, error = np.where(better, new[k + 1], best), np.where(better, guess, error)
-        row = new
-        if (error <= 1e-11 * np.maximum(1.0, np.abs(best))).all():
+            news.append(news[k] + (news[k] - old) / (4.0 ** (k + 1) - 1.0))
+            guess = np.maximum(np.abs(news[k + 1] - news[k]), np.abs(news[k + 1] - old))
+            here, least = np.where(guess <= least, news[k + 1], here), np.minimum(guess, least)
+        if before is not None:
+            least = np.maximum(least, np.abs(here - before))
+            best, error = np.where(least <= error, here, best), np.minimum(least, error)
+        row, before = news, here
+        if (error <= 1e-11 * np.maximum(np.abs(best), 1e-6)).all():
             break
     return best, error
+
+
+def _central(f: Function, inputs: Any, x: Any, u: Any, h: float) -> Any:
+    """The central difference with one step; None where the function is not defined there."""
+    try:
+        with np.errstate(all="ignore"):
+            ahead, behind = (_vector(_value(f, _structured(inputs, x + s * u))) for s in (h, -h))
+    except (Error, ArithmeticError, ValueError, IndexError):
+        return None
+    return (ahead - behind) / (2.0 * h) if ahead.shape == behind.shape else None

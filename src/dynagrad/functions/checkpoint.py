@@ -23,7 +23,7 @@ from .closures import Entry
 from .copies import kept
 from .entries import Recorded
 from .numbers import Tape, TapeCell, plain, real_part
-from .passes import inside, opened, taping
+from .passes import inside, located, opened, taping
 from .structure import leaves, transform
 from .sweep import plus, sweep
 from .vectors import join, part
@@ -55,6 +55,11 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
     >>> grad(lambda x: checkpoint(lambda s: s * x, 1.0, 5))(2.0)  # of x**5
     80.0
     """
+    with located():
+        return _run(step, state, n, snapshots)
+
+
+def _run(step: Step, state: Any, n: int | None, snapshots: int | None) -> Any:
     if not callable(step):
         raise Error(f"checkpoint: the step is a function, and {repr(step)[:60]} is none")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
@@ -154,8 +159,11 @@ class _Loop:
     def _measure(self) -> None:
         """How many steps make a small tape: the first one is recorded, and forgotten."""
         before = len(self.tape.entries)
-        self.step(transform(self.state, self.tape.cell))
+        self.step(transform(self.state, self._cell))
         self.stride = max(1, ROOM // max(1, _weight(self._forgotten(before).values())))
+
+    def _cell(self, x: Any) -> Any:
+        return self.tape.cell(kept(x))
 
     def _forgotten(self, before: int) -> dict[int, Any]:
         """Takes the entries off the tape that came after the first so many."""
@@ -249,7 +257,7 @@ class _Loop:
         """A stride, recorded and swept: the adjoints of the state before, and of the cells that its steps use."""
         tape = self.tape
         before = len(tape.entries)
-        state = transform(state, tape.cell)
+        state = transform(state, self._cell)
         inputs = [leaf.number for leaf in leaves(state)]
         for _ in range(steps):
             state = _checked(self.step(state))

@@ -26,6 +26,7 @@ from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, ta
 from .passes import any_younger, is_open, opened, place
 from .splitting import split
 from .structure import (
+    float_of,
     is_exact,
     is_function,
     is_real,
@@ -204,7 +205,7 @@ def _pair_function(tag: int, f: Any, g: Any) -> Any:
 def plus_tangent(tag: int, x: Any, d: Any) -> Any:
     """A structure that may hold the tag, with more of a tangent along it."""
     if is_exact(x) and is_real(plain(d)):
-        x = np.asarray(x, np.float64) if np.shape(x) else float(x)  # from a function that has reals elsewhere
+        x = float_of(x)  # from a function that has reals elsewhere
     return together(
         "the tangent of a function's result",
         x,
@@ -338,7 +339,7 @@ class TapedFunction:
             return h(*again, **by_name)
 
         whole = is_exact(result) and not isinstance(result, bool | np.bool_ | np.ndarray)
-        return self._result(float(result) if whole else result, pick)  # of a function that has reals elsewhere
+        return self._result(float_of(result) if whole else result, pick)  # of a function that has reals elsewhere
 
     def _result(self, result: Any, pick: Callable[[Any], Any]) -> Any:
         """What a call returned; `pick` is the same place in what another function h returns there."""

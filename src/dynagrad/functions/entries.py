@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import NotDifferentiable
 from ..graph import operations as ops
 from ..graph.arrays import sum_to
+from ..graph.buffers import SMALLEST
 from ..graph.operation import Operation, apply
 from .numbers import shape_of
 from .passes import place
@@ -39,6 +42,9 @@ def leaves_out(operation: Operation) -> bool:
     return type(operation.code) is tuple and operation.code[0] in _LEAVES_OUT
 
 
+_ndarray = np.ndarray
+
+
 class Outline:
     """Stands for an array of which a rule needs the shape alone."""
 
@@ -55,8 +61,11 @@ def times(delta: Any, slope: Any) -> Any:
             return delta * slope
         if slope == 1.0:
             return delta
-    elif type(delta) is float and delta == 1.0:
-        return slope
+    elif type(delta) is float:
+        if delta == 1.0:
+            return slope
+    elif type(delta) is type(slope) is _ndarray and delta.size < SMALLEST:
+        return delta * slope
     return apply(ops.multiply, delta, slope)
 
 

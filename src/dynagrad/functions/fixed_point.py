@@ -22,7 +22,7 @@ from ..graph.arrays import linear
 from ..graph.operation import Operation
 from .entries import Recorded, Scalars
 from .numbers import Bundle, Number, Tape, TapeCell, fresh, plain, real_part, zero_like
-from .passes import inside, opened
+from .passes import inside, located, opened
 from .splitting import split
 from .structure import is_function, leaves, together, transform
 from .sweep import sweep
@@ -48,6 +48,11 @@ def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_
     >>> derivative(lambda r: fixed_point(lambda a: a * a + r, 0.0))(0.0)  # of (1 - sqrt(1 - 4 r)) / 2
     1.0
     """
+    with located():
+        return _solved(f, x0, tolerance, max_steps)
+
+
+def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) -> Any:
     from .verbs import argument
 
     if not callable(f):

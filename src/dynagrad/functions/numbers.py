@@ -249,9 +249,8 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
     slopes = SLOPES[operation]
 
     def forward(self: TapeCell, other: Any) -> Any:
-        a, tape = self.primal, self.tape
+        a, tape, kind = self.primal, self.tape, type(other)
         if type(a) is float and not tape.paused:
-            kind = type(other)
             if kind is TapeCell:
                 b = other.primal
                 if other.tape is tape and type(b) is float:
@@ -266,6 +265,8 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
                 return TapeCell(tape, y, number)
             elif kind in _EXACT:
                 return forward(self, plain(other))
+        if kind in _USUAL:
+            return Number.__apply_operation__(operation, (self, other))
         return _binary(operation, self, other)
 
     def reflected(self: TapeCell, other: Any) -> Any:
@@ -278,6 +279,8 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
                 return TapeCell(tape, y, number)
             if type(other) in _EXACT:
                 return reflected(self, plain(other))
+        if type(other) in _USUAL:
+            return Number.__apply_operation__(operation, (other, self))
         return _binary(operation, other, self)
 
     return forward, reflected
@@ -319,9 +322,13 @@ class TapeCell(Number):
     __neg__, __abs__ = _on_cell(ops.negative), _on_cell(ops.absolute)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        quick = _UFUNCS.get(ufunc)
-        if quick is not None and method == "__call__" and not options:
-            return quick(self)
+        if method == "__call__" and not options:
+            quick = _UFUNCS.get(ufunc)
+            if quick is not None:
+                return quick(self)
+            operation = _OF_TWO.get(ufunc)
+            if operation is not None:
+                return Number.__apply_operation__(operation, inputs)
         return Number.__array_ufunc__(self, ufunc, method, *inputs, **options)
 
 
@@ -331,6 +338,17 @@ _UFUNCS: dict[Any, Callable[[Any], Any]] = {
     if len(operation.arguments) == 1 and isinstance(operation.array, np.ufunc)
 }
 """What numpy's functions of one argument do with a cell."""
+
+_OF_TWO: dict[Any, Operation] = {
+    operation.array: operation
+    for operation in ops.TABLE.values()
+    if len(operation.arguments) == 2 and isinstance(operation.array, np.ufunc) and not operation.steps
+}
+"""The operations of its functions of two arguments; see `numpy_protocol.py` for all that there are."""
+
+
+_USUAL = frozenset([float, TapeCell, np.ndarray])
+"""What stands beside cells of arrays, and is an argument without another look."""
 
 
 # -- what is a number --------------------------------------------------------------------------------------------------

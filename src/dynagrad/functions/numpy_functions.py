@@ -198,7 +198,7 @@ def _reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = Non
     if order not in ("C", "A", "K") or (order != "C" and rank(a) > 1):
         raise Error(
             f"np.reshape: order={order!r} goes by how an array lies in memory, which numbers with derivatives do not "
-            f"keep; write 'C' or 'F'{place()}"
+            f"keep; there are 'C' and 'F'{place()}"
         )
     if -1 in wanted:
         known = math.prod(n for n in wanted if n != -1)

@@ -206,7 +206,8 @@ def _eigh(a: Any, UPLO: str = "L") -> Any:
 
 @implements("linalg.eigvalsh")
 def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return _eigh(a, UPLO)[0]
+    upper = UPLO.upper() == "U"
+    return lift(matrices.eigenvalues_upper if upper else matrices.eigenvalues, (_symmetric(a, upper=upper),))
 
 
 @implements("linalg.qr")

@@ -12,12 +12,16 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
 
+from ..errors import Error, NotConverged, NotDifferentiable
+
 _NOT_THE_USERS = tuple(os.path.dirname(os.path.abspath(f)) + os.sep for f in (os.path.dirname(__file__), np.__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("functions", "graph"))
 _lock = threading.Lock()
 _open: dict[int, int] = {}
 _inside: ContextVar[tuple[Any, ...]] = ContextVar("_inside", default=())
@@ -40,13 +44,15 @@ class opened:
             for tag in self.tags:
                 _open[tag] = _open.get(tag, 0) + 1
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: TracebackType | None) -> None:
         _inside.set(self.before)
         with _lock:
             for tag in self.tags:
                 _open[tag] -= 1
                 if not _open[tag]:
                     del _open[tag]
+        if error is not None:
+            _locate(error, trace)
 
 
 def is_open(tag: int) -> bool:
@@ -69,6 +75,36 @@ def place() -> str:
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
     return "" if frame is None else f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
+
+
+class located:
+    """A context whose errors, where they are of derivatives, name the line of the user's; `opened` is one too."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: TracebackType | None) -> None:
+        if error is not None:
+            _locate(error, trace)
+
+
+def _locate(error: object, trace: TracebackType | None) -> None:
+    """Adds the line to the message of one of our errors, unless it has one: the innermost that is not ours."""
+    if type(error) not in _LOCATED or len(error.args) != 1 or ", line " in str(error):  # type: ignore[attr-defined]
+        return
+    raised, line = "", ""
+    while trace is not None:
+        raised = trace.tb_frame.f_code.co_filename
+        if not raised.startswith(_NOT_THE_USERS):
+            line = f" ({raised}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    if raised.startswith(_OURS):
+        error.args = (f"{error}{line or place()}",)  # type: ignore[attr-defined]
+
+
+_LOCATED = (Error, NotDifferentiable, NotConverged)
 
 
 class taping:

@@ -16,7 +16,9 @@ from ..errors import Error
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation, apply
 from ..graph.types import array
+from .copies import kept
 from .numbers import Number, plain, zero_like
+from .passes import located
 from .structure import is_function, is_real, parts
 
 Function = Callable[..., Any]
@@ -46,18 +48,25 @@ def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: 
     """
     if f is None:
         return functools.partial(custom_rule, jvp=jvp, vjp=vjp)
+    with located():
+        rules = _checked(f, jvp, vjp)
+
+    @functools.wraps(f)
+    def with_rule(*arguments: Any, **named: Any) -> Any:
+        with located():
+            return rules(arguments, named)
+
+    with_rule.__dynagrad__ = ("custom_rule", f, {"jvp": jvp, "vjp": vjp})  # type: ignore[attr-defined]
+    return with_rule
+
+
+def _checked(f: Function, jvp: Function | None, vjp: Function | None) -> _Rules:
     for what, given in (("function", f), ("jvp", jvp), ("vjp", vjp)):
         if given is not None and not callable(given):
             raise Error(f"custom_rule: {repr(given)[:60]}, given as the {what}, is no function")
     if jvp is None and vjp is None:
         raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
-    rules = _Rules(f, jvp, vjp)
-
-    @functools.wraps(f)
-    def with_rule(*arguments: Any, **named: Any) -> Any:
-        return rules(arguments, named)
-
-    return with_rule
+    return _Rules(f, jvp, vjp)
 
 
 class _Rules:
@@ -91,7 +100,7 @@ class _Rules:
                 )
             if not is_real(y):
                 raise Error(f"custom_rule: {self.name} should return one real or one array, and returned {_shown(y)}")
-            return y
+            return kept(y)  # which the function may have, too
 
         def tangent(k: int) -> Function:
             return lambda d, y, *reals: self._forward(k, d, y, full(reals), places)

@@ -139,8 +139,22 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     return unflatten(x, [transform(part, real, function, _level + 1) for part in inner])
 
 
+def zero_of(x: Any) -> Any:
+    """The zero of a whole number, a truth value or an array of these."""
+    return np.zeros(x.shape) if isinstance(x, np.ndarray) and x.ndim else 0.0
+
+
+def float_of(x: Any) -> Any:
+    """The same as a real."""
+    return x.astype(np.float64) if isinstance(x, np.ndarray) and x.ndim else float(x)
+
+
 def of_result(
-    x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any] | None = None, _level: int = 0
+    x: Any,
+    real: Callable[[Any], Any],
+    function: Callable[[Any], Any] | None = None,
+    exact: Callable[[Any], Any] = zero_of,
+    _level: int = 0,
 ) -> Any:
     """As `transform`, for a derivative of a result: a whole number or truth value that was computed has derivative
     zero. That is what it is by itself, and in a tuple, a list or a dict; what a class has in its fields are constants.
@@ -153,10 +167,10 @@ def of_result(
         return real(x)
     if kind in _STRUCTURES and _level < _MOST:
         if kind is dict:
-            return {key: of_result(part, real, function, _level + 1) for key, part in x.items()}
-        return kind([of_result(part, real, function, _level + 1) for part in x])
+            return {key: of_result(part, real, function, exact, _level + 1) for key, part in x.items()}
+        return kind([of_result(part, real, function, exact, _level + 1) for part in x])
     if kind not in _REGISTERED and is_exact(x):
-        return np.zeros(x.shape) if isinstance(x, np.ndarray) and x.ndim else 0.0
+        return exact(x)
     return transform(x, real, function)
 
 

@@ -90,8 +90,6 @@ def sweep(
     order.sort()  # sorted already, unless threads made cells side by side
     take = entries.pop if free else entries.get
 
-    masks = Masks()
-
     def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
         entry = take(number, None)
         if type(entry) is Recorded and entry.operation.accumulate is None and type(delta) is not Partial:
@@ -107,11 +105,14 @@ def sweep(
                     return ((a, delta * p), (b, delta * q))
         return _spread(entry, delta)
 
-    def chosen(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
-        return masks.pull(number, take(number, None), whole(delta), _spread)
+    if tape.chooses:
+        masks = Masks()
+
+        def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
+            return masks.pull(number, take(number, None), whole(delta), _spread)
 
     with np.errstate(all="ignore"):  # what is not a number is found by the verb, which says more than a warning
-        found = graph_sweep(order, seed, plus, chosen if tape.chooses else generate, keep)
+        found = graph_sweep(order, seed, plus, generate, keep)
     for number, adjoint in found.items():
         if type(adjoint) is Partial:
             found[number] = adjoint.whole()

@@ -9,6 +9,7 @@ How the numbers work is in `numbers.py`.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -429,6 +430,20 @@ def marked(made: Function, verb: str, f: Any, **options: Any) -> Function:
     made.__name__ = f"{verb}_of_{getattr(f, '__name__', 'function')}"
     made.__dynagrad__ = (verb, f, options)  # type: ignore[attr-defined]
     return made
+
+
+def made_by(f: Any) -> tuple[str, Any, dict[str, Any]] | None:
+    """What `marked` says of a function; None for others, also for those that `functools.wraps` made look like one.
+
+    >>> made_by(jacrev(abs)), made_by(abs)
+    (('jacrev', <built-in function abs>, {'argnums': 0}), None)
+    """
+    what: tuple[str, Any, dict[str, Any]] | None = getattr(f, "__dynagrad__", None)
+    code = getattr(f, "__code__", None)
+    return what if code is not None and code.co_filename.startswith(_HERE) else None
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def _returned(y: Any) -> str:

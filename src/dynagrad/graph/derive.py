@@ -19,7 +19,7 @@ from .control import empty as empty_stack
 from .life import Adjoints, choose
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
-from .operations import add, where
+from .operations import add, logical_and, logical_not, logical_or, where
 from .types import Type
 
 _ZERO = constant(0.0)
@@ -65,24 +65,41 @@ def increments(
 def _inside(rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any]) -> Any:
     """A linear map of an adjoint; of one that is chosen or zero, the choice of what the map makes of it, or zero.
 
-    So a branch that is not taken adds zero, also where a partial derivative there is infinite.
+    So a branch that is not taken adds zero, also where a partial derivative there is infinite. There is never more than
+    one choice around what the map makes, so a derivative costs a constant times what it is of.
     """
-    if isinstance(delta, Node):
-        if delta.operation is where:
-            condition, a, b = delta.arguments
-            if b is _ZERO:
-                return where(condition, _inside(rule, a, result, arguments), 0.0)
-            if a is _ZERO:
-                return where(condition, 0.0, _inside(rule, b, result, arguments))
-        if delta.operation is add and any(_chosen(part) for part in delta.arguments):
-            return add(*(_inside(rule, part, result, arguments) for part in delta.arguments))
-    return rule(delta, result, *arguments)
+    choice = _choice(delta)
+    if choice is None:
+        return rule(delta, result, *arguments)
+    condition, chosen = choice
+    part = rule(chosen, result, *arguments)
+    inner = _choice(part)
+    return where(condition, part, 0.0) if inner is None else where(logical_and(condition, inner[0]), inner[1], 0.0)
 
 
-def _chosen(node: Node) -> bool:
-    if node.operation is add:
-        return any(map(_chosen, node.arguments))
-    return node.operation is where and any(argument is _ZERO for argument in node.arguments[1:])
+def _choice(x: Any) -> tuple[Node, Node] | None:
+    """Of what is chosen or zero, when it is and what it is then."""
+    if not isinstance(x, Node) or x.operation is not where:
+        return None
+    condition, a, b = x.arguments
+    if b is _ZERO:
+        return condition, a
+    return (logical_not(condition), b) if a is _ZERO else None
+
+
+def _both(a: Any, b: Any) -> Any:
+    """The sum of what is chosen or zero, twice; None where one is not. It is chosen where one of them is."""
+    one, other = _choice(a), _choice(b)
+    if one is None or other is None:
+        return None
+    (c, x), (d, y) = one, other
+    if c is d:
+        return where(c, plus(x, y), 0.0)
+    if logical_not(c) is d:
+        return where(c, x, y)
+    if logical_not(d) is c:
+        return where(d, y, x)
+    return where(logical_or(c, d), add(a, b), 0.0)
 
 
 def _rule(operation: Operation, index: int) -> LinearMap | None:
@@ -110,7 +127,7 @@ def plus(a: Any, b: Any) -> Any:
     """The sum of two derivatives. What adds to a few places of an array of zeros adds to the other array instead.
 
     >>> from dynagrad.graph.places import at_add
-    >>> from dynagrad.graph.types import arrays
+    >>> from dynagrad.graph.types import arrays, real
     >>> from dynagrad.graph.node import fresh
     >>> x, total = fresh(arrays(real, (3,))), fresh(arrays(real, (3,)))
     >>> plus(total, at_add(zero(x.type), 1, 5.0)) is at_add(total, 1, 5.0)
@@ -123,7 +140,8 @@ def plus(a: Any, b: Any) -> Any:
             return intern(this.operation, (other, *this.arguments[1:]))
         if _is_zero(this):
             return other
-    return add(a, b)
+    both = _both(a, b)
+    return add(a, b) if both is None else both
 
 
 def _is_zero(x: Any) -> bool:

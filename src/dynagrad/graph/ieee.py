@@ -159,7 +159,8 @@ def sigmoid(x: float) -> float:
 
 def sigmoid_array(x: Any) -> Any:
     """The same of every element of an array."""
-    small = np.exp(-np.abs(x))
+    small = np.abs(x)
+    small = np.exp(np.negative(small, out=small), out=small)
     large = np.where(x >= 0.0, 1.0, small)
     small += 1.0
     large /= small

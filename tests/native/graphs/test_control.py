@@ -59,7 +59,7 @@ def test_what_only_a_branch_looks_at_is_computed_in_it() -> None:
     dear, row = ops.exp(m), m[i]
     outputs = cond(x > 0.0, lambda: [on_arrays.total((0, 1))(dear)], lambda: [on_arrays.total((0,))(row) + ops.log(x)])
     source = agree([x, m, i], outputs, [1.0, A, 1], [-1.0, A, 2])
-    assert "vector::exp" in source.split("if (")[1].split("} else {")[0]
+    assert source.index("if (t") < source.index("vector::exp") < source.index("} else {") < source.index(" log(")
     run(Graph((x, m, i), tuple(outputs)), [1.0, A, 99])  # nobody looks at the row
     with pytest.raises(IndexError):
         run(Graph((x, m, i), tuple(outputs)), [-1.0, A, 99])
@@ -83,9 +83,8 @@ def test_arrays_as_states_that_change_in_place() -> None:
     marked = repeat(4, lambda i, a: [at_set(a, i, a[i] * 2.0 + 1.0)], [m])
     shifted = repeat(3, lambda i, a: [at_set(a, i, a[i + 1])], [m])
     summed = repeat(n, lambda i, a: [a * 0.5 + 1.0], [m])
-    mixed = repeat(n, lambda i, a: [on_arrays.matmul(on_arrays.transpose((1, 0))(a[:3]), a[1:]) * 0.1], [m[:, :]])
-    agree([m, n], [*marked, *shifted, *summed], [A, 3], [A, 0])
-    assert mixed[0].shape == (3, 3) or True
+    mixed = repeat(n, lambda i, a: [on_arrays.matmul(on_arrays.transpose((1, 0))(a), a) * 0.1], [m[:3]])
+    agree([m, n], [*marked, *shifted, *summed, *mixed], [A, 3], [A, 0])
 
 
 def test_states_that_change_places() -> None:

@@ -101,9 +101,6 @@ class Function(Expressions):
             body = start.wrap(inner.within(node.body))
         else:
             inner.live, inner.groups = Liveness(node.body), groups(node)
-            plain = inner.live.entry & inner.scope.locals - inner.scope.cells - {p.name for p in parameters}
-            for variable in sorted(plain):
-                start.let(variable, Constant(UNDEFINED), None)
             leave = Exits(lambda value: value)
             body = start.wrap(inner.block(node.body, lambda: Constant(None), leave))
         needed = tuple(sorted(n for n in free(node) if self.scope.owner(n) is not None))

@@ -185,6 +185,27 @@ def _where(condition: Any, *choices: Any) -> Any:
     return ops.where(test, a, b)
 
 
+def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+        default = _where(condition, choice, default)
+    return default
+
+
+def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    most = np.finfo(np.float64).max
+    found = _where(x != x, nan, x)
+    found = _where(x == np.inf, most if posinf is None else posinf, found)
+    return _where(x == -np.inf, -most if neginf is None else neginf, found)
+
+
+def _take(x: Any, places: Any, axis: Any = None) -> Any:
+    node = node_of(content_of(x))
+    if axis is None:
+        node, axis = FUNCTIONS[np.ravel](node), 0
+    index = content_of(places)
+    return node[(*(slice(None),) * (axis % node.ndim), index)]
+
+
 def _array(x: Any, dtype: Any = None, **options: Any) -> Any:
     found = node_of(content_of(x))
     if dtype is not None:
@@ -263,6 +284,9 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> An
 
 _HERE: dict[Any, Callable[..., Any]] = {
     np.where: _where,
+    np.select: _select,
+    np.nan_to_num: _nan_to_num,
+    np.take: _take,
     np.array: _array,
     np.asarray: _array,
     np.asanyarray: _array,

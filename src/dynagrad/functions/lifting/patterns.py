@@ -215,7 +215,8 @@ def shown(p: Pattern) -> str:
             return "nothing" if p.value is UNDEFINED else describe(p.value)
         case Leaf():
             names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
-            return f"an array of {p.type.kind} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
+            plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[p.type.kind]
+            return f"an array of {plural} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
     kind = {"tuple": "tuple", "list": "list", "dict": "dict"}.get(p.key[0])
     if kind is None:
         return f"the function {p.key[1].name}" if p.key[0] == "function" else f"a {p.key[0]}"

@@ -168,7 +168,7 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
 
 
 def _object(cls: type, fields: Mapping[str, Any]) -> Any:
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
     return made

@@ -150,7 +150,7 @@ class Specialiser:
         """The value of an atom, which may be undefined."""
         if isinstance(atom, Constant):
             return normal(atom.value)
-        return env[atom.name]
+        return env.get(atom.name, UNDEFINED)
 
     def read(self, atom: Atom, env: Mapping[str, Any]) -> Any:
         """The value of an atom."""

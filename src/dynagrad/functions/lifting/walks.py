@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,6 @@ from ...graph.node import whole
 from .specialise import Specialiser, primitive
 from .values import Array, Dict, Instance, Items, List, describe, type_of
 
-_PLAIN: tuple[type, ...] = (
-    str,
-    bytes,
-    frozenset,
-    set,
-    list,
-    dict,
-    type({}.keys()),
-    type({}.values()),
-    type({}.items()),
-)
 LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
 
 
@@ -68,7 +57,7 @@ def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
         return inside
     if isinstance(x, Dict):
         return tuple(x.content)
-    if isinstance(x, _PLAIN):
+    if isinstance(x, str | bytes | frozenset | set | list | dict | KeysView | ValuesView | ItemsView):
         return tuple(x)
     if isinstance(x, Instance) and hasattr(x.cls, "__iter__"):
         from .containers import attribute

@@ -22,6 +22,7 @@ from .loops import Nest, nest, size, uniform
 from .memory import Arena, Memory, bytes_of
 from .roles import fold_of, role, simple, update_of
 from .schedule import Step, schedule
+from .sink import sink
 from .text import Lines, literal
 from .views import at_pattern, code_of, is_view
 
@@ -44,6 +45,7 @@ class Block:
         sure: Collection[tuple[Node, int]] = (),
         roomy: Collection[Node] = (),
     ) -> None:
+        graph = sink(graph)
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
         self.end = len(self.plan.steps)
@@ -174,6 +176,12 @@ class Block:
             for place in memory.places:
                 self.arena.give(place)
             memory.places = []
+            if memory.shared is not None:
+                memory.shared.count -= 1
+                if not memory.shared.count:
+                    for place in memory.shared.places:
+                        self.arena.give(place)
+                memory.shared = None
             self.busy.discard(memory.text)
         self.live = keep
 
@@ -441,6 +449,25 @@ class Block:
     def copy(self, to: str, pointer: str, type: Type) -> None:
         if to != pointer and type.size:
             self.code.line(f"memcpy({to}, {pointer}, {bytes_of(type)});")
+
+    def deliver(self, results: Sequence[tuple[Memory, str, Type]]) -> None:
+        """Copies arrays to where they are wanted, which may be where others of them are."""
+        pending = [(m, to, t) for m, to, t in results if m.text != to and t.size]
+        targets = {to for _, to, _ in pending}
+        safe = []
+        for memory, to, type in pending:
+            text = memory.text
+            if (memory.loose and len(results) > 1) or text in targets:
+                made = self.room(type)
+                self.live.append(made)
+                self.copy(made.text, text, type)
+                text = made.text
+            safe.append((text, to, type, memory.loose))
+        for text, to, type, loose in safe:
+            if loose and len(results) == 1:
+                self.code.line(f"if ({text} != {to}) memcpy({to}, {text}, {bytes_of(type)});")
+            else:
+                self.copy(to, text, type)
 
     def inner(
         self,

@@ -15,7 +15,7 @@ from ...graph.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branch
 from ...graph.node import Node, order
 from ...graph.types import Type
 from . import ranges
-from .memory import Memory, bytes_of
+from .memory import Memory, Shared, bytes_of
 from .roles import role, update_of
 from .text import literal
 
@@ -164,23 +164,12 @@ def _branch(
     pending: list[tuple[Memory, Memory, Type]] = []
     for i, (value, result) in enumerate(zip(found, results, strict=True)):
         if isinstance(value, Memory) and isinstance(result, Memory):
-            if value.text != result.text:
-                pending.append((value, result, types[i]))
+            pending.append((value, result, types[i]))
         elif types[i].kind == "stack":
             names[i] = str(value)
         else:
             block.code.line(f"{result} = {value};")
-    targets = {result.text for _, result, _ in pending}
-    safe = []
-    for value, result, type in pending:
-        if value.text in targets:  # it would be written over before it is copied
-            made = inner.room(type)
-            inner.live.append(made)
-            inner.copy(made.text, value.text, type)
-            value = made
-        safe.append((value, result, type))
-    for value, result, type in safe:
-        block.copy(result.text, value.text, type)
+    inner.deliver([(value, result.text, type) for value, result, type in pending])
     inner.close()
     return names
 
@@ -235,25 +224,22 @@ def _loop(block: Block, node: Node) -> None:
     for text in swaps.declared:
         code.line(text)
     code.lines += lines
-    lasting = [p for m in memories if m is not None for p in m.places] + swaps.places
-    until = max([block.last(block.parts[node][i]) for i in block.parts.get(node, {})], default=block.now)
+    moved = [m for i, m in enumerate(memories) if m is not None and i in swaps.moved]
+    shared = Shared([p for m in moved for p in m.places] + swaps.places, len(moved))
+    loose = any(m.loose or not m.places for m in moved)
     for i, (state, memory) in enumerate(zip(states, memories, strict=True)):
         if memory is None:
             _bind(block, node, i, state)
             continue
-        text = memory.text
         if i in swaps.moved:  # which of the arrays it is in is known only at run time
-            memory.text = text = state
-            memory.places = []
+            before = memory.shared
+            if before is not None:
+                shared.places += before.places
+                before.places = []
+                before.count -= 1
+            memory.text, memory.places, memory.shared, memory.loose = state, [], shared, loose
         memory.until = -1
         _bind(block, node, i, memory)
-    if swaps.moved:
-        held = Memory("", False, [p for p in lasting if not _held(memories, p)], until)
-        block.live.append(held)
-
-
-def _held(memories: Sequence[Memory | None], place: tuple[int, int]) -> bool:
-    return any(m is not None and place in m.places for m in memories)
 
 
 class _Swaps:

@@ -15,7 +15,7 @@ from ...graph.node import Node
 from ...graph.operation import Operation
 from ...graph.types import Type
 from .blocks import Block, Value
-from .memory import Arena, Memory, bytes_of
+from .memory import Arena, Memory
 from .text import Lines, literal
 
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
@@ -124,26 +124,35 @@ class Program:
                 code.line(f"{node.type.cxx}* const out{k} = static_cast<{node.type.cxx}*>(outputs[{k}]);")
                 prefer.setdefault(node, f"out{k}")
         arena = Arena()
-        lines = self._statements(code, arena, graph, inputs, prefer)
-        with code.aside() as tail:
-            for k, (value, node) in enumerate(zip(lines, graph.outputs, strict=True)):
-                if isinstance(value, Memory):
-                    if value.text != f"out{k}" and node.type.size:
-                        code.line(f"memcpy(out{k}, {value.text}, {bytes_of(node.type)});")
-                else:
-                    code.line(f"*static_cast<{node.type.cxx}*>(outputs[{k}]) = {value};")
-            code.line("return kDone;")
+        self._statements(code, arena, graph, inputs, prefer, [f"outputs[{k}]" for k in range(len(graph.outputs))])
+        code.line("return kDone;")
         head = (
             f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
             "[[maybe_unused]] void* const* outputs) {"
         )
         first = ["    [[maybe_unused]] Call call(context);", *_rooms(code, arena)]
-        return "\n".join([head, *first, *code.lines, *tail, "}", ""])
+        return "\n".join([head, *first, *code.lines, "}", ""])
 
     def _statements(
-        self, code: Lines, arena: Arena, graph: Graph, inputs: list[Value], prefer: dict[Node, str]
-    ) -> list[Value]:
-        return Block(self, code, arena, graph, inputs, prefer).run()
+        self,
+        code: Lines,
+        arena: Arena,
+        graph: Graph,
+        inputs: list[Value],
+        prefer: dict[Node, str],
+        numbers: list[str],
+    ) -> None:
+        """All that a function does: arrays go to `out0` and so on, numbers to pointers or variables."""
+        block = Block(self, code, arena, graph, inputs, prefer)
+        arrays = []
+        for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
+            if isinstance(value, Memory):
+                arrays.append((value, f"out{k}", node.type))
+            elif numbers[k].startswith("outputs["):
+                code.line(f"*static_cast<{node.type.cxx}*>({numbers[k]}) = {value};")
+            else:
+                code.line(f"{numbers[k]} = {value};")
+        block.deliver(arrays)
 
     def _function(self, function: Function) -> None:
         graph = function.graph
@@ -166,12 +175,7 @@ class Program:
             if type.shape:
                 prefer.setdefault(node, f"out{k}")
         arena = Arena()
-        found = self._statements(code, arena, graph, inputs, prefer)
-        for k, (value, node) in enumerate(zip(found, graph.outputs, strict=True)):
-            if not isinstance(value, Memory):
-                code.line(f"out{k} = {value};")
-            elif value.text != f"out{k}" and node.type.size:
-                code.line(f"memcpy(out{k}, {value.text}, {bytes_of(node.type)});")
+        self._statements(code, arena, graph, inputs, prefer, [f"out{k}" for k in range(len(graph.outputs))])
         head = f"int64_t {name}({', '.join(parameters)})"
         self.declared.append(f"{head};  // {_comment(function.name)}")
         first = [

@@ -20,6 +20,14 @@ def bytes_of(type: Type) -> int:
 
 
 @dataclass(eq=False)
+class Shared:
+    """Places that several arrays are in, and which in which only the running code knows; how many there still are."""
+
+    places: list[tuple[int, int]]
+    count: int = 0
+
+
+@dataclass(eq=False)
 class Memory:
     """What an array is kept in: how C++ calls it, whether it may be written over, and its place in the frame."""
 
@@ -27,6 +35,8 @@ class Memory:
     own: bool
     places: list[tuple[int, int]] = field(default_factory=list)  # beginnings and ends
     until: int = -1  # the last step that looks at an array in it
+    shared: Shared | None = None
+    loose: bool = False  # whether only the running code knows which of several places it is
 
 
 class Arena:

@@ -12,6 +12,12 @@
 
 #include "call.hpp"
 
+#if defined(__clang__)
+#define DYNAGRAD_UNROLLED _Pragma("unroll")
+#else
+#define DYNAGRAD_UNROLLED _Pragma("GCC unroll 16")
+#endif
+
 namespace dynagrad::graphs {
 
 // BLAS and LAPACK as Fortran has them, with whole numbers of 32 bits; in the order of blas.py. All are null, or none.
@@ -35,7 +41,11 @@ inline constexpr int64_t kSingular = kFirstOwn;
 inline constexpr int64_t kNotPositive = kFirstOwn + 1;
 
 // From these sizes on BLAS is quicker than the loops here, with two threads; below, its threads wait for each other.
+#if defined(__clang__)
 inline constexpr int64_t kBlasProduct = 256 * 256 * 256;  // multiplications
+#else
+inline constexpr int64_t kBlasProduct = 16 * 16 * 16;  // it multiplies and adds in two steps
+#endif
 inline constexpr int64_t kBlasVector = 1024 * 512;        // elements of a matrix
 inline constexpr int64_t kBlasRows = 1024;                // of matrices to be solved with
 inline constexpr int64_t kBlasSymmetric = 192;            // of symmetric ones
@@ -78,14 +88,14 @@ inline __attribute__((always_inline)) void tile(double* c, int64_t ldc, const do
     Lanes sum[kRows][2] = {};
     for (int64_t p = 0; p < k; ++p) {
         const Lanes left = load(b + p * ldb), right = load(b + p * ldb + kLanes);
-#pragma unroll
+        DYNAGRAD_UNROLLED
         for (int r = 0; r < kRows; ++r) {
             const Lanes x = spread(a[r * ai + p * ak]);
             sum[r][0] = multiply_add(x, left, sum[r][0]);
             sum[r][1] = multiply_add(x, right, sum[r][1]);
         }
     }
-#pragma unroll
+    DYNAGRAD_UNROLLED
     for (int r = 0; r < kRows; ++r) {
         for (int h = 0; h < 2; ++h) {
             double* to = c + r * ldc + h * kLanes;
@@ -190,7 +200,7 @@ inline void rows_times(double* y, const double* a, int64_t lda, const double* x,
         int64_t j = 0;
         for (; j + kLanes <= n; j += kLanes) {
             const Lanes v = load(x + j);
-#pragma unroll
+            DYNAGRAD_UNROLLED
             for (int q = 0; q < 4; ++q) s[q] = multiply_add(load(r + q * lda + j), v, s[q]);
         }
         double t[4] = {add_up(s[0]), add_up(s[1]), add_up(s[2]), add_up(s[3])};
@@ -523,6 +533,8 @@ inline int64_t determinant(Call& call, int64_t count, double* sign, double* log_
                              det == nullptr ? det : det + i, a + i * n * n, n);
     return status;
 }
+
+#undef DYNAGRAD_UNROLLED
 
 }  // namespace dynagrad::graphs
 

@@ -5,8 +5,12 @@
 #pragma once
 
 #include <math.h>
+#if defined(__linux__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
 
 #include "../body.hpp"
+#include "pages.hpp"
 
 // The pragma before a loop whose rounds do not depend on each other through memory.
 #if defined(__clang__)
@@ -75,7 +79,8 @@ class Pieces {
         if (wanted < bytes) wanted = bytes;
         if (wanted > kMostFrames) return false;
         free(raw_[at_]);
-        raw_[at_] = static_cast<char*>(calloc(1, static_cast<size_t>(wanted + 64)));
+        raw_[at_] = static_cast<char*>(take_block(wanted + 64));
+        if (raw_[at_] != nullptr) memset(raw_[at_], 0, static_cast<size_t>(wanted + 64));
         size_[at_] = raw_[at_] == nullptr ? 0 : wanted;
         piece_[at_] = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(raw_[at_]) + 63) & ~uintptr_t{63});
         return raw_[at_] != nullptr;
@@ -127,7 +132,7 @@ struct Stack {
         int64_t wanted = slot->capacity + slot->capacity / 2 + 512;
         if (wanted < words) wanted = words;
         if (words > kMostStack / 8) return false;
-        void* grown = realloc(slot->data, static_cast<size_t>(wanted) * 8);
+        void* grown = grow_block(slot->data, slot->capacity * 8, wanted * 8);
         if (grown == nullptr) return false;
         slot->data = static_cast<double*>(grown);
         slot->capacity = wanted;
@@ -197,8 +202,8 @@ class Call {
 
     // Whether a function may be called in here; `leave` when it is done.
     bool enter() {
-        const char* here = static_cast<const char*>(__builtin_frame_address(0));
-        return ++depth_ <= kMostDeep && base_ - here < room_ && here - base_ < room_;
+        const int64_t used = base_ - static_cast<const char*>(__builtin_frame_address(0));
+        return ++depth_ <= kMostDeep && (used < room_ || deep(used));
     }
     void leave() { --depth_; }
 
@@ -231,10 +236,36 @@ class Call {
         return at;
     }
 
+    // How far the thread's own stack goes is asked for only when some of it is used, as that takes time.
+    __attribute__((noinline)) bool deep(int64_t used) {
+        constexpr int64_t kLeft = 96 << 10;  // for one function, and for what it calls
+        if (!asked_) {
+            asked_ = true;
+            int64_t room = 512 << 10;
+#if defined(__linux__)
+            pthread_attr_t about;
+            if (pthread_getattr_np(pthread_self(), &about) == 0) {
+                void* low;
+                size_t size;
+                if (pthread_attr_getstack(&about, &low, &size) == 0) room = base_ - static_cast<char*>(low);
+                pthread_attr_destroy(&about);
+            }
+#elif defined(__APPLE__)
+            room = base_ - (static_cast<char*>(pthread_get_stackaddr_np(pthread_self())) -
+                            pthread_get_stacksize_np(pthread_self()));
+#endif
+            if (room > kMostRoom) room = kMostRoom;
+            if (room - kLeft > room_) room_ = room - kLeft;
+        }
+        return used < room_;
+    }
+
+    static constexpr int64_t kMostRoom = 256 << 20;
     Workspace* work_ = nullptr;
     const char* base_;
     int64_t depth_ = 0;
-    int64_t room_ = 3 << 20;  // bytes of the thread's own stack
+    int64_t room_ = 32 << 10;  // bytes of the thread's own stack, at least
+    bool asked_ = false;
 };
 
 // -- indices ---------------------------------------------------------------------------------------------------------

@@ -65,13 +65,19 @@ DYNAGRAD_INLINE double quotient(double a, Pair b) {
     return fma(fma(-q, b.high, a) - q * b.low, r, q);
 }
 
+#if defined(__clang__)
+#define DYNAGRAD_UNROLLED _Pragma("unroll")
+#else
+#define DYNAGRAD_UNROLLED _Pragma("GCC unroll 16")
+#endif
+
 // The polynomial with these coefficients, from the lowest power on, in two chains.
 template <int kCount>
 DYNAGRAD_INLINE double polynomial(double x, const double (&c)[kCount]) {
     const double square = x * x;
     constexpr int kTop = kCount - 1;
     double a = c[kTop], b = c[kTop - 1];
-#pragma unroll
+    DYNAGRAD_UNROLLED
     for (int i = kTop - 2; i >= 1; i -= 2) {
         a = fma(a, square, c[i]);
         b = fma(b, square, c[i - 1]);
@@ -336,6 +342,7 @@ DYNAGRAD_INLINE double cos(double x) { return cos_of(x, any_angle(x)); }
 DYNAGRAD_INLINE double small_sin(double x) { return sin_of(x, small_angle(x)); }
 DYNAGRAD_INLINE double small_cos(double x) { return cos_of(x, small_angle(x)); }
 
+#undef DYNAGRAD_UNROLLED
 #undef DYNAGRAD_INLINE
 
 }  // namespace dynagrad::graphs::vector

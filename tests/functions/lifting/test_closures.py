@@ -1,0 +1,184 @@
+"""Functions as values, and functions that call themselves."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.functions.lifting import graph_of
+from dynagrad.graph.control import CALL
+from dynagrad.graph.node import order
+from dynagrad.graph.types import real
+from functions.lifting.lifted import agrees, agrees_with_gradient, lifted
+
+
+def scaled(x: Any, *, by: float = 2.0) -> Any:
+    return x * by
+
+
+def doubled(f: Any) -> Any:
+    @functools.wraps(f)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        return f(*arguments, **named) * 2
+
+    return wrapper
+
+
+@doubled
+def decorated(x: Any) -> Any:
+    return x + 1
+
+
+class Layer:
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def __call__(self, x: Any) -> Any:
+        return np.tanh(self.w @ x)
+
+    def twice(self, x: Any, k: float = 2.0) -> Any:
+        return self(self(x)) * k
+
+
+LAYER = Layer(np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_functions_as_arguments_and_results() -> None:
+    def f(x: Any) -> Any:
+        g = lambda y: y  # noqa: E731
+        for _ in range(3):
+            g = (lambda h: lambda y: h(y) * x)(g)
+        compose = lambda f, g: lambda z: f(g(z))  # noqa: E731
+        return g(1.0) + compose(math.sin, np.cos)(x) + functools.reduce(operator.add, [x, x, 1.0])
+
+    agrees_with_gradient(f, 2.0)
+
+
+def test_church_numerals() -> None:
+    def f(x: Any) -> Any:
+        zero = lambda f: lambda y: y  # noqa: E731
+        succ = lambda n: lambda f: lambda y: f(n(f)(y))  # noqa: E731
+        three = succ(succ(succ(zero)))
+        return three(lambda y: y * x)(1.0) + three(three)(lambda y: y + x)(0.0)
+
+    agrees_with_gradient(f, 0.5)
+
+
+def test_functions_from_outside() -> None:
+    def f(x: Any) -> Any:
+        y = LAYER(x) + LAYER.twice(x, k=3.0)
+        return y.sum() + decorated(x[0]) + scaled(x[1], by=3.0) + functools.partial(scaled, by=5.0)(x[0])
+
+    agrees_with_gradient(f, np.array([0.1, 0.2]))
+    agrees_with_gradient(functools.partial(scaled, by=7.0), 2.0)
+    agrees(LAYER.twice, np.array([0.1, 0.2]))
+    agrees(LAYER, np.array([0.1, 0.2]))
+
+
+def test_functions_as_arguments_are_known() -> None:
+    def f(g: Any, x: Any) -> Any:
+        return g(x) * x
+
+    assert lifted(f, math.sin, 0.5) == pytest.approx(f(math.sin, 0.5))
+    assert lifted(f, lambda y: y * y, 0.5) == 0.125
+
+
+# -- recursion ---------------------------------------------------------------------------------------------------------
+
+
+def factorial(n: Any) -> Any:
+    return 1.0 if n < 0.5 else n * factorial(n - 1)
+
+
+def fibonacci(n: Any) -> Any:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def ackermann(m: Any, n: Any) -> Any:
+    if m < 0.5:
+        return n + 1
+    if n < 0.5:
+        return ackermann(m - 1, 1.0)
+    return ackermann(m - 1, ackermann(m, n - 1))
+
+
+def even(n: Any) -> Any:
+    return 1.0 if n < 0.5 else odd(n - 1)
+
+
+def odd(n: Any) -> Any:
+    return 0.0 if n < 0.5 else even(n - 1)
+
+
+@pytest.mark.parametrize("f", [factorial, fibonacci, even], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("x", [0.3, 3.7, 6.2])
+def test_recursion_that_the_run_decides(f: Any, x: float) -> None:
+    agrees_with_gradient(f, x)
+    assert CALL in {node.operation for node in order(graph_of(f, real).outputs)}
+
+
+def test_recursion_inside_its_own_arguments() -> None:
+    agrees(ackermann, 1.0, 2.5)
+
+
+def test_recursion_over_what_is_known_is_unfolded() -> None:
+    def f(x: Any) -> Any:
+        def tree(d: int) -> Any:
+            return x if d == 0 else (tree(d - 1), tree(d - 1))
+
+        def total(t: Any) -> Any:
+            return sum(map(total, t)) if isinstance(t, tuple) else t
+
+        return total(tree(4))
+
+    assert CALL not in {node.operation for node in order(graph_of(f, real).outputs)}
+    agrees_with_gradient(f, 2.0)
+
+
+def test_recursion_of_functions_that_hold_numbers() -> None:
+    def f(x: Any) -> Any:
+        def power(y: Any, n: Any) -> Any:
+            return x if n < 0.5 else y * power(y, n - 1)
+
+        return power(x, 3.2) + dg.derivative(lambda z: power(z, x))(x)
+
+    agrees_with_gradient(f, 2.3)
+
+
+def test_recursion_of_functions_that_use_each_other() -> None:
+    def f(x: Any) -> Any:
+        def up(y: Any) -> Any:
+            return y * x if y > 100 else down(y * 3)
+
+        def down(y: Any) -> Any:
+            return y + x if y > 90 else up(y - 1)
+
+        return up(x)
+
+    agrees_with_gradient(f, 2.3)
+
+
+def test_recursion_through_an_argument() -> None:
+    def f(x: Any) -> Any:
+        fix = lambda f: (lambda g: g(g))(lambda g: f(lambda n: g(g)(n)))  # noqa: E731
+        return fix(lambda self: lambda n: 1.0 if n < 1 else n * self(n - 1))(x)
+
+    agrees_with_gradient(f, 3.5)
+
+
+def test_recursion_with_structures() -> None:
+    def f(x: Any) -> Any:
+        def euclid(pair: Any, steps: Any) -> Any:
+            a, b = pair
+            return {"gcd": a, "steps": steps} if b < 1e-9 else euclid((b, a % b), steps + 1)
+
+        found = euclid((x, 1.5), 0)
+        return found["gcd"], found["steps"]
+
+    agrees(f, 12.0)

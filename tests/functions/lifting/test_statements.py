@@ -1,0 +1,239 @@
+"""Statements of Python: what a lifted function does is what the function does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from functions.lifting.lifted import agrees, agrees_with_gradient, lifted
+
+POINTS = [0.3, 1.5, 2.7, 5.0, 12.0, -3.0]
+
+
+@pytest.mark.parametrize("x", POINTS)
+def test_choices_with_and_without_an_early_return(x: float) -> None:
+    def f(x: Any) -> Any:
+        if x > 4:
+            return x * 2
+        if x < 0:
+            x = -x
+            if x > 2:
+                return x + 100
+            y = x
+        elif x < 1:
+            y = 3.0 * x
+        else:
+            y = 1.0
+        return x + y
+
+    agrees_with_gradient(f, x)
+
+
+@pytest.mark.parametrize("x", POINTS)
+def test_for_with_break_and_continue(x: float) -> None:
+    def f(x: Any) -> Any:
+        for i in range(30):
+            if i == 3:
+                continue
+            x += i * 0.5
+            if x > 20:
+                break
+        return x + i
+
+    agrees_with_gradient(f, x)
+
+
+@pytest.mark.parametrize("x", POINTS)
+def test_return_from_inside_of_loops(x: float) -> None:
+    def f(x: Any) -> Any:
+        for i in range(30):
+            for j in range(30):
+                if i * j > x * 20:
+                    return x * i + j
+        return -1.0
+
+    agrees(f, x)
+
+
+@pytest.mark.parametrize("x", POINTS)
+def test_while_true_with_two_ways_out(x: float) -> None:
+    def f(x: Any) -> Any:
+        n = 0
+        while True:
+            x = abs(x) * 1.5
+            n += 1
+            if n > 30:
+                return -1.0
+            if x > 10:
+                if n > 4:
+                    return x
+                break
+        return x + n
+
+    agrees(f, x)
+
+
+def test_else_of_a_loop_without_break() -> None:
+    def f(x: Any) -> Any:
+        while x < 10:
+            x = x * 2
+        else:
+            x = x + 1
+        for _ in range(20):
+            x = x * 0.9
+        else:
+            x = x + 1
+        return x
+
+    agrees_with_gradient(f, 1.5)
+
+
+def test_swapping_unpacking_stars_and_chains_of_assignments() -> None:
+    def f(x: Any) -> Any:
+        a, *b, c = x, x + 1, x + 2, x + 3
+        (p, q), [r] = (a, c), b[:1]
+        for _ in range(20):
+            p, q = q * 0.9, p
+        u = v = p * q
+        w: float = u + v
+        return w + r
+
+    agrees_with_gradient(f, 1.5)
+
+
+def test_assignment_expressions() -> None:
+    def f(x: Any) -> Any:
+        if (y := x * 2) > 5:
+            return y
+        return y + (z := x) + z
+
+    agrees(f, 1.0)
+    agrees(f, 5.0)
+
+
+def test_conditions_of_all_kinds() -> None:
+    def f(x: Any) -> Any:
+        a = 0 < x < 50 or x == 100
+        b = not (x > 3) and x != 2.0
+        c = x if x else 7.0
+        d = 1.0 if a and not b else 2.0
+        return a, b, c, d, x in (2.0, 3.0), x is None, bool(x)
+
+    for x in (*POINTS, 0.0, 100.0):
+        agrees(f, x)
+
+
+@pytest.mark.parametrize("x", [0.5, 20.0])
+def test_a_variable_that_one_branch_leaves_without_a_value(x: float) -> None:
+    def f(x: Any) -> Any:
+        if x > 10:
+            z = x * 2
+        if x > 10:
+            x = z
+        return x
+
+    agrees(f, x)
+
+
+def test_whole_numbers_become_reals_where_a_branch_or_a_round_makes_them_so() -> None:
+    def f(x: Any) -> Any:
+        n = 0
+        for i in range(20):
+            n = n + 1 if x > i else n + 0.5
+        m = 1
+        while m < x:
+            m *= 2
+        return n, m
+
+    agrees(f, 3.0)
+    agrees(f, 100.0)
+
+
+def test_whole_numbers_are_whole() -> None:
+    def f(x: Any) -> Any:
+        n, k = int(x * 10), 0
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            k += 1
+        return k, k * x, -7 // 2, math.floor(x), round(x), divmod(x, 2.0)
+
+    agrees(f, 0.7)
+    agrees(f, 2.7)
+
+
+def test_imports_and_asserts_and_docstrings() -> None:
+    def f(x: Any, n: int = 3) -> Any:
+        """Not an expression that counts."""
+        import math as m
+        from math import sqrt
+
+        assert n == 3, f"{n} is not 3"
+        pass
+        return m.exp(x) + sqrt(x)
+
+    agrees(f, 1.5)
+
+
+def test_variables_that_functions_hold_on_to_are_those_of_the_moment() -> None:
+    def f(x: Any) -> Any:
+        a = 1.0
+
+        def g(y: Any) -> Any:
+            return y * a
+
+        for _ in range(20):
+            a = a + x
+            x = g(x) * 0.1
+        return g(x) + a
+
+    agrees_with_gradient(f, 0.7)
+
+
+def test_nonlocal() -> None:
+    def f(x: Any) -> Any:
+        count = 0.0
+
+        def bump(y: Any) -> Any:
+            nonlocal count
+            count += y
+            return count
+
+        for i in range(20):
+            bump(x * i)
+        if x > 0:
+            bump(1.0)
+        return count
+
+    agrees_with_gradient(f, 2.0)
+    agrees_with_gradient(f, -2.0)
+
+
+def test_arguments_of_all_kinds() -> None:
+    def f(x: Any, y: float = 2.0, /, *rest: Any, k: float = 3.0, **others: Any) -> Any:
+        def h(a: Any, b: Any = x, *c: Any, d: Any = 1.0, **e: Any) -> Any:
+            return a + b * 2 + sum(c) * 3 + d * 5 + sum(e.values()) * 7
+
+        more = h(1.0), h(1.0, 2.0, 3.0, 4.0, d=5.0, z=6.0), h(*(1.0, 2.0), **{"d": x})
+        return more, y, rest, k, others
+
+    agrees(f, 5.0)
+    agrees(f, 5.0, 3.0, 4.0)
+    assert lifted(f, 5.0, 3.0, k=2.0, w=x_of()) == f(5.0, 3.0, k=2.0, w=x_of())
+
+
+def x_of() -> float:
+    return 1.25
+
+
+def test_text_is_known_when_the_function_is_compiled() -> None:
+    def f(x: Any, name: str) -> Any:
+        return {f"{name}_{2:03d}": x, name.upper(): len(name)}
+
+    agrees(f, 2.0, "ab")
+
+
+def test_arrays_of_conditions_choose_elements() -> None:
+    agrees(lambda a: np.where((a > 0) & ~(a > 0.5) | (a < -0.5), a, 0.0), np.linspace(-1, 1, 9))
