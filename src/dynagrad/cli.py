@@ -81,6 +81,15 @@ SemiringName = Annotated[
 ValuesOption = Annotated[
     Values, typer.Option("--values", help="What numbers are given as: the semiring's own, or probabilities.")
 ]
+FunctionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--functions",
+        metavar="FILE.py",
+        help="A Python file that defines the functions the program declares, under their names.",
+        show_default=False,
+    ),
+]
 
 
 # -- errors and warnings ---------------------------------------------------------------------------------------------
@@ -170,34 +179,60 @@ def _read(program: Program, given: Sequence[str], values: Values) -> dict[str, R
     return found
 
 
-def _program(file: Path, semiring: str | None, values: Values = Values.weights, *, hosted: bool = True) -> Program:
+def _program(
+    file: Path,
+    semiring: str | None,
+    values: Values = Values.weights,
+    functions: Path | None = None,
+    *,
+    hosted: bool = True,
+) -> Program:
     """The program of a file. Where it is not `hosted`, nothing runs, and no function is needed for what is external."""
     from .program import Program
 
-    if hosted:
-        return Program(file, semiring, values=values.value)
-    return Program(file, semiring, dict.fromkeys(_externals(file), _nothing), values=values.value)
+    given: dict[str, Any] = {} if hosted else dict.fromkeys(_declared(file, "external"), _nothing)
+    if functions is not None:
+        defined = _defined(functions)
+        given |= {k: defined[n] for k in _declared(file, "external") if (n := k.rsplit("/", 1)[0]) in defined}
+        given |= {n: defined[n] for k in _declared(file, "function") if (n := k.rsplit("/", 1)[0]) in defined}
+    return Program(file, semiring, given, values=values.value)
 
 
-def _externals(file: Path) -> list[str]:
+def _declared(file: Path, kind: str) -> list[str]:
     from .rules import parse
     from .rules.syntax import PredicateDeclaration
 
     declared = parse(_text(file), str(file)).declarations
-    return [k for d in declared if isinstance(d, PredicateDeclaration) and d.kind == "external" for k in d.keys]
+    return [k for d in declared if isinstance(d, PredicateDeclaration) and d.kind == kind for k in d.keys]
+
+
+def _defined(file: Path) -> dict[str, Any]:
+    """What a Python file defines."""
+    import importlib.util
+
+    _text(file, "file")
+    spec = importlib.util.spec_from_file_location("functions_of_a_program", file)
+    if spec is None or spec.loader is None:
+        raise Error(f"--functions {file}: a Python file is wanted, whose name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Error(f"--functions {file}: {type(error).__name__}: {error}") from error
+    return vars(module)
 
 
 def _nothing(*_: object) -> None:
     """Stands for a function that is never called."""
 
 
-def _text(file: Path) -> str:
+def _text(file: Path, what: str = "program") -> str:
     try:
         return file.read_text("utf-8")
     except OSError as error:
-        raise Error(f"the program {str(file)!r} cannot be read: {error.strerror or error}") from None
+        raise Error(f"the {what} {str(file)!r} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise Error(f"the program {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
+        raise Error(f"the {what} {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
 
 
 # -- run -------------------------------------------------------------------------------------------------------------
@@ -237,6 +272,7 @@ def run(
     ] = [],  # noqa: B006  -- typer copies it
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    functions: FunctionsOption = None,
     max_pops: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
     timeout: Annotated[float | None, typer.Option(min=0, help="Stop after seconds.", show_default=False)] = None,
     until: Annotated[
@@ -254,7 +290,7 @@ def run(
     """Run a program on facts and print items, or the derivatives of items."""
     from .rules import parse_item
 
-    program = _program(file, semiring, values)
+    program = _program(file, semiring, values, functions)
     relations = _read(program, facts, values)
     _note_missing(program, relations)
     queries = query or ([] if grad else _default_queries(program))
@@ -478,6 +514,7 @@ def explain(
     facts: Facts = [],  # noqa: B006  -- typer copies it
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    functions: FunctionsOption = None,
 ) -> None:
     """Print how a program will run: storage, indexes, joins, and the order with its reason.
 
@@ -485,7 +522,7 @@ def explain(
     """
     from .plan.explain import explain as explained
 
-    program = _program(file, semiring, values, hosted=False)
+    program = _program(file, semiring, values, functions, hosted=False)
     relations = _read(program, facts, values)
     if relations:
         _note_missing(program, relations)
@@ -536,6 +573,7 @@ def cpp(
     ] = None,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    functions: FunctionsOption = None,
     gradient: Annotated[
         bool, typer.Option("--gradient/--no-gradient", help="Whether the chart can differentiate what it ran.")
     ] = True,
@@ -556,7 +594,7 @@ def cpp(
     from .plan.facade.text import cxx_name
     from .plan.header import header
 
-    program = _program(file, semiring, values, hosted=False)
+    program = _program(file, semiring, values, functions, hosted=False)
     plan = _header_plan(program, _read(program, facts, values), values)
     setting = program._setting
     space = cxx_name(name or (output or file).stem)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .binding import Along, Binding, Prepared, concatenate, jet_words
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError
 from .facts import IntColumn, Relation, fact_text
-from .limits import unsettled
+from .limits import function_failed, unsettled
 from .plan.compiled import STATUS, Settings, Stop
 from .plan.model import Derivatives
 from .reading import code, place_text, reported, reported_item
@@ -152,6 +152,8 @@ def ended(prepared: Prepared, report: Any) -> None:
         raise ValueRangeError(unsettled(reported(prepared, report)))
     if status == "interrupted":
         raise KeyboardInterrupt
+    if status == "function_failed":
+        raise function_failed(prepared, report)
     if status == "bytes":
         raise NotConverged(
             f"the run with its derivatives needs more than {report.bytes:,} bytes; raise max_bytes, or stop it earlier "
@@ -194,6 +196,8 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
         raise _first(prepared, reported(prepared, chart.report))
     if status == "unsettled":
         raise ValueRangeError(unsettled(reported(prepared, chart.report)))
+    if status == "function_failed":
+        raise function_failed(prepared, chart.report)
     if status != "done":
         raise Error(f"the backward pass ended with {status}")
 

@@ -18,6 +18,7 @@ from .errors import Error, NotConverged, ProgramWarning, ValueRangeError
 from .plan.compiled import Settings
 from .reading import reported
 from .semirings import Scale
+from .terms import cut
 
 MAX_ITEMS = 200_000_000
 """The limit on the items of a chart where none is given."""
@@ -160,6 +161,13 @@ def _host_error(end: End) -> ValueRangeError:
     return ValueRangeError("the native function behind an external predicate said that it failed")
 
 
+def function_failed(prepared: Prepared, report: Any) -> Error:
+    """The error for a function of values that failed inside a rule."""
+    names, _, said = prepared.chart.message().partition(": ")
+    which = f"one of the functions {names}" if "," in names else f"the function {names}"
+    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
+
+
 def unsettled(item: str) -> str:
     """What is wrong where derivatives go around a cycle without end."""
     return (
@@ -176,6 +184,7 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "two_values": _two_values,
     "integer_overflow": _integer_overflow,
     "host_error": _host_error,
+    "function_failed": lambda end: function_failed(end.prepared, end.report),
     "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),
 }

@@ -22,6 +22,9 @@ from .chart import Chart, probabilities_flag
 from .errors import Error, FactError, ProgramError, QueryError
 from .facts import Relation
 from .function import Function, function_of
+from .functions.compiled import Compiled
+from .graph.node import as_node, fresh
+from .graph.types import real
 from .limits import Limits
 from .plan.compiled import Stop
 from .plan.model import Derivatives
@@ -31,7 +34,7 @@ from .plan.values import trace_semiring
 from .rules import infer
 from .rules.check import nearest
 from .rules.normal import Rules
-from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, Term
+from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, PredicateDeclaration, Term
 from .semirings import Semiring, scale
 from .terms import INTEGER_MAX, INTEGER_MIN, shown
 
@@ -44,10 +47,12 @@ class Program:
     constants of the text included, are probabilities and are converted to the semiring's scale.
 
     `functions` has, by name, the functions of values that the program declares (`sigmoid2`), and by key those behind
-    external predicates (`dist/2`). One behind an external predicate gets the arguments of an item and returns its
-    value (True for one), or None where the item is not derived. Where all the arguments are integers it may be native:
-    a ctypes function pointer to an `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the
-    item is not derived, or -1 to end the run; several threads may call it at once.
+    external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values, given as
+    `dg.compile(f)`; either way it runs natively in the rules, with its derivatives. One behind an external predicate
+    gets the arguments of an item and returns its value (True for one), or None where the item is not derived. Where all
+    its arguments are integers it may be native: a ctypes function pointer to an
+    `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the item is not derived, or -1 to
+    end the run; several threads may call it at once.
 
     Raises `SyntaxError` or `ProgramError`, with line and column, and `Error` for a wrong option or a function that
     cannot be compiled. Warns with `ProgramWarning`. Nothing is compiled before the first run.
@@ -78,6 +83,7 @@ class Program:
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = checked(text, filename, chosen, named)
         _check_integers(rules, text, filename)
+        _check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
             if key not in given and key.rsplit("/", 1)[0] in given:
@@ -484,6 +490,34 @@ def _check_integers(rules: Rules, text: str, filename: str) -> None:
                 term.span,
                 filename,
             )
+
+
+def _check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Functions that were compiled take as many reals as they are declared with, and return one."""
+    for declaration in rules.source.declarations:
+        if not isinstance(declaration, PredicateDeclaration) or declaration.kind != "function":
+            continue
+        for key in declaration.keys:
+            name = key.rsplit("/", 1)[0]
+            function = functions.get(name)
+            wrong = _wrong_function(key, function, rules.functions[name]) if isinstance(function, Compiled) else None
+            if wrong is not None:
+                raise ProgramError(wrong, text, declaration.span, filename)
+
+
+def _wrong_function(key: str, function: Compiled, arity: int) -> str | None:
+    """What is wrong with a compiled function as one of `arity` values."""
+    numbers = "one number" if arity == 1 else f"{arity} numbers"
+    try:
+        result = function(*(fresh(real) for _ in range(arity)))
+    except Error as error:
+        lines = "\n  ".join(str(error).split("\n"))
+        return f"`{key}` is called with {numbers}, and the function given for it cannot be compiled so:\n  {lines}"
+    node = None if isinstance(result, bool) else as_node(result)
+    if node is not None and node.type is real:
+        return None
+    what = f"a {type(result).__name__}" if node is None else str(node.type)
+    return f"`{key}` is a function of values: it returns one real number, and the function given for it returns {what}"
 
 
 def _shaped(program: Program, relations: Iterable[Relation]) -> Program:

@@ -73,6 +73,31 @@ def test_points_that_cannot_be_checked():
         dg.check_derivatives(lambda x: ops.sign(x) + x, 1e-9)
 
 
+def test_functions_that_go_up_and_down_many_times():
+    for k in (1e3, 3e4, 1e6):
+        dg.check_derivatives(lambda x, k=k: np.sin(k * x), 1.0)
+    slightly = dg.custom_rule(lambda x: np.sin(1e3 * x), jvp=lambda p, t: 999.0 * np.cos(1e3 * p[0]) * t[0])
+    with pytest.raises(dg.Error, match=r"should be 562\.3790"):
+        dg.check_derivatives(slightly, 1.0)
+
+
+def test_small_functions_have_derivatives_too():
+    small = dg.custom_rule(lambda x: 1e-7 * np.sin(x), jvp=lambda p, t: 0.0 * t[0])
+    with pytest.raises(dg.Error, match=r"should be 5\.40302305"):
+        dg.check_derivatives(small, 1.0)
+    dg.check_derivatives(lambda x: 1e-7 * np.sin(x), 1.0)
+    dg.check_derivatives(lambda x: 1e-30 * np.exp(x), 1.0)
+    dg.check_derivatives(lambda x: x - np.sin(x), 0.0)
+
+
+def test_functions_whose_results_change_their_shape_or_kind():
+    dg.check_derivatives(lambda x: x[x > 0], np.array([1e-3, 1.0]))
+    dg.check_derivatives(lambda x: 1 if x > 1 else x, 2.0)
+    dg.check_derivatives(lambda x: (1 if x > 1 else x, [x * x, "name", True]), 2.0)
+    with pytest.raises(dg.Error, match=r"cannot be checked|should be"):
+        dg.check_derivatives(lambda x: 1 if x > 1 else 2 * x, 1.0)
+
+
 def test_bad_questions():
     for arguments, message in [
         ((3.0, 1.0), "no function"),

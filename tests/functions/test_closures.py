@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -159,7 +160,7 @@ def test_a_container_of_functions_gives_a_container() -> None:
         return {"pair": Pair(shift(x), lambda y: x * y), "list": [x * x, lambda y: sin(x * y)], "name": "f", "n": 3}
 
     found = D(f)(3.0)
-    assert type(found["pair"]) is Pair and found["name"] == "f" and found["n"] == 3
+    assert type(found["pair"]) is Pair and found["name"] == "f" and found["n"] == 0.0
     assert found["pair"].first(exp)(1.0) == close(math.exp(4))
     assert found["pair"].second(7.0) == 7.0
     assert found["list"][0] == 6.0
@@ -436,6 +437,68 @@ def test_the_derivative_of_a_functional_is_a_functional_also_along_a_number() ->
     found = D(dual)(0.7)
     assert isinstance(found, dg.Dual) and found(exp) == close(wanted)
     assert dg.vjp(dual, 0.7)[1](dg.Dual.at(1.0, (exp,)))[0] == close(wanted)
+
+
+def test_many_sums_and_multiples_of_a_functional() -> None:
+    dual = G(lambda f: f(2.0))(np.sin)
+    scaled = dual
+    for _ in range(5000):
+        scaled = scaled * 1.0
+    assert scaled(exp) == dual(exp) == close(math.exp(2.0))
+    doubled = dual
+    for _ in range(60):
+        doubled = doubled + doubled
+    assert doubled(exp) == close(2.0**60 * math.exp(2.0))
+    assert repr(doubled * 2.0) == "<Dual of 1 terms>"
+    assert D(lambda t: (dual * t + dual * (t * t))(exp))(3.0) == close(7.0 * math.exp(2.0))
+    assert (dg.Dual() + dg.Dual() * 2.0)(exp) == 0.0 and (dual + dg.Dual())(exp) == (dg.Dual() + dual)(exp)
+
+
+def test_a_functional_of_many_calls_takes_time_in_proportion() -> None:
+    calls = 20_000
+    dual = G(lambda f: sum(f(i / calls) for i in range(calls)))(sin)
+    assert dual(lambda x: x) == close((calls - 1) / 2)
+    assert repr(dual) == f"<Dual of {calls} terms>"
+
+
+def test_passes_of_other_threads_do_not_matter_to_a_functional() -> None:
+    begun, done, calls = threading.Event(), threading.Event(), []
+
+    def waiting(x: Any) -> Any:
+        begun.set()
+        done.wait(10.0)
+        return x
+
+    other = threading.Thread(target=lambda: G(waiting)(1.0))
+
+    def f(g: Any) -> Any:
+        calls.append(g)
+        if len(calls) == 1:
+            other.start()
+            begun.wait(10.0)
+        return g(g(2.0))
+
+    try:
+        dual = G(f)(sin)
+        assert dual(cos) == close(math.cos(math.sin(2.0)) + math.cos(math.sin(2.0)) * math.cos(2.0))
+        assert len(calls) == 1
+    finally:
+        done.set()
+        other.join()
+
+
+def test_a_functional_may_be_given_numbers_of_a_pass_from_another_thread() -> None:
+    def f(g: Any) -> Any:
+        def inner(y: Any) -> Any:
+            found: list[Any] = []
+            worker = threading.Thread(target=lambda: found.append(g(y * y)))
+            worker.start()
+            worker.join()
+            return found[0]
+
+        return D(inner)(1.5)
+
+    assert G(f)(sin)(exp) == close(3.0 * math.exp(2.25))
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------

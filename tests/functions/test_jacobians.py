@@ -53,35 +53,54 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+EMPTY = {"the first": (np.zeros(0), ROW), "the second": (ROW, np.zeros((2, 0)))}
+
+
+def of_empty(np: Any, x: Any, y: Any) -> Any:
+    return 2.0 * x, np.sum(y)
+
+
+SECOND = {"containers to one": (to_one, (PARAMETERS, ROW)), "a real and a row": (of_two, (0.4, ROW))}
+Question = tuple[str, Any, Any, Any]  # verb, function, arguments, argnums
+
+JACOBIANS: dict[str, Question] = {
+    f"{verb} {case} {argnums}": (verb, *CASES[case], argnums)
+    for verb in ("jacfwd", "jacrev")
+    for case in CASES
+    for argnums in (0, (-1,), [1, 0])
+}
+HESSIANS: dict[str, Question] = {
+    f"{case} {argnums}": ("hessian", *SECOND[case], argnums) for case in SECOND for argnums in (1, (0,), (1, 0))
+}
+OF_EMPTY: dict[str, Question] = {
+    f"{verb} {which} {argnums}": (verb, of_empty, EMPTY[which], argnums)
+    for verb in ("jacfwd", "jacrev", "hessian")
+    for which in EMPTY
+    for argnums in (0, (0, 1))
+}
+ALL = JACOBIANS | HESSIANS | OF_EMPTY
+
+
 @pytest.fixture(scope="module")
-def jax() -> Any:
-    module = pytest.importorskip("jax")
-    module.config.update("jax_enable_x64", True)
-    return module
+def expected() -> Any:
+    """What jax says, all of it compiled at once: one by one takes much longer."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    peers = {"jacfwd": jax.jacrev, "jacrev": jax.jacrev, "hessian": jax.hessian}  # its two Jacobians are the same
+
+    def everything() -> Any:
+        return {
+            name: peers[verb](lambda *a, f=f: f(jax.numpy, *a), argnums)(*arguments)
+            for name, (verb, f, arguments, argnums) in ALL.items()
+        }
+
+    return jax.jit(everything)()
 
 
-@pytest.mark.parametrize("argnums", [0, (-1,), [1, 0]], ids=str)
-@pytest.mark.parametrize("verb", ["jacfwd", "jacrev"])
-@pytest.mark.parametrize("case", CASES)
-def test_jacobians_are_those_of_jax(jax: Any, case: str, verb: str, argnums: Any) -> None:
-    f, arguments = CASES[case]
-    expected = getattr(jax, verb)(lambda *a: f(jax.numpy, *a), argnums)(*arguments)
-    same(getattr(dg, verb)(lambda *a: f(np, *a), argnums)(*arguments), expected)
-
-
-@pytest.mark.parametrize("argnums", [1, (0,), (1, 0)], ids=str)
-@pytest.mark.parametrize(("f", "arguments"), [(to_one, (PARAMETERS, ROW)), (of_two, (0.4, ROW))])
-def test_hessians_are_those_of_jax(jax: Any, f: Any, arguments: Any, argnums: Any) -> None:
-    expected = jax.hessian(lambda *a: f(jax.numpy, *a), argnums)(*arguments)
-    same(dg.hessian(lambda *a: f(np, *a), argnums)(*arguments), expected)
-
-
-@pytest.mark.parametrize("argnums", [0, (0, 1)], ids=str)
-@pytest.mark.parametrize("verb", ["jacfwd", "jacrev", "hessian"])
-def test_empty_arrays(jax: Any, verb: str, argnums: Any) -> None:
-    for arguments in ((np.zeros(0), ROW), (ROW, np.zeros((2, 0)))):
-        expected = getattr(jax, verb)(lambda x, y: (2.0 * x, jax.numpy.sum(y)), argnums)(*arguments)
-        same(getattr(dg, verb)(lambda x, y: (2.0 * x, np.sum(y)), argnums)(*arguments), expected)
+@pytest.mark.parametrize("name", ALL)
+def test_shapes_structures_and_numbers_are_those_of_jax(expected: Any, name: str) -> None:
+    verb, f, arguments, argnums = ALL[name]
+    same(getattr(dg, verb)(lambda *a: f(np, *a), argnums)(*arguments), expected[name])
 
 
 def test_by_hand_without_a_peer() -> None:

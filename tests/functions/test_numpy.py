@@ -6,6 +6,7 @@ and kinds of results; what only looks; what is refused, and what the refusal say
 
 from __future__ import annotations
 
+import fractions
 import itertools
 import math
 import operator
@@ -412,6 +413,82 @@ def test_writing_into_data_after_its_use_changes_nothing():
         assert got[0] == k
 
 
+def test_an_array_that_is_closed_to_writing_may_be_written_to_all_the_same():
+    def through_an_older_view(x):
+        data = np.array([1.0, 2.0])
+        view = data[:]
+        data.setflags(write=False)
+        y = x * data
+        view[:] = 0.0
+        return np.sum(y)
+
+    def opened_again(x):
+        data = np.array([1.0, 2.0])
+        data.setflags(write=False)
+        y = np.where([True, True], x, 0.0) ** data + np.dot(data, x)
+        data.setflags(write=True)
+        data[:] = 0.0
+        return np.sum(y)
+
+    for verb in (dg.grad, dg.jacfwd, dg.jacrev):
+        assert verb(through_an_older_view)(np.ones(2)).tolist() == [1, 2]
+        assert verb(opened_again)(np.ones(2)).tolist() == [3, 6]
+    held = np.array([1.0, 2.0])
+    rule = dg.custom_rule(lambda x: held, jvp=lambda p, t: 2.0 * t[0])  # gives out what it keeps
+
+    def of_a_rule(x):
+        y = rule(x) * x
+        held[:] = 7.0
+        return np.sum(y)
+
+    assert dg.grad(of_a_rule)(np.ones(2)).tolist() == [3, 4] and held.tolist() == [7, 7]
+
+    def kept(g, x):
+        y = g(x) * x
+        held[:] = 0.0
+        return np.sum(y)
+
+    held[:] = 1.0, 2.0
+    assert dg.grad(kept, 1)(lambda x: held, np.ones(2)).tolist() == [1, 2]
+    held[:] = 1.0, 2.0
+    assert dg.grad(kept, (0, 1))(lambda x: held, np.ones(2))[1].tolist() == [1, 2]
+
+
+def test_complex_numbers_are_refused():
+    for f in (
+        lambda x: np.sum(np.abs(x * np.array([1j]))),
+        lambda x: np.sum(np.array([1j, 2.0]) * x),
+        lambda x: np.abs(np.complex128(1j) * x[0]),
+        lambda x: x[0] * 1j,
+        lambda x: 1j - x,
+        lambda x: np.dot(x, np.ones(2) * 1j),
+    ):
+        for verb in (dg.grad, dg.jacfwd):
+            with pytest.raises(dg.Error, match=r"complex; keep its two parts as reals.*test_numpy\.py, line"):
+                verb(f)(np.ones(2))
+
+
+def test_fractions_are_constants():
+    half = fractions.Fraction(1, 2)
+    for verb in (dg.grad, dg.derivative):
+        assert verb(lambda x: x * half + half * x - half / x + (x > half))(2.0) == 1.125
+
+
+def test_subclasses_of_arrays_that_compute_differently_are_refused():
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    for f, x in (
+        (np.sum, masked),
+        (lambda x: np.sum(x * masked), np.ones(2)),
+        (np.sum, matrix),
+        (lambda x: np.sum(x @ matrix), np.eye(2)),
+        (lambda x: np.sum(matrix * x), np.eye(2)),
+        (lambda p: np.sum(p["w"]), {"w": masked}),
+    ):
+        with pytest.raises(dg.Error, match=r"class (MaskedArray|matrix).*np\.asarray.*line|plain array"):
+            dg.grad(f)(x)
+
+
 def test_the_gradient_of_a_singular_determinant_is_that_of_its_cofactors():
     singular = np.array([[1.0, 2.0], [2.0, 4.0]])
     assert dg.grad(np.linalg.det)(singular) == pytest.approx(np.array([[4.0, -2.0], [-2.0, 1.0]]))
@@ -431,12 +508,13 @@ def test_determinants_of_nearly_singular_matrices_have_their_digits_in_every_ord
 
 
 def test_high_orders_of_determinants_cost_little_and_those_of_their_gradients_say_that_there_are_none():
-    square = np.cos(np.arange(36.0)).reshape(6, 6)
+    square, expected = np.random.default_rng(2).normal(size=(4, 4)), 0.0
+    for columns in itertools.permutations(range(4)):  # exp(t x) in each place, so a product is exp(t times a sum)
+        sign = (-1) ** sum(i > j for i, j in itertools.combinations(columns, 2))
+        total = mp.fsum(square[range(4), columns])
+        expected += sign * total**20 * mp.exp(0.5 * total)
     found = dg.derivative(lambda t: np.linalg.det(np.exp(t * square)), 20)(0.5)
-    angles = 0.5 * np.exp(2j * np.pi * np.arange(256) / 256)  # Cauchy's formula
-    values = np.array([np.linalg.det(np.exp((0.5 + z) * square)) for z in angles])
-    expected = math.factorial(20) * np.mean(values / angles**20).real
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert found == pytest.approx(float(expected), rel=1e-9)
     with pytest.raises(NotDifferentiable, match="order 9 of the gradient of a determinant"):
         dg.derivative(lambda t: dg.grad(np.linalg.det)(np.exp(t * square)), 9)(0.5)
 
@@ -470,7 +548,6 @@ def test_norms_have_their_slopes_where_squares_are_out_of_range(scale, p):
 
 def test_norms_of_nothing_and_of_zeros():
     assert dg.grad(np.linalg.norm)(np.zeros(0)).shape == (0,)
-    assert dg.jvp(lambda x: np.linalg.norm(x, axis=1), (np.zeros((2, 0)),), (np.zeros((2, 0)),))[1].tolist() == [0, 0]
     for p in (None, 3):
         with pytest.raises(NotDifferentiable):
             dg.grad(lambda x, p=p: np.linalg.norm(x, p))(np.zeros(2))

@@ -251,13 +251,13 @@ def test_derivatives_at_the_edges():
 
 def far(meaning, x, n, digits):
     with mp.workdps(digits):
-        return float(mp.diff(meaning, x, n, h=mp.mpf(10) ** (-digits // 4)))
+        return float(mp.diff(meaning, x, n))
 
 
 @pytest.mark.parametrize("x", [-12.0, -5.0, -0.1, 0.0, 0.1, 8.0])
 def test_log_ndtr_has_its_digits(x):
     for n, tolerance in ((1, 1e-14), (2, 1e-13), (3, 1e-11)):
-        expected = far(lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2), x, n, 160)
+        expected = far(lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2), x, n, 80)
         assert derivative_of(special.log_ndtr, n)(x) == pytest.approx(expected, rel=tolerance)
 
 
@@ -280,7 +280,7 @@ def test_small_and_large_slopes_far_out():
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
 def test_erfcx_has_its_digits_in_every_order(n):
     for x in (-3.0, -0.1, 0.0, 0.1, 0.7, 2.0, 9.0):
-        expected = far(lambda x: mp.exp(x * x) * mp.erfc(x), x, n, 200)
+        expected = far(lambda x: mp.exp(x * x) * mp.erfc(x), x, n, 60)
         assert special._erfcx(n)(x) == pytest.approx(expected, rel=2e-14), x
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
+import functools
+import pickle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +79,12 @@ def test_a_gradient_has_the_structure_of_the_point(name: str) -> None:
 def test_a_derivative_has_the_structure_of_the_result(name: str) -> None:
     point, _, _ = STRUCTURES[name]
     found = dg.derivative(lambda t: dg.scale(t * t, point))(1.0)
-    assert found == dg.scale(2.0, point)
+    wanted = (6.0, 0.0, "s", None, 0.0) if name == "with constants" else dg.scale(2.0, point)
+    assert found == wanted and type(found) is type(wanted)
+
+
+def test_whole_numbers_in_fields_of_classes_are_constants() -> None:
+    assert dg.derivative(lambda t: (Slotted(t * t, (1,)), Point(t, 2)))(3.0) == (Slotted(6.0, (1,)), Point(1.0, 2))
 
 
 def test_dataclasses_are_rebuilt_without_their_checks() -> None:
@@ -84,6 +92,35 @@ def test_dataclasses_are_rebuilt_without_their_checks() -> None:
     assert found == Frozen(6.0) and found.name == "frozen"
     found = dg.grad(lambda p: p.a * p.derived)(Open(3.0))
     assert (found.a, found.derived) == (6.0, 3.0)  # fields are what they are, not what they were computed from
+
+
+@dataclasses.dataclass
+class Remembering:
+    x: Any
+
+    @functools.cached_property
+    def square(self) -> Any:
+        return self.x * self.x
+
+
+def test_what_a_dataclass_remembers_of_its_fields_is_forgotten_with_them() -> None:
+    point = Remembering(3.0)
+    for _ in range(2):  # before it was looked at, and after
+        assert dg.grad(lambda p: p.square)(point) == Remembering(6.0)
+        assert dg.jvp(lambda p: p.square, (point,), (Remembering(1.0),)) == (9.0, 6.0)
+        assert point.square == 9.0
+    other = dg.scale(2.0, point)
+    assert (other.x, other.square, point.square) == (6.0, 36.0, 9.0)
+
+
+def test_copies_of_structures_have_the_same_numbers() -> None:
+    def f(p: Any) -> Any:
+        return copy.deepcopy(p)["a"][0] * copy.copy(p["a"])[0] * copy.copy(p["a"][0])
+
+    for verb in (dg.grad, dg.jacfwd):
+        assert verb(f)({"a": [2.0]}) == {"a": [12.0]}
+    with pytest.raises(dg.Error, match=r"cannot be pickled.*test_structure\.py, line"):
+        dg.grad(pickle.dumps)(1.0)
 
 
 def test_registered_classes() -> None:
@@ -153,6 +190,24 @@ def test_add_and_scale_of_functions_are_pointwise() -> None:
     assert curried(2.0)(3.0) == 16.0
     pair = dg.add((lambda x: x, 1.0), (lambda x: 3.0 * x, 2.0))
     assert pair[0](2.0) == 8.0 and pair[1] == 3.0
+
+
+def test_many_sums_and_multiples_of_functions() -> None:
+    f, count = np.sin, 3000
+    for _ in range(count):
+        f = dg.scale(1.0, dg.add(f, np.cos))
+    assert f(1.0) == pytest.approx(np.sin(1.0) + count * np.cos(1.0))
+    doubled = np.sin
+    for _ in range(60):
+        doubled = dg.add(doubled, doubled)  # is called once
+    assert doubled(1.0) == 2.0**60 * np.sin(1.0)
+    assert dg.derivative(doubled)(1.0) == 2.0**60 * np.cos(1.0)
+
+
+def test_constants_in_sums_of_functions_are_those_of_the_first() -> None:
+    first, second = (lambda x: (x, 1, "first")), (lambda x: (x, 2, "second"))
+    assert dg.add(second, dg.add(first, second))(1.0) == (3.0, 2, "second")
+    assert dg.add(first, dg.add(second, first))(1.0) == (3.0, 1, "first")
 
 
 def test_add_and_scale_of_arrays() -> None:

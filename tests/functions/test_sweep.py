@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.functions.numbers import fresh
+from dynagrad.functions.entries import Recorded
+from dynagrad.functions.numbers import Tape, fresh
 from dynagrad.functions.passes import inside, is_open
 from dynagrad.graph import operations as ops
+from dynagrad.graph.operation import Operation
 
 
 def chain(length: int) -> Callable[[Any], Any]:
@@ -112,6 +114,104 @@ def test_no_pass_is_open_after_an_error() -> None:
         with pytest.raises(ValueError, match="no"):
             verb(f)(2.0)
     assert len(tags) == 3 and not any(map(is_open, tags)) and not inside()
+
+
+def test_operations_of_a_single_call_are_forgotten_with_it() -> None:
+    """An index, a rule or a fixed point holds arrays; none of it stays behind."""
+    rule = dg.custom_rule(lambda x: x * 1.0, jvp=lambda primals, tangents: tangents[0] * 1.0)
+    places = np.array([0, 2])
+
+    def f(x: Any) -> Any:
+        y = dg.fixed_point(lambda s: 0.5 * np.tanh(s) + rule(x)[places], np.zeros(2))
+        return np.sum(y * y)
+
+    def alive() -> int:
+        gc.collect()
+        return sum(type(x) in (Tape, Recorded, Operation) for x in gc.get_objects())
+
+    counts = []
+    for _ in range(3):
+        dg.grad(f)(np.ones(3))
+        dg.hessian(f)(np.ones(3))
+        counts.append(alive())
+    assert counts[1] == counts[2]
+
+
+# -- choices -----------------------------------------------------------------------------------------------------------
+
+ZERO_ONE, SQUARE = np.array([0.0, 1.0]), np.array([[0.0, 1.0], [4.0, 0.0]])
+CHOICES: dict[str, tuple[Any, Any]] = {
+    "a slice": (lambda x: np.sum(np.where(x > 0, np.log(x)[:], 0)), ZERO_ONE),
+    "a stack": (lambda x: np.sum(np.where([False, True], np.stack([np.log(x[0]), x[1]]), 0)), ZERO_ONE),
+    "several of one": (lambda x: np.sum(np.where([[0, 1], [0, 0]], np.stack([np.log(x), np.log(x)]), 0)), ZERO_ONE),
+    "the same twice": (
+        lambda x: (lambda y: np.sum(np.where([[False, True]] * 2, np.stack([y, y]), 0)))(np.log(x)),
+        ZERO_ONE,
+    ),
+    "an element": (lambda x: np.log(x)[1], ZERO_ONE),
+    "elements one by one": (lambda x: (lambda y: y[1] + y[1] * y[-1])(np.log(x) * 2.0 + 1.0), ZERO_ONE),
+    "some elements": (lambda x: np.sum(np.log(x)[x > 0]), ZERO_ONE),
+    "places": (lambda x: np.sum(np.log(x)[np.array([1, 1])]), ZERO_ONE),
+    "the largest": (lambda x: np.max(np.log(x)), ZERO_ONE),
+    "the smallest": (lambda x: np.min(-np.log(x)), ZERO_ONE),
+    "the larger": (lambda x: np.sum(np.fmax(np.sqrt(x), 0.5)), ZERO_ONE),
+    "the smaller": (lambda x: np.sum(np.fmin(-np.sqrt(x), -0.5)), ZERO_ONE),
+    "of the sorted": (lambda x: np.sort(np.sqrt(x))[1], ZERO_ONE),
+    "a shape": (lambda x: np.sum(np.where(x > 0, np.log(x).reshape(2), 0)), ZERO_ONE),
+    "a matrix turned": (lambda x: np.sum(np.where(x.T > 0, np.log(x).T, 0)), SQUARE),
+    "above the diagonal": (lambda x: np.sum(np.triu(np.log(x))), np.array([[1.0, 4.0], [0.0, 2.0]])),
+    "the diagonal": (lambda x: np.sum(np.diagonal(np.log(x))), SQUARE[::-1]),
+    "along an axis": (lambda x: np.sum(np.take_along_axis(np.log(x), np.array([[1], [0]]), 1)), SQUARE),
+    "rolled": (lambda x: np.roll(np.log(x), 1)[0], ZERO_ONE),
+    "joined": (lambda x: np.concatenate([np.log(x), x])[1], ZERO_ONE),
+    "repeated": (lambda x: np.sum(np.where([[False, True]] * 3, np.broadcast_to(np.log(x), (3, 2)), 0)), ZERO_ONE),
+    "a row of sums": (lambda x: np.where(x[0, 0] > 0, np.sum(np.log(x), axis=1)[0], np.sum(x)), SQUARE),
+    "of three": (lambda x: np.where([False, True], np.where([True, True], np.log(x), x), 0)[1], ZERO_ONE),
+    "with a factor": (lambda x: np.sum(np.where(x > 0, np.log(x) * 3.0, x * 3.0)), ZERO_ONE),
+}
+
+
+@pytest.mark.parametrize("kind", CHOICES)
+@pytest.mark.filterwarnings("ignore:divide by zero")  # numpy's, of values
+def test_what_is_not_chosen_does_not_matter_in_either_mode(kind: str) -> None:
+    f, point = CHOICES[kind]
+    forward = dg.jacfwd(f)(point)
+    assert np.isfinite(forward).all()
+    np.testing.assert_allclose(dg.grad(f)(point), forward)
+    np.testing.assert_allclose(dg.grad(lambda x: dg.derivative(lambda t: t * f(x))(1.0))(point), forward)
+    early = dg.derivative(lambda t: lambda x: t * f(x))(1.0)  # made before the pass
+    np.testing.assert_allclose(dg.grad(early)(point), forward)
+    np.testing.assert_allclose(dg.grad(lambda x: dg.derivative(lambda t: t * t * f(x), 2)(1.0))(point), 2.0 * forward)
+
+
+def test_a_value_that_is_chosen_from_and_used_as_a_whole_is_alive_as_a_whole() -> None:
+    def f(x: Any) -> Any:
+        y = np.sqrt(x)
+        return np.sum(y * y) + y[1] + np.sum(np.where(x > 2.0, y, 0.0))
+
+    with pytest.raises(dg.NotDifferentiable):
+        dg.grad(f)(ZERO_ONE)
+    assert dg.grad(f)(np.array([1.0, 4.0])).tolist() == [1.0, 1.5]
+
+    def both(x: Any) -> Any:
+        y = np.exp(x)
+        return y, np.where([True, False], y, 0.0)
+
+    _, back = dg.vjp(both, np.zeros(2))
+    assert back((np.ones(2), np.ones(2)))[0].tolist() == [2.0, 1.0]
+    assert back((np.zeros(2), np.ones(2)))[0].tolist() == [1.0, 0.0]
+
+
+def test_elements_of_a_computed_array_take_time_in_proportion() -> None:
+    n = 3_000
+    x = np.linspace(0.0, 1.0, n)
+
+    def f(x: Any) -> Any:
+        y = np.sqrt(x)
+        return sum(y[i] for i in range(1, n))
+
+    found = dg.grad(f)(x)
+    assert found[0] == 0.0 and found[1:] == pytest.approx(0.5 / np.sqrt(x[1:]))
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------

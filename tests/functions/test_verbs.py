@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.functions.verbs import made_by
 from dynagrad.graph import operations as ops
 from dynagrad.graph.operation import Operation
 from dynagrad.graph.types import real
@@ -81,7 +84,60 @@ def test_derivative_of_any_order() -> None:
 
 
 def test_derivative_of_any_structure() -> None:
-    assert dg.derivative(lambda x: {"a": (x * x, 3), "b": [x]})(2.0) == {"a": (4.0, 3), "b": [1.0]}
+    assert dg.derivative(lambda x: {"a": (x * x, 3), "b": [x]})(2.0) == {"a": (4.0, 0.0), "b": [1.0]}
+
+
+def clamped(x: Any) -> Any:
+    return 1 if x > 1.0 else x
+
+
+FORWARD: dict[str, Callable[[Any], Any]] = {
+    "derivative": dg.derivative,
+    "jvp": lambda f: lambda x: dg.jvp(f, (x,), (1.0,))[1],
+    "jacfwd": dg.jacfwd,
+    "jacrev": dg.jacrev,
+    "grad": lambda f: lambda x: dg.vjp(f, x)[1](1.0)[0],
+    "twice": lambda f: dg.derivative(f, 2),
+    "nested": lambda f: dg.derivative(dg.derivative(f)),
+    "curried": lambda f: lambda x: dg.derivative(lambda y: lambda z: f(y))(x)(5.0),
+    "of a function": lambda f: lambda x: dg.jvp(lambda g: g(x), (f,), (lambda y: 0.0,))[1],
+}
+
+
+@pytest.mark.parametrize("verb", FORWARD)
+def test_a_whole_number_that_was_computed_has_derivative_zero(verb: str) -> None:
+    for f in (
+        clamped,
+        round,
+        math.floor,
+        lambda x: x > 1.0,
+        lambda x: np.int64(3),
+        lambda x: np.argmax(np.stack([x, 1])),
+    ):
+        found = FORWARD[verb](f)(2.5)
+        assert found == 0.0 and type(found) is float
+
+
+def test_whole_numbers_in_results_have_derivative_zero() -> None:
+    assert dg.derivative(lambda x: x * dg.derivative(lambda y: 3 if y > 1 else y)(x))(2.0) == 0.0
+
+    def pair(x: Any) -> Any:
+        return clamped(x), {"x": x * x, "n": [7, True, "name", None]}
+
+    wanted = (0.0, {"x": 4.0, "n": [0.0, 0.0, "name", None]})
+    for verb in (dg.derivative, dg.jacfwd, dg.jacrev):
+        assert verb(pair)(2.0) == wanted
+    assert dg.derivative(pair, 2)(2.0)[0] == 0.0
+    for verb in (dg.jacfwd, dg.jacrev):
+        found = verb(lambda x: (np.arange(3), x))(np.ones(2))
+        assert np.array_equal(found[0], np.zeros((3, 2))) and np.array_equal(found[1], np.eye(2))
+    tangent = dg.jvp(lambda x: np.arange(3) * 2, (1.0,), (1.0,))[1]
+    assert np.array_equal(tangent, np.zeros(3)) and tangent.dtype == np.float64
+
+
+def test_functions_that_return_whole_numbers_have_derivatives_by_functions() -> None:
+    assert dg.grad(lambda g: g(2.0))(lambda x: 3)(lambda x: 5.0 * x) == 10.0
+    assert dg.jvp(lambda g: g(2.0), (lambda x: 3,), (lambda x: 5.0 * x,))[1] == 10.0
 
 
 def test_hvp_is_the_hessian_times_a_vector() -> None:
@@ -116,7 +172,7 @@ def test_what_is_not_connected_is_zero() -> None:
     assert dg.grad(lambda x, y: y)(1.0, 2.0) == 0.0
     assert dg.grad(lambda x: 5.0)(1.0) == 0.0
     assert dg.grad(lambda p: p["a"])({"a": 1.0, "b": (2.0,)}) == {"a": 1.0, "b": (0.0,)}
-    assert dg.derivative(lambda x: (1.0, "s", 3))(2.0) == (0.0, "s", 3)
+    assert dg.derivative(lambda x: (1.0, "s", 3))(2.0) == (0.0, "s", 0.0)
     assert np.array_equal(dg.grad(lambda x: 5.0)(np.ones(2)), np.zeros(2))
 
 
@@ -197,6 +253,57 @@ def test_the_sum_of_a_church_list() -> None:
     assert dg.pullback(lambda numbers: total(church(numbers)), lambda y: 3.0)([1.0, 2.0, 4.0]) == [3.0, 3.0, 3.0]
 
 
+# -- functions that change their arguments --------------------------------------------------------------------------
+
+
+def replaces(p: Any) -> Any:
+    p["w"] = p["w"] ** 2
+    return p["w"] * 3.0
+
+
+def takes_out(p: Any) -> Any:
+    return p.pop("w") ** 2 * 3.0
+
+
+def clears(p: Any) -> Any:
+    w = p["w"]
+    p.clear()
+    p["other"] = 5.0
+    return w * w * 3.0
+
+
+@pytest.mark.parametrize("f", [replaces, takes_out, clears])
+def test_a_function_may_change_its_argument(f: Any) -> None:
+    point = {"w": 2.0}
+    for verb in (dg.grad, dg.jacfwd, dg.jacrev, lambda f: lambda p: dg.vjp(f, p)[1](1.0)[0]):
+        assert verb(f)(point) == {"w": 12.0}
+    assert dg.jvp(f, (point,), ({"w": 1.0},))[1] == 12.0
+    assert dg.hessian(f)(point) == {"w": {"w": 6.0}}
+    assert point == {"w": 2.0}
+    dg.check_derivatives(f, point)
+    assert point == {"w": 2.0}
+
+
+def test_a_function_may_sort_or_grow_its_list() -> None:
+    def in_order(p: Any) -> Any:
+        p.sort(key=lambda x: -x)
+        p.append(7.0)
+        return p[0] * 2.0 + p[1] * 5.0
+
+    assert dg.grad(in_order)([1.0, 2.0]) == [5.0, 2.0]
+
+
+def test_an_input_function_may_change_its_arguments() -> None:
+    def last(items: Any) -> Any:
+        return items.pop()
+
+    def f(g: Any) -> Any:
+        return g([1.0, 2.0]) * 3.0
+
+    dual = dg.grad(f)(last)
+    assert dual(last) == dual(last) == 6.0
+
+
 # -- edges -------------------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +311,24 @@ def test_the_sum_of_a_church_list() -> None:
 def test_where_the_chain_rule_has_no_answer_there_is_an_error(verb: Any) -> None:
     with pytest.raises(dg.NotDifferentiable, match="0 times infinity"):
         verb(lambda x: ops.sqrt(x) ** 2.0)(0.0)
+
+
+def test_a_nan_of_one_result_excuses_no_other() -> None:
+    def root(x: Any) -> Any:
+        return np.sqrt(x) ** 2
+
+    for f, c in ((lambda x: (root(x), math.nan), (1.0, 0.0)), (lambda x: [np.log(-1.0 - x), root(x)], [0.0, 1.0])):
+        for verb in (dg.derivative, dg.jacfwd, dg.jacrev, lambda f: dg.derivative(f, 2)):
+            with pytest.raises(dg.NotDifferentiable):
+                verb(f)(0.0)
+        _, back = dg.vjp(f, 0.0)
+        with pytest.raises(dg.NotDifferentiable):
+            back(c)
+    for verb in (dg.jacfwd, dg.jacrev):
+        with pytest.raises(dg.NotDifferentiable):
+            verb(root)(np.array([0.0, math.nan]))
+        found = verb(np.sqrt)(np.array([4.0, math.nan]))  # but that of a result that is none itself means nothing
+        assert found[0, 0] == 0.25 and math.isnan(found[1, 1])
 
 
 def test_an_infinite_slope_is_an_answer() -> None:
@@ -238,6 +363,67 @@ def test_integers_where_reals_are() -> None:
         dg.grad(lambda x: 1.0)(np.int64(3))
     with failing(r"float\(\)"):
         dg.grad(lambda x: 1.0)(10**5000)
+
+
+def test_arguments_that_are_whole_numbers_only() -> None:
+    for x in ([2, 3], {"w": np.array([1, 2])}, (True, "a"), ((), [1])):
+        for verb in (dg.grad, dg.jacfwd, dg.jacrev, lambda f: functools.partial(dg.vjp, f)):
+            with failing(rf"argument 1 is .* integers where reals are.*{HERE}"):
+                verb(lambda p: 1.0)(x)
+    assert dg.grad(lambda p: p[0] * p[1])([2.0, 3]) == [3.0, 3]
+    assert dg.grad(lambda p: 1.0)([]) == [] and dg.grad(lambda p: 1.0)((None, "a")) == (None, "a")
+    with failing(r"argument 1 is True.*write 1\.0"):
+        dg.grad(lambda x: x)(True)
+
+
+class Box:
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+class Slotted:
+    __slots__ = ("content",)
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+HIDING: dict[str, Callable[[Any], Any]] = {
+    "object": lambda x: Box(x * x),
+    "slots": lambda x: {"a": [Slotted(x)]},
+    "inside": lambda x: Box([Box({"a": x})]),
+    "set": lambda x: {Box(x)},
+    "array of objects": lambda x: np.array([None, Box(x)]),
+}
+
+
+@pytest.mark.parametrize("kind", HIDING)
+def test_results_that_derivatives_do_not_go_through(kind: str) -> None:
+    f = HIDING[kind]
+    for verb in (dg.derivative, dg.jacfwd, dg.jacrev, lambda f: dg.derivative(f, 3)):
+        with failing(f"has numbers with derivatives in an.*(dg.register|np.stack).*{HERE}"):
+            verb(f)(2.0)
+    with failing("numbers with derivatives"):
+        dg.vjp(f, 2.0)
+    with failing("numbers with derivatives"):
+        dg.jvp(f, (2.0,), (1.0,))
+    with failing("numbers with derivatives"):
+        dg.grad(lambda x: (x * x, f(x)), has_aux=True)(2.0)
+    with failing("numbers with derivatives"):
+        dg.derivative(lambda x: lambda y: f(x))(2.0)(1.0)
+
+
+def test_results_that_are_computed_later() -> None:
+    for f in (lambda x: (x * i for i in range(3)), lambda x: map(lambda i: x * i, [1]), lambda x: [iter([x])]):
+        for verb in (dg.derivative, dg.jacrev):
+            with failing(f"computes when it is looked at.*return a list.*{HERE}"):
+                verb(f)(2.0)
+
+
+def test_objects_without_numbers_are_constants() -> None:
+    thing = Box("constant")
+    assert dg.derivative(lambda x: (x * x, thing))(2.0) == (4.0, thing)
+    assert dg.grad(lambda x: (x * x, thing), has_aux=True)(2.0) == (4.0, thing)
 
 
 def test_a_result_that_is_not_one_real() -> None:
@@ -349,6 +535,55 @@ def test_errors_of_the_function_itself_are_left_alone() -> None:
     for verb in (dg.grad, dg.derivative):
         with pytest.raises(KeyError, match="missing"):
             verb(lambda x: {}["missing"])(1.0)
+
+
+def test_every_error_says_in_which_line_it_came_up() -> None:
+    cases: list[Callable[[], Any]] = [
+        lambda: dg.grad(np.median)(np.ones(2)),
+        lambda: dg.grad(math.exp)(1.0),
+        lambda: dg.grad(lambda x: np.sum(np.add(x, 1.0, out=np.zeros(2))))(np.ones(2)),
+        lambda: dg.grad(lambda x: np.linalg.eigh(x)[1][0, 0])(np.eye(2)),
+        lambda: dg.grad(dg.custom_rule(lambda y: y * 2, vjp=lambda p, v, c: (np.ones(1),)))(1.0),
+        lambda: dg.custom_rule(sin),
+        lambda: dg.fixed_point(lambda s: s * math.inf, 1.0),
+        lambda: dg.fixed_point(lambda s: s + 1.0, 1.0, max_steps=3),
+        lambda: dg.checkpoint(lambda s: s, lambda: 1, 2),
+        lambda: dg.derivative(sin, -1),
+        lambda: dg.jacfwd(lambda g: g(1.0))(sin),
+        lambda: dg.add(sin, 1.0),
+    ]
+    for case in cases:
+        with failing(HERE) as caught:
+            case()
+        assert str(caught.value).count(", line ") == 1
+        assert f"line {case.__code__.co_firstlineno})" in str(caught.value)
+
+
+def test_errors_of_others_are_not_changed() -> None:
+    def f(x: Any) -> Any:
+        raise dg.Error("my own")
+
+    with failing("^my own$"):
+        dg.grad(f)(1.0)
+
+
+def test_a_function_that_a_verb_made_says_what_it_is() -> None:
+    for made, wanted in [
+        (dg.grad(f), ("grad", f, {"argnums": 0, "has_aux": False})),
+        (dg.value_and_grad(f, (0, 1)), ("value_and_grad", f, {"argnums": (0, 1), "has_aux": False})),
+        (dg.derivative(sin, 3), ("derivative", sin, {"n": 3})),
+        (dg.jacfwd(f, 1), ("jacfwd", f, {"argnums": 1})),
+        (dg.jacrev(f), ("jacrev", f, {"argnums": 0})),
+        (dg.hessian(f), ("hessian", f, {"argnums": 0})),
+        (dg.pullback(f, sin), ("pullback", f, {"omega": sin})),
+        (dg.vjp(f, 2.0, 3.0)[1], ("vjp", f, {"primals": (2.0, 3.0)})),
+        (dg.custom_rule(f, jvp=sin), ("custom_rule", f, {"jvp": sin, "vjp": None})),
+        (dg.add(f, sin), ("add", f, {"b": sin})),
+        (dg.scale(2.0, f), ("scale", f, {"c": 2.0})),
+    ]:
+        assert made.__dynagrad__ == wanted and made_by(made) == wanted
+    imitation = functools.wraps(dg.grad(f))(lambda x, y: 0.0)
+    assert made_by(imitation) is None and made_by(f) is None and made_by(3.0) is None
 
 
 def test_functions_have_no_coordinates() -> None:

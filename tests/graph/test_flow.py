@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from dynagrad.errors import Error
-from dynagrad.graph import exp, generate_adjoints, sin, tangents, variable
+from dynagrad.graph import exp, generate_adjoints, node, sin, tangents, variable
 from dynagrad.graph.arrays import total
 from dynagrad.graph.control import (
+    PART,
     POP,
     PUSH,
     REPEAT,
@@ -18,6 +19,7 @@ from dynagrad.graph.control import (
     define,
     empty,
     merge,
+    part,
     part_types,
     pop,
     push,
@@ -279,3 +281,21 @@ def test_errors_say_what_is_wrong():
         repeat(3, lambda i, s: [s * np.ones(2)], [x])
     with pytest.raises(Error, match="how often is a whole number"):
         repeat(x, lambda i, s: [s], [x])
+
+
+@pytest.mark.parametrize("function", [recursion, loop_in_a_branch_in_a_loop])
+def test_nodes_that_are_still_there_from_before_change_nothing(function, monkeypatch):
+    """A node is made once, so one that is older than a subgraph may turn up inside of it."""
+    monkeypatch.setattr(node, "_table", dict(node._table))  # which keeps them all
+    test_both_modes_to_second_order(function, (0.55, 0.8))
+
+
+def test_values_are_taken_from_outside_one_by_one():
+    x, y = fresh(real), fresh(real)
+    both = cond(x > 0.0, lambda: [x * y, x + y], lambda: [y, x])
+    several = both[0].arguments[0]
+    [z] = cond(y > 0.0, lambda: [part(several, 1) * 2.0], lambda: [x])  # the part is younger than the branch
+    del both
+    nodes = order([z])
+    assert all(a.type.kind != "values" or n.operation is PART for n in nodes for a in n.arguments)
+    assert run(Graph((x, y), (z,)), [3.0, 4.0]) == (14.0,)

@@ -117,9 +117,9 @@ def test_the_gradient_printed():
         "a_bar : real = t10        # adjoint of a",
         "b_bar : real = x          # adjoint of b",
         "c_bar : real = 1.0        # adjoint of c",
-        "t1 : real = x * a",
+        "t1 : real = a * x",
         "t2 : real = b + t1",
-        "x_bar : real = t2 + t1    # adjoint of x",
+        "x_bar : real = t1 + t2    # adjoint of x",
         "-> t30, t10, x, 1.0, x_bar",
     ]
 

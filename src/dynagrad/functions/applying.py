@@ -135,8 +135,9 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
             if operation in CHOOSING:
                 found = [(n, p) for n, p in found if not (type(p) is float and p == 0.0)]
             return tape.cell(y, _entry([n for n, _ in found], [p for _, p in found]))
-    if not tape.chooses and (operation in CHOOSING or (leaves_out(operation) and _computed(tape, numbers))):
-        tape.chooses = True
+    if not tape.chooses:
+        if operation in CHOOSING if operation.elementwise else leaves_out(operation) and _computed(tape, numbers):
+            tape.chooses = True
     wanted = _wanted(operation.needs, tuple(places))
     needed: list[Any] = []
     for i, x in enumerate(primals):
@@ -157,10 +158,7 @@ def _computed(tape: Any, numbers: list[int]) -> bool:
 def _alike(y: Any, primals: list[Any], places: list[int]) -> bool:
     """Whether the arguments at these places have the shape of the result."""
     shape = shape_of(y)
-    for i in places:
-        if shape_of(primals[i]) != shape:
-            return False
-    return True
+    return not [i for i in places if shape_of(primals[i]) != shape]
 
 
 _ndarray = np.ndarray

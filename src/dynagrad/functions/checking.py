@@ -197,46 +197,59 @@ _DERIVATIVES: dict[str, Function] = {"forward": _forward, "reverse": _reverse}
 # -- differences -------------------------------------------------------------------------------------------------------
 
 
-def _differences(f: Function, inputs: Any, u: Any, value: Any, levels: int = 24) -> tuple[Any, Any]:
+def _differences(f: Function, inputs: Any, u: Any, value: Any) -> tuple[Any, Any]:
     """The derivative along a vector, and an estimate of its error, for each element of the result.
 
-    Central differences with steps h, h/2, ..., extrapolated; each step takes the best entry of its row of the table,
-    and each element the best of those that the step before confirms: where steps are long beside what the function does
-    in between, a single one may look right by chance. Steps that lead to where the function or its derivative is not
-    defined, or has another shape, are left out.
+    A function that goes up and down many times within the first steps may have differences that look right by chance.
+    So much shorter steps of another length are asked too, and where these disagree, the search begins with such.
     """
     x = _vector(inputs)
-    step = 0.1 * max(1.0, float(np.max(np.abs(x)[u != 0.0], initial=0.0)))
     width = sum(map(size, leaves(value)))
-    best: Any = np.full(width, math.nan)
-    error: Any = np.full(width, math.inf)
-    row: list[Any] = []
-    before: Any = None
-    for level in range(levels):
-        h = step / 2.0**level
-        new = _central(f, inputs, x, u, h)
-        if new is None or new.shape != (width,) or not np.isfinite(new).all():
-            row, before = [], None
-            continue
-        news, here, least = [new], new, np.full(width, math.inf)
-        for k, old in enumerate(row[:_COLUMNS]):
-            news.append(news[k] + (news[k] - old) / (4.0 ** (k + 1) - 1.0))
-            guess = np.maximum(np.abs(news[k + 1] - news[k]), np.abs(news[k + 1] - old))
-            here, least = np.where(guess <= least, news[k + 1], here), np.minimum(guess, least)
-        if before is not None:
-            least = np.maximum(least, np.abs(here - before))
-            best, error = np.where(least <= error, here, best), np.minimum(least, error)
-        row, before = news, here
-        if (error <= 1e-11 * np.maximum(np.abs(best), 1e-6)).all():
+    step = 0.1 * max(1.0, float(np.max(np.abs(x)[u != 0.0], initial=0.0)))
+
+    def central(h: float) -> Any:
+        """The central difference with one step; None where the function is not defined there, or has another shape."""
+        try:
+            with np.errstate(all="ignore"):
+                ahead, behind = (_vector(_value(f, _structured(inputs, x + s * u))) for s in (h, -h))
+        except (Error, ArithmeticError, ValueError, IndexError):
+            return None
+        fits = ahead.shape == behind.shape == (width,)
+        return (ahead - behind) / (2.0 * h) if fits and np.isfinite(ahead - behind).all() else None
+
+    noise = 1e-13 * max(1.0, float(np.max(np.abs(_vector(value)), initial=0.0)))
+    for _ in range(4):
+        best, error = _extrapolated(central, step, width)
+        short = step / 1234.5
+        one, other = central(short), central(short / 1.7)
+        if one is None or other is None:
             break
+        near = 10.0 * (np.abs(one - other) + noise / short) + error + 1e-6 * np.abs(best)
+        if (np.abs(one - best) <= near).all():
+            break
+        step /= 97.3
+    else:
+        error = np.full(width, math.inf)
     return best, error
 
 
-def _central(f: Function, inputs: Any, x: Any, u: Any, h: float) -> Any:
-    """The central difference with one step; None where the function is not defined there."""
-    try:
-        with np.errstate(all="ignore"):
-            ahead, behind = (_vector(_value(f, _structured(inputs, x + s * u))) for s in (h, -h))
-    except (Error, ArithmeticError, ValueError, IndexError):
-        return None
-    return (ahead - behind) / (2.0 * h) if ahead.shape == behind.shape else None
+def _extrapolated(central: Callable[[float], Any], step: float, width: int, levels: int = 24) -> tuple[Any, Any]:
+    """Central differences with steps h, h/2, ..., extrapolated; each element takes the best entry of the table."""
+    best: Any = np.full(width, math.nan)
+    error: Any = np.full(width, math.inf)
+    row: list[Any] = []
+    for level in range(levels):
+        difference = central(step / 2.0**level)
+        if difference is None:
+            row = []
+            continue
+        new = [difference]
+        for k, old in enumerate(row[:_COLUMNS]):
+            new.append(new[k] + (new[k] - old) / (4.0 ** (k + 1) - 1.0))
+            guess = np.maximum(np.abs(new[k + 1] - new[k]), np.abs(new[k + 1] - old))
+            better = guess <= error
+            best, error = np.where(better, new[k + 1], best), np.where(better, guess, error)
+        row = new
+        if (error <= 1e-11 * np.maximum(np.abs(best), 1e-6)).all():
+            break
+    return best, error

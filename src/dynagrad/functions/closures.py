@@ -147,9 +147,14 @@ def _beside(verb: str, derivative: Any, value: Any) -> None:
 
 def finite_pullback(verb: str, gradient: Any, value: Any, cotangent: Any = 1.0) -> Any:
     """The same of cotangents that were taken back: where no NaN of the result has weight in the cotangent."""
-    if any(map(_is_nan, leaves(gradient))) and not _nan_has_weight(value, cotangent):
+    if has_nan(gradient) and not _nan_has_weight(value, cotangent):
         raise _no_answer(verb)
     return gradient
+
+
+def has_nan(x: Any) -> bool:
+    """Whether there is a NaN in a structure."""
+    return any(map(_is_nan, leaves(x)))
 
 
 def _nan_has_weight(value: Any, cotangent: Any) -> bool:

@@ -13,6 +13,7 @@ made.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ import numpy as np
 from ..errors import Error
 from ..graph import Node
 from ..graph.control import Graph
+from ..graph.node import as_node
 from ..graph.operation import Operation
 from .applying import lift
 from .numbers import Number, real_part
@@ -53,15 +55,22 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)!s}>"
 
+    def __reduce__(self) -> Any:
+        """Pickled by its name, as functions are; the machine code is in the cache on disk."""
+        name: str = getattr(self, "__qualname__", "")
+        at: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            at = getattr(at, part, None)
+        return name if at is self else (Compiled, (self.function,))
+
     def _any(self, *arguments: Any, **named: Any) -> Any:
         """A call with arguments that the version that was used last does not take as they are."""
         leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(isinstance(leaf, Node) for leaf in leaves):
-            version = self.version(arguments, named)
-            return version.made.output(version.made.graph(*leaves))
+            version = self.version(*_changed((arguments, named), Node, lambda node: node.type))
+            return version.made.output(version.made.graph(*map(_node, leaves)))
         if any(isinstance(leaf, Number) for leaf in leaves):
-            plain_arguments, plain_named = _plain((arguments, named))
-            return self.version(plain_arguments, plain_named).differentiated(leaves)
+            return self.version(*_changed((arguments, named), Number, real_part)).differentiated(leaves)
         version = self.version(arguments, named)
         if version.flat and not named and len(leaves) == len(arguments):
             self._fast = version.native.call(version.single, self._any)
@@ -147,23 +156,31 @@ def _leaves(x: Any) -> Iterator[Any]:
         yield from _leaves(part)
 
 
-def _plain(x: Any) -> Any:
-    """The arguments without derivatives."""
+def _node(leaf: Any) -> Node:
+    """A number as a node."""
+    node = as_node(leaf)
+    if node is None:
+        raise Error(f"a compiled function cannot take {leaf!r:.60} together with values of a graph")
+    return node
+
+
+def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """The arguments with something else in place of each leaf of a kind."""
     from .lifting.signature import parts_of
 
-    if isinstance(x, Number):
-        return real_part(x)
+    if isinstance(x, kind):
+        return change(x)
     if type(x) in (tuple, list):
-        return type(x)(_plain(part) for part in x)
+        return type(x)(_changed(part, kind, change) for part in x)
     if type(x) is dict:
-        return {key: _plain(part) for key, part in x.items()}
+        return {key: _changed(part, kind, change) for key, part in x.items()}
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)._make(_plain(part) for part in x)
+        return type(x)._make(_changed(part, kind, change) for part in x)  # type: ignore[attr-defined]
     taken = parts_of(x)
-    if taken is None or not any(isinstance(leaf, Number) for leaf in _leaves(x)):
+    if taken is None or not any(isinstance(leaf, kind) for leaf in _leaves(x)):
         return x
     copy = object.__new__(type(x))
-    copy.__dict__.update({name: _plain(value) for name, value in vars(x).items()})
+    copy.__dict__.update({name: _changed(value, kind, change) for name, value in vars(x).items()})
     return copy
 
 

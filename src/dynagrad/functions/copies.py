@@ -21,32 +21,37 @@ def kept(x: Any) -> Any:
     """An argument that a derivative will be computed from later: arrays are copied, unless they are such copies."""
     if type(x) is float or not isinstance(x, np.ndarray):
         return x
-    known = _OURS.get(id(x))
-    if known is not None and known() is x and not x.flags.writeable:
+    owner: Any = x.base
+    if type(owner) is bytes:  # nobody can write to these
         return x
-    large = x.size >= SMALLEST and x.dtype is _FLOAT and x.flags.c_contiguous
+    if x.size < SMALLEST and x.dtype.kind in "fbiu":
+        return np.ndarray(x.shape, x.dtype, x.tobytes())
+    known = _OURS.get(id(x))
+    if known is not None and known() is x:
+        return x
+    large = x.dtype is _FLOAT and x.flags.c_contiguous
     if large:
         of, earlier = _COPIES.get(id(x), (None, None))
         if of is not None and of() is x and is_copy(earlier, x):
             return earlier
     made = copy(x)
     made.flags.writeable = False
-    _remember(made)
+    key = id(made)
+    _OURS[key] = weakref.ref(made, lambda _: _OURS.pop(key, None))
     if large:
-        key = id(x)
-        _COPIES[key] = weakref.ref(x, lambda _: _COPIES.pop(key, None)), made
-        for oldest in list(_COPIES)[:-16]:
-            _COPIES.pop(oldest, None)
+        _remember(x, made)
     return made
 
 
-def _remember(made: Any) -> None:
-    key = id(made)
-    _OURS[key] = weakref.ref(made, lambda _: _OURS.pop(key, None))
+def _remember(x: Any, made: Any) -> None:
+    key = id(x)
+    _COPIES[key] = weakref.ref(x, lambda _: _COPIES.pop(key, None)), made
+    for oldest in list(_COPIES)[:-16]:
+        _COPIES.pop(oldest, None)
 
 
 _OURS: dict[int, weakref.ref[Any]] = {}
-"""The copies that were made here and are still in use, by id. Nobody else has seen them."""
+"""The copies of large arrays that were made here and are still in use, by id. Nobody else has seen them."""
 
 _COPIES: dict[int, tuple[weakref.ref[Any], np.ndarray[Any, Any]]] = {}
 """The last copies of large arrays, such as the data of a loss function: one that did not change is not copied again."""

@@ -25,7 +25,8 @@ def joined(outputs: Sequence[Node]) -> Node:
     if len(outputs) == 1:
         return outputs[0]
     flat = [arrays.reshape((o.type.size,))(o) for o in outputs]
-    return arrays.concatenate(0, len(flat))(*flat)
+    whole: Node = arrays.concatenate(0, len(flat))(*flat)
+    return whole
 
 
 def operation_of(graph: Graph, name: str) -> Operation:

@@ -54,7 +54,7 @@ class Masks:
             elif not np.shape(mask):
                 if not mask:
                     return ()
-                mask = None
+                mask = None  # a single number
             elif np.all(mask):
                 mask = None
         if mask is None:
@@ -96,7 +96,7 @@ class Masks:
 
     def _of_part(self, entry: Part, delta: Any, mask: Any, whole: Whole) -> Found:
         """Of a cell that was taken apart all parts are chosen alike: choices are by real parts."""
-        kept = []
+        kept: list[tuple[int, Any]] = []
 
         def pull(d: Any) -> Iterable[tuple[int, Any]]:
             found = list(self._found(entry.pull, d, mask, whole))

@@ -424,7 +424,8 @@ def _plain_array(x: Any) -> Any:
         if type(x) not in _SAME:
             raise Error(
                 f"an array of class {type(x).__name__}, which computes by rules of its own, cannot be used together "
-                f"with derivatives; make a plain one of it with np.asarray(x), or x.filled(0.0) if it is masked{place()}"
+                "with derivatives; make a plain one of it with np.asarray(x), or x.filled(0.0) if it is masked"
+                + place()
             )
         x = np.asarray(x)
     if not x.ndim and x.dtype.kind in "biuf":
@@ -446,7 +447,7 @@ _SAME = frozenset([np.memmap])  # subclasses of arrays that compute as arrays do
 
 
 def _complex(what: str) -> Error:
-    return Error(f"derivatives are of reals, and {what[:60]} is complex; keep the two parts as arrays of your own{place()}")
+    return Error(f"derivatives are of reals, and {what[:60]} is complex; keep its two parts as reals{place()}")
 
 
 _OPERANDS = (Number, float, int, np.ndarray, np.generic, list, tuple, complex)

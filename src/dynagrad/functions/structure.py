@@ -102,12 +102,11 @@ def _dataclass(old: Any, new: Sequence[Any]) -> Any:
 
 def _forget(made: Any, fields: set[str]) -> None:
     """Drops what was computed from the fields of the original and is kept beside them, such as a cached property."""
-    attributes = getattr(made, "__dict__", None)
-    for name in list(attributes or ()):
-        if name not in fields:
-            source = inspect.getattr_static(type(made), name, None)
-            if hasattr(type(source), "__get__") and not isinstance(source, _METHODS):
-                del attributes[name]  # type: ignore[index]  # which has the name
+    attributes: dict[str, Any] = getattr(made, "__dict__", {})
+    for name in [name for name in attributes if name not in fields]:
+        source = inspect.getattr_static(type(made), name, None)
+        if hasattr(type(source), "__get__") and not isinstance(source, _METHODS):
+            del attributes[name]
 
 
 _METHODS = (types.FunctionType, classmethod, staticmethod)

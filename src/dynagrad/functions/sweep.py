@@ -79,11 +79,18 @@ def plus(a: Any, b: Any) -> Any:
 
 
 def sweep(
-    tape: Tape, seed: dict[int, Any], keep: Collection[int], *, above: int = 0, free: bool = False
+    tape: Tape,
+    seed: dict[int, Any],
+    keep: Collection[int],
+    *,
+    above: int = 0,
+    free: bool = False,
+    masks: Masks | None = None,
 ) -> dict[int, Any]:
     """The adjoints of the cells of `keep`, given those of some cells.
 
-    Only entries with a number over `above` are looked at; with `free` they are dropped as the sweep passes.
+    Only entries with a number over `above` are looked at; with `free` they are dropped as the sweep passes. `masks`
+    says which elements of the seed count, if not all.
     """
     entries = tape.entries
     order = [number for number in entries if number > above] if above else list(entries)
@@ -105,11 +112,14 @@ def sweep(
                     return ((a, delta * p), (b, delta * q))
         return _spread(entry, delta)
 
-    if tape.chooses:
+    if masks is None and tape.chooses:
         masks = Masks()
+        masks.alive.update(seed)
+    if masks is not None:
+        choices = masks
 
         def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
-            return masks.pull(number, take(number, None), whole(delta), _spread)
+            return choices.pull(number, take(number, None), whole(delta), _spread)
 
     with np.errstate(all="ignore"):  # what is not a number is found by the verb, which says more than a warning
         found = graph_sweep(order, seed, plus, generate, keep)

@@ -23,6 +23,7 @@ from .closures import (
     TapedFunction,
     finite_choice,
     finite_pullback,
+    has_nan,
     inner,
     paired,
     primal,
@@ -31,7 +32,8 @@ from .closures import (
     tangent,
 )
 from .copies import kept
-from .numbers import Bundle, Tape, TapeCell, fresh, plain, shape_of, zero_like
+from .masks import Masks
+from .numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
 from .passes import opened, place, taping
 from .structure import (
     is_exact,
@@ -227,7 +229,8 @@ class Pullback:
         self.tape, self._arguments, self._value, self._again = tape, arguments, value, again
         self._once = once
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangent: Any, *, beside_nan: bool = False) -> tuple[Any, ...]:
+        """With `beside_nan`, results that are NaN and have no weight in the cotangent pass nothing on."""
         value = self._value
         if type(value) is TapeCell and value.tape is self.tape and type(cotangent) is float and not value.shape:
             with opened(self.tape.tag):  # what a gradient asks for
@@ -236,19 +239,30 @@ class Pullback:
         if any(is_function(leaf) for leaf in leaves(value)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
+        masks = Masks() if beside_nan else None
 
         def plant(y: Any, c: Any) -> Any:
             if isinstance(y, TapeCell) and y.tape is self.tape:
                 seed[y.number] = apply(ops.add, seed[y.number], c) if y.number in seed else c
+                if masks is not None:
+                    lost = np.isnan(real_part(y)) & (np.asarray(real_part(c)) == 0.0)
+                    masks.mark(y.number, np.where(lost, 0.0, 1.0))
             return y
 
         together("vjp: the cotangent", value, [cotangent], plant)
         with opened(self.tape.tag):
-            return self._swept(self.tape, self._arguments, seed, cotangent)
+            return self._swept(self.tape, self._arguments, seed, cotangent, masks)
 
-    def _swept(self, tape: Tape, arguments: Sequence[Any], seed: dict[int, Any], cotangent: Any) -> tuple[Any, ...]:
+    def _swept(
+        self,
+        tape: Tape,
+        arguments: Sequence[Any],
+        seed: dict[int, Any],
+        cotangent: Any,
+        masks: Masks | None = None,
+    ) -> tuple[Any, ...]:
         numbers = [leaf.number for leaf in leaves(arguments) if isinstance(leaf, TapeCell | TapedFunction)]
-        adjoints = sweep(tape, seed, set(numbers), free=self._once)
+        adjoints = sweep(tape, seed, set(numbers), free=self._once, masks=masks)
 
         def real(x: Any) -> Any:
             adjoint = adjoints.get(x.number)
@@ -321,9 +335,11 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     needs_function("vjp", f)
     value, pullback = _vjp("vjp", f, primals)
 
-
     def back(cotangent: Any) -> Any:
-        return result("vjp", finite_pullback("vjp", pullback(cotangent), value, cotangent))
+        found = pullback(cotangent)
+        if has_nan(found) and has_nan(value):
+            found = pullback(cotangent, beside_nan=True)
+        return result("vjp", finite_pullback("vjp", found, value, cotangent))
 
     return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]
 

@@ -162,6 +162,8 @@ def _now() -> int:
 
 def _lift(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
     """The results of a trace as nodes, of the types that are wanted where they can be."""
+    if types is not None and len(results) != len(types):
+        raise Error(f"{what}: {len(types)} values are wanted, and {len(results)} were given")
     out = []
     for index, result in enumerate(results):
         wanted = None if types is None else types[index]
@@ -200,7 +202,7 @@ def close(
     A node is from outside if it is not younger than `since`. With `hoist`, one that depends on no input is, too.
     """
     own = {v for inputs, _ in graphs for v in inputs}
-    merged = iter(merge([o for _, outputs in graphs for o in outputs]))
+    merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
     graphs = [(inputs, [next(merged) for _ in outputs]) for inputs, outputs in graphs]
     series = order([o for _, outputs in graphs for o in outputs])
     inside: set[Node] = set()  # depends on an input, or has to stay
@@ -214,6 +216,8 @@ def close(
     def captured(node: Node) -> bool:
         if node in inside or node.operation is CONSTANT:
             return False
+        if node.operation is PART:  # however young: several values are taken from outside one by one
+            node = node.arguments[0]
         return node.birth <= since or node.operation is VARIABLE or hoist
 
     reached: dict[Node, None] = {}
@@ -403,10 +407,11 @@ def extended(node: Node) -> Node | None:
     return getattr(node.attribute, "extends", None) if node.operation in LOOPS else None
 
 
-def merge(outputs: Sequence[Node]) -> tuple[Node, ...]:
+def merge(outputs: Sequence[Node], since: int = 0) -> tuple[Node, ...]:
     """The outputs with every node of control flow replaced by one that extends it, where there is one.
 
-    The new nodes begin with the parts of the old ones.
+    The new nodes begin with the parts of the old ones. Nodes that are not younger than `since` stay as they are: in a
+    subgraph they are those from outside, and if they were made again they would be taken for nodes of the inside.
     """
     outputs = tuple(outputs)
     while True:
@@ -415,7 +420,9 @@ def merge(outputs: Sequence[Node]) -> tuple[Node, ...]:
         better: dict[Node, Node] = {}
         for node in series:
             old = extended(node)
-            if old is not None and old in present and old not in better and not _needs(node, old):
+            if old is None or old.birth <= since:
+                continue
+            if old in present and old not in better and not _needs(node, old):
                 better[old] = node
         if not better:
             return outputs

@@ -5,12 +5,13 @@ library that follows the array API standard (torch, jax.numpy), elementwise oper
 those of that library; what it does not have is an error that names it. Numbers of this package that carry derivatives
 go through, too, since operations are applied and not looked up.
 
-A stack is a list of what was pushed, from the top on; see control.py.
+A stack is a list of what was pushed, from the top on; see control.py. Subgraphs are run one after the other by a loop
+that keeps the open ones, so a recursion may be deep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,14 @@ from . import control
 from .control import Branches, Called, Graph, Loop
 from .namespaces import namespace_of
 from .node import Node, order
-from .operation import as_number
+from .operation import Operation, as_number
 from .types import Type, boolean
 
-DEEP = 200
-"""How deep a recursion may go that is computed here, a Python call or several for each."""
+DEEP = 100_000
+"""How many subgraphs may be open, one in the other."""
+
+Steps = Generator[tuple[Graph, Sequence[Any]], list[Any], list[Any]]
+"""A computation that gives up its turn to have a subgraph run, and gets what that computes."""
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -36,7 +40,7 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, .
     (9.0, True)
     """
     known = {node: _value(node, values) for node in order(outputs) if node.is_variable}
-    return tuple(_run(outputs, known, namespace_of(list(known.values())), 0))
+    return tuple(_run(outputs, known, namespace_of(list(known.values()))))
 
 
 def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[Any, ...]:
@@ -52,7 +56,7 @@ def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[
         raise Error(f"the graph has {len(graph.inputs)} inputs, and {len(arguments)} values were given")
     chosen = namespace_of(arguments) if namespace is None else namespace
     given = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
-    return tuple(_run(graph.outputs, dict(zip(graph.inputs, given, strict=True)), chosen, 0))
+    return tuple(_run(graph.outputs, dict(zip(graph.inputs, given, strict=True)), chosen))
 
 
 def _fitting(value: Any, type: Type, name: str) -> Any:
@@ -78,9 +82,25 @@ def _value(node: Node, values: Mapping[str, Any]) -> Any:
     return number if node.type is boolean else float(number)
 
 
-def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any, depth: int) -> list[Any]:
-    if depth > DEEP:
-        raise Error(f"a recursion more than {DEEP} deep is not computed without compiling: compile the function")
+def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> list[Any]:
+    open_ = [_steps(outputs, known, xp)]
+    results: list[Any] | None = None
+    while open_:
+        try:
+            graph, arguments = next(open_[-1]) if results is None else open_[-1].send(results)
+        except StopIteration as done:
+            results = done.value
+            open_.pop()
+            continue
+        if len(open_) >= DEEP:
+            raise Error(f"a recursion is more than {DEEP:,} deep; if it ends at all, write it as a loop")
+        results = None
+        open_.append(_steps(graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp))
+    assert results is not None
+    return results
+
+
+def _steps(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> Steps:
     for node in order(outputs):
         if node in known:
             continue
@@ -90,45 +110,44 @@ def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any, depth: int) -
         if node.is_variable:
             raise Error(f"the variable {node.attribute} is no input of the graph")
         given = [known[argument] for argument in node.arguments]
-        flow = _FLOW.get(node.operation.name) if isinstance(node.operation.code, str) else None
-        known[node] = xp.apply(node, given) if flow is None else flow(node, given, xp, depth)
+        inside, flow = _INSIDE.get(node.operation), _FLOW.get(node.operation)
+        if inside is not None:
+            known[node] = yield from inside(node, given)
+        else:
+            known[node] = xp.apply(node, given) if flow is None else flow(node, given, xp)
     return [known[output] for output in outputs]
 
 
-def _graph(graph: Graph, arguments: Sequence[Any], xp: Any, depth: int) -> list[Any]:
-    return _run(graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp, depth + 1)
-
-
-def _cond(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+def _cond(node: Node, given: list[Any]) -> Steps:
     branches: Branches = node.attribute
-    return _graph(branches.then if given[0] else branches.otherwise, given[1:], xp, depth)
+    return (yield branches.then if given[0] else branches.otherwise, given[1:])
 
 
-def _repeat(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+def _repeat(node: Node, given: list[Any]) -> Steps:
     loop: Loop = node.attribute
     states, outside = given[1 : 1 + loop.states], given[1 + loop.states :]
     for i in range(int(given[0])):
-        states = _graph(loop.body, [i, *states, *outside], xp, depth)
+        states = yield loop.body, [i, *states, *outside]
     return states
 
 
-def _while(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+def _while(node: Node, given: list[Any]) -> Steps:
     loop: Loop = node.attribute
     states, outside = given[: loop.states], given[loop.states :]
     assert loop.condition is not None
-    while _graph(loop.condition, [*states, *outside], xp, depth)[0]:
-        states = _graph(loop.body, [*states, *outside], xp, depth)
+    while (yield loop.condition, [*states, *outside])[0]:
+        states = yield loop.body, [*states, *outside]
     return states
 
 
-def _call(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+def _call(node: Node, given: list[Any]) -> Steps:
     called: Called = node.attribute
     if called.function.graph is None:
         raise Error(f"the function {called.function.name} has no body")
-    return _graph(called.function.graph, given, xp, depth)
+    return (yield called.function.graph, given)
 
 
-def _pop(node: Node, given: list[Any], xp: Any, depth: int) -> list[Any]:
+def _pop(node: Node, given: list[Any], xp: Any) -> list[Any]:
     if given[0] is None:
         return [None, *(xp.constant(_nothing(t)) for t in node.attribute)]
     rest, items = given[0]
@@ -142,13 +161,15 @@ def _nothing(type: Type) -> Any:
     return {"integer": 0, "boolean": False}.get(type.kind, 0.0)
 
 
-_FLOW: dict[str, Callable[[Node, list[Any], Any, int], Any]] = {
-    control.COND.name: _cond,
-    control.REPEAT.name: _repeat,
-    control.WHILE.name: _while,
-    control.CALL.name: _call,
-    control.PART.name: lambda node, given, xp, depth: given[0][node.attribute],
-    control.EMPTY.name: lambda node, given, xp, depth: None,
-    control.PUSH.name: lambda node, given, xp, depth: (given[0], tuple(given[1:])),
-    control.POP.name: _pop,
+_INSIDE: dict[Operation, Callable[[Node, list[Any]], Steps]] = {
+    control.COND: _cond,
+    control.REPEAT: _repeat,
+    control.WHILE: _while,
+    control.CALL: _call,
+}
+_FLOW: dict[Operation, Callable[[Node, list[Any], Any], Any]] = {
+    control.PART: lambda node, given, xp: given[0][node.attribute],
+    control.EMPTY: lambda node, given, xp: None,
+    control.PUSH: lambda node, given, xp: (given[0], tuple(given[1:])),
+    control.POP: _pop,
 }

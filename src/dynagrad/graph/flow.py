@@ -23,6 +23,8 @@ from .control import (
     EMPTY,
     LOOPS,
     PART,
+    POP,
+    PUSH,
     REPEAT,
     Branches,
     Called,
@@ -312,16 +314,40 @@ def _stacks(graph: Graph) -> list[Node]:
 
 
 def _begin(inner: Node) -> Node:
-    """The empty stack that a stack of what is inside began as: the argument that stands where it stands."""
-    node = inner.arguments[0]
-    if isinstance(node.attribute, Loop):
-        begin: Node = node.arguments[inner.attribute + (node.operation is REPEAT)]
-    else:
-        stacks = [i for i, t in enumerate(part_types(node)) if t is stack]
-        begin = [a for a in node.arguments if a.type is stack][stacks.index(inner.attribute)]
+    """The empty stack that a stack of what is inside began as."""
+    begin = _before(inner)
     if begin.operation is not EMPTY:
         raise Error("what a subgraph saves begins on a stack of its own")
     return begin
+
+
+def _before(after: Node) -> Node:
+    """The stack that came into a node of control flow as what goes out of it: the argument in its place."""
+    node, index = after.arguments[0], after.attribute
+    if isinstance(node.attribute, Loop):
+        begin: Node = node.arguments[index + (node.operation is REPEAT)]
+        return begin
+    if isinstance(node.attribute, Branches):  # which may look at other stacks, too
+        for branch in (node.attribute.then, node.attribute.otherwise):
+            origin = _origin(branch.outputs[index])
+            for v, a in zip(branch.inputs, node.arguments[1:], strict=True):
+                if v is origin:
+                    return a
+        raise Error("what a branch saves begins on a stack that comes into it")
+    stacks = [i for i, t in enumerate(part_types(node)) if t is stack]
+    return [a for a in node.arguments if a.type is stack][stacks.index(index)]
+
+
+def _origin(on: Node) -> Node:
+    """The input that a stack was made of by pushing and popping."""
+    while not on.is_variable and on.operation is not EMPTY:
+        if on.operation is PUSH:
+            on = on.arguments[0]
+        elif on.arguments[0].operation is POP:
+            on = on.arguments[0].arguments[0]
+        else:
+            on = _before(on)
+    return on
 
 
 def _rest(taken: Node, results: Sequence[Node]) -> Node:

@@ -93,13 +93,13 @@ solve: Operation = several(
 )
 
 
-def _inverse(name: str, value: Callable[[Any], Any]) -> Operation:
+def _inverse(name: str, value: Callable[[Any], Any], strict: bool) -> Operation:
     return several(
         name,
         value,
         (lambda d, y, a: ops.negative(matmul(matmul(y, d), y)),),
         (lambda delta, y, a: ops.negative(matmul(matmul(swap(y), delta), swap(y))),),
-        code=("inv",),
+        code=("inv", strict),
     )
 
 
@@ -112,8 +112,8 @@ def _inverse_or_none(a: Any) -> Any:
         ) from error
 
 
-inverse: Operation = _inverse("inv", np.linalg.inv)
-inverse_for_rule: Operation = _inverse("inv", _inverse_or_none)
+inverse: Operation = _inverse("inv", np.linalg.inv, False)
+inverse_for_rule: Operation = _inverse("inv", _inverse_or_none, True)
 
 # -- determinants ------------------------------------------------------------------------------------------------------
 

@@ -59,7 +59,10 @@ _NAMES = {
     "integer_absolute": "abs",
     "integer_where": "where",
     "boolean_where": "where",
-} | {f"integer_{name}": name for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")}
+} | {
+    f"integer_{name}": name
+    for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "minimum", "maximum")
+}
 
 _MADE: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda xp, x: 1.0 / (1.0 + xp.exp(-x)),
@@ -87,26 +90,56 @@ def _key(pattern: Sequence[Any], holes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _add_at(xp: Any, node: Node, x: Any, z: Any, *holes: Any) -> Any:
-    key = _key(node.operation.code[1], holes)
+def _upward(key: tuple[Any, ...], shape: Sequence[int]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """An index without slices that go down, and the axes of what it gives that are to be flipped instead."""
+    out, flipped, axis, place = list[Any](), list[int](), 0, 0
+    for entry in key:
+        if isinstance(entry, slice):
+            places = range(*entry.indices(shape[axis]))
+            if places.step < 0:
+                places = places[::-1]
+                flipped.append(place)
+                out.append(slice(places.start, places.stop, places.step))
+            else:
+                out.append(entry)
+            place += 1
+        else:
+            out.append(entry)
+            place += 0 if isinstance(entry, int) else 1
+        axis += entry is not None
+    return tuple(out), tuple(flipped)
+
+
+def _arrays_in(key: tuple[Any, ...]) -> bool:
+    return any(getattr(k, "ndim", 0) for k in key)
+
+
+def _read(xp: Any, x: Any, key: tuple[Any, ...]) -> Any:
+    key, flipped = _upward(key, x.shape)
+    if flipped and _arrays_in(key):
+        raise Error(f"{xp.__name__} has no index of a slice that goes down together with arrays of places")
+    found = x[key]
+    return xp.flip(found, axis=flipped) if flipped else found
+
+
+def _write(xp: Any, x: Any, key: tuple[Any, ...], z: Any, add: bool) -> Any:
+    """x with z there, or added there; of a place that occurs several times, each counts where it is added."""
     if hasattr(x, "at"):  # jax
-        return x.at[key].add(z)
-    out = xp.asarray(x, copy=True)
-    if any(getattr(k, "ndim", 0) for k in key):
-        if not hasattr(out, "index_put_") or not all(getattr(k, "ndim", 0) for k in key):
-            raise Error(f"{xp.__name__} has no sum at places that may occur several times")
-        return out.index_put_(key, xp.asarray(z, dtype=out.dtype), accumulate=True)
-    out[key] = out[key] + z
-    return out
-
-
-def _set_at(xp: Any, node: Node, x: Any, z: Any, *holes: Any) -> Any:
-    key = _key(node.operation.code[1], holes)
-    if hasattr(x, "at"):
-        return x.at[key].set(z)
-    out = xp.asarray(x, copy=True)
-    out[key] = z
-    return out
+        return x.at[key].add(z) if add else x.at[key].set(z)
+    key, flipped = _upward(key, x.shape)
+    if not _arrays_in(key):
+        if flipped:
+            z = xp.flip(xp.broadcast_to(xp.asarray(z), x[key].shape), axis=flipped)
+        out = xp.asarray(x, copy=True)
+        out[key] = out[key] + z if add else z
+        return out
+    if flipped or not hasattr(x, "index_put"):
+        raise Error(f"{xp.__name__} cannot write at places that are known only when the graph runs; use numpy arrays")
+    size = math.prod(x.shape)
+    places = xp.reshape(xp.arange(size), x.shape)[key]
+    values = xp.broadcast_to(xp.asarray(z, dtype=x.dtype), places.shape)
+    flat = xp.reshape(x, (size,)).index_put((xp.reshape(places, (-1,)),), xp.reshape(values, (-1,)), accumulate=add)
+    return xp.reshape(flat, x.shape)
 
 
 def _sum_to(xp: Any, node: Node, x: Any) -> Any:
@@ -116,22 +149,58 @@ def _sum_to(xp: Any, node: Node, x: Any) -> Any:
     return xp.reshape(xp.sum(x, axis=axes), shape) if axes else x
 
 
+def _winners(xp: Any, node: Node, x: Any) -> Any:
+    """Where the first of the largest, or smallest, of some axes stands."""
+    _, largest, axes = node.operation.code
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    turned = xp.permute_dims(x, rest + axes)
+    lengths = tuple(x.shape[i] for i in rest)
+    flat = xp.reshape(turned, (*lengths, -1))
+    first = (xp.argmax if largest else xp.argmin)(flat, axis=-1, keepdims=True)
+    mask = xp.reshape(xp.arange(flat.shape[-1]) == first, turned.shape)
+    return xp.permute_dims(mask, tuple(sorted(range(x.ndim), key=(rest + axes).__getitem__)))
+
+
+def _place(xp: Any, node: Node, x: Any) -> Any:
+    _, index, shape = node.operation.code
+    key = _python(index, shape)
+    return _write(xp, xp.zeros(shape, dtype=xp.float64), key, x, add=True)
+
+
+def _python(index: Any, shape: Sequence[int]) -> tuple[Any, ...]:
+    """An index of Python's with an entry for each axis."""
+    entries = index if isinstance(index, tuple) else (index,)
+    if any(not (i is None or i is Ellipsis or isinstance(i, int | slice)) or isinstance(i, bool) for i in entries):
+        raise Error("an index with arrays in it is computed by numpy only; use numpy arrays for it")
+    used = sum(1 for i in entries if i is not None and i is not Ellipsis)
+    full = [slice(None)] * (len(shape) - used)
+    out: list[Any] = []
+    for entry in entries if any(i is Ellipsis for i in entries) else (*entries, Ellipsis):
+        out.extend(full if entry is Ellipsis else [entry])
+    return tuple(out)
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    return lambda xp, node, x: getattr(xp, name)(x, axis=tuple(node.operation.code[1]), keepdims=node.operation.code[2])
+
+
 _CODES: dict[str, Callable[..., Any]] = {
-    "broadcast": lambda xp, node, x: xp.broadcast_to(xp.asarray(x), node.type.shape),
+    "broadcast": lambda xp, node, x: xp.broadcast_to(x, node.type.shape),
     "sum_to": _sum_to,
     "reshape": lambda xp, node, x: xp.reshape(x, node.type.shape),
     "transpose": lambda xp, node, x: xp.permute_dims(x, tuple(node.operation.code[1])),
-    "sum": lambda xp, node, x: xp.sum(x, axis=tuple(node.operation.code[1]), keepdims=node.operation.code[2]),
-    "prod": lambda xp, node, x: xp.prod(x, axis=tuple(node.operation.code[1]), keepdims=node.operation.code[2]),
-    "max": lambda xp, node, x: xp.max(x, axis=tuple(node.operation.code[1]), keepdims=node.operation.code[2]),
-    "min": lambda xp, node, x: xp.min(x, axis=tuple(node.operation.code[1]), keepdims=node.operation.code[2]),
+    **{name: _reduction(name) for name in ("sum", "prod", "max", "min")},
+    "winners": _winners,
     "matmul": lambda xp, node, a, b: xp.matmul(a, b),
-    "item": lambda xp, node, x, *holes: x[_key(node.operation.code[1], holes)],
-    "add_at": _add_at,
-    "set_at": _set_at,
+    "item": lambda xp, node, x, *holes: _read(xp, x, _key(node.operation.code[1], holes)),
+    "add_at": lambda xp, node, x, z, *holes: _write(xp, x, _key(node.operation.code[1], holes), z, add=True),
+    "set_at": lambda xp, node, x, z, *holes: _write(xp, x, _key(node.operation.code[1], holes), z, add=False),
+    "getitem": lambda xp, node, x: _read(xp, x, _python(node.operation.code[1], x.shape)),
+    "place": _place,
     "concatenate": lambda xp, node, *xs: xp.concat(xs, axis=node.operation.code[1]),
     "stack": lambda xp, node, *xs: xp.stack(xs, axis=node.operation.code[1]),
     "cumsum": lambda xp, node, x: xp.cumulative_sum(x, axis=node.operation.code[1]),
+    "cumprod": lambda xp, node, x: xp.cumulative_prod(x, axis=node.operation.code[1]),
     "flip": lambda xp, node, x: xp.flip(x, axis=node.operation.code[1]),
     "solve": lambda xp, node, a, b: xp.linalg.solve(a, b),
     "inv": lambda xp, node, a: xp.linalg.inv(a),
@@ -147,25 +216,26 @@ class Standard:
     xp: Any
 
     def constant(self, value: Any) -> Any:
-        return self.xp.asarray(value) if isinstance(value, np.ndarray | float) else value
+        return self.xp.asarray(value) if isinstance(value, np.ndarray) else value
 
     def apply(self, node: Node, given: Sequence[Any]) -> Any:
         operation, xp = node.operation, self.xp
         if all(isinstance(x, int | float) for x in given):
-            return operation.value(*given)
-        try:
-            if operation.elementwise:
-                made = _MADE.get(operation.name)
-                if made is not None:
-                    return made(xp, *(self._there(x) for x in given))
-                return getattr(xp, _NAMES.get(operation.name, operation.name))(*(self._there(x) for x in given))
-            rule = _CODES[operation.code[0]]
-        except (AttributeError, KeyError, TypeError):
-            raise Error(f"{operation.name} is nothing that {xp.__name__} computes; use numpy arrays for it") from None
-        return rule(xp, node, *given)
-
-    def _there(self, x: Any) -> Any:
-        return self.xp.asarray(x) if isinstance(x, int | float | np.ndarray) else x
+            return self.constant(operation.value(*given))
+        given = [xp.asarray(x) if isinstance(x, int | float | np.ndarray | np.generic) else x for x in given]
+        if operation.elementwise:
+            made = _MADE.get(operation.name)
+            function = getattr(xp, _NAMES.get(operation.name, operation.name), None) if made is None else None
+            if made is not None or function is not None:
+                return made(xp, *given) if made is not None else function(*given)  # type: ignore[misc]
+        else:
+            rule = _CODES.get(operation.code[0]) if isinstance(operation.code, tuple) else None
+            if rule is not None:
+                try:
+                    return rule(xp, node, *given)
+                except AttributeError:  # part of the standard is optional, and some is newer than some libraries
+                    pass
+        raise Error(f"{operation.name} is nothing that {xp.__name__} computes; use numpy arrays for it")
 
 
 def namespace_of(values: Sequence[Any]) -> Any:
@@ -180,12 +250,12 @@ def namespace_of(values: Sequence[Any]) -> Any:
         if hasattr(value, "__array_namespace__"):
             return Standard(value.__array_namespace__())
         if type(value).__module__.split(".")[0] == "torch":
-            return Standard(_torch())
+            return Standard(_torch(value.device))
     return Numpy()
 
 
-def _torch() -> Any:
-    """torch under the standard's names, where its own differ."""
+def _torch(device: Any) -> Any:
+    """torch under the standard's names, where its own differ; what is made is made on a device."""
     import types
 
     import torch  # only where there is a tensor
@@ -196,16 +266,24 @@ def _torch() -> Any:
     space.permute_dims = torch.permute
     space.concat = torch.cat
     space.max, space.min = torch.amax, torch.amin
+    space.equal, space.not_equal = torch.eq, torch.ne  # its own `equal` compares whole tensors
+    space.flip = lambda x, axis: torch.flip(x, (axis,) if isinstance(axis, int) else axis)
     space.cumulative_sum = lambda x, axis: torch.cumsum(x, axis)
+    space.cumulative_prod = lambda x, axis: torch.cumprod(x, axis)
+    space.argmax = lambda x, axis, keepdims: torch.argmax(x, dim=axis, keepdim=keepdims)
+    space.argmin = lambda x, axis, keepdims: torch.argmin(x, dim=axis, keepdim=keepdims)
     space.prod = _torch_product
-    space.asarray = lambda x, copy=None, dtype=None: (
-        x.clone() if copy and isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=dtype or _double(torch, x))
-    )
+    space.arange = lambda n: torch.arange(n, device=device)
+    space.zeros = lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=device)
+
+    def asarray(x: Any, copy: bool | None = None, dtype: Any = None) -> Any:
+        if isinstance(x, torch.Tensor):
+            x = x.clone() if copy else x
+            return x if dtype is None else x.to(dtype)
+        return torch.tensor(x, dtype=dtype or (torch.float64 if isinstance(x, float) else None), device=device)
+
+    space.asarray = asarray
     return space
-
-
-def _double(torch: Any, x: Any) -> Any:
-    return torch.float64 if isinstance(x, float) else None
 
 
 def _torch_product(x: Any, axis: Sequence[int], keepdims: bool) -> Any:

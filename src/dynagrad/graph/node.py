@@ -390,7 +390,9 @@ def whole(value: int) -> Node:
 
 
 def _whole(value: object) -> Node | None:
-    """A whole number as a constant, None for anything else."""
+    """A whole number, or an array of these, as a constant; None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "iu":
+        return constant(value)
     return whole(int(value)) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
 
 
@@ -520,6 +522,12 @@ def _numpy(name: str, plain: bool, inputs: tuple[Any, ...]) -> Any:
         raise Error(f"np.{name} in a traced function is called with values alone: no out=, where=, reduce and the like")
     if name == "square":
         return inputs[0] * inputs[0]
+    if name == "matmul":
+        return _product(*inputs)
+    of_integers = integers.TABLE.get(f"integer_{name}")
+    if of_integers is not None and any(isinstance(x, Node) and x.type.kind == "integer" for x in inputs):
+        if all(_whole(x) is not None or (isinstance(x, Node) and x.type.kind != "real") for x in inputs):
+            return apply(of_integers, *inputs)
     operation = _NUMPY.get(name)
     if operation is None:
         raise Error(f"np.{name} is no operation of a traced function; these are: {', '.join(sorted(_NUMPY))}")

@@ -9,7 +9,9 @@ uses there).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 from .control import (
     CALL,
@@ -38,7 +40,7 @@ def optimise(graph: Graph) -> Graph:
     """The graph with fewer operations.
 
     >>> from dynagrad.graph import variable
-    >>> from dynagrad.graph.control import repeat
+    >>> from dynagrad.graph.control import part_types, repeat
     >>> x = variable("x")
     >>> [_, y] = repeat(3, lambda i, a, b: [a * 3.0, b * 2.0], [x, x])
     >>> [loop] = [n for n in order(optimise(Graph((x,), (y,))).outputs) if n.operation is REPEAT]
@@ -48,17 +50,33 @@ def optimise(graph: Graph) -> Graph:
     return _graph(graph, {})
 
 
-def _graph(graph: Graph, functions: dict[Function, Function]) -> Graph:
+Known = dict[Any, Any]
+"""What functions and graphs became; what is small already became itself, so that a nest is gone through once."""
+
+
+def _graph(graph: Graph, functions: Known) -> Graph:
+    if graph in functions:
+        small: Graph = functions[graph]
+        return small
     outputs = simplify(merge(graph.outputs))
     for _ in range(ROUNDS):
         before = outputs
         outputs = simplify(_parts(outputs, functions))
         if all(a is b for a, b in zip(before, outputs, strict=True)):
             break
-    return Graph(graph.inputs, outputs)
+    made = Graph(graph.inputs, outputs)
+    functions[graph] = functions[made] = made
+    return made
 
 
-def _parts(outputs: Sequence[Node], functions: dict[Function, Function]) -> tuple[Node, ...]:
+def _still_small(made: Sequence[Graph], before: Sequence[Graph], functions: Known) -> None:
+    """Remembers graphs of which nothing but inputs was taken away."""
+    for graph, old in zip(made, before, strict=True):
+        if len(graph.outputs) == len(old.outputs) and all(map(operator.is_, graph.outputs, old.outputs)):
+            functions[graph] = graph
+
+
+def _parts(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
     """The outputs with every node of control flow made smaller."""
     series = order(outputs)
     used: dict[Node, set[int]] = {}
@@ -77,7 +95,7 @@ def _parts(outputs: Sequence[Node], functions: dict[Function, Function]) -> tupl
     return substitute(outputs, by)
 
 
-def _smaller(node: Node, used: list[int], functions: dict[Function, Function]) -> dict[int, Node]:
+def _smaller(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
     """The parts that are used, of a node that computes no others."""
     if node.operation is CALL:
         return _call(node, used, functions)
@@ -86,7 +104,7 @@ def _smaller(node: Node, used: list[int], functions: dict[Function, Function]) -
     return _loop(node, used, functions)
 
 
-def _call(node: Node, used: list[int], functions: dict[Function, Function]) -> dict[int, Node]:
+def _call(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
     made: Function = node.attribute.function
     small = functions.get(made)
     if small is None:
@@ -125,7 +143,7 @@ def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tup
     return new, [outside[i] for i in keep]
 
 
-def _cond(node: Node, used: list[int], functions: dict[Function, Function]) -> dict[int, Node]:
+def _cond(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
     condition, *outside = node.arguments
     branches: Branches = node.attribute
     graphs = [
@@ -135,13 +153,14 @@ def _cond(node: Node, used: list[int], functions: dict[Function, Function]) -> d
     if condition.is_constant:
         taken = graphs[0] if condition.attribute else graphs[1]
         return dict(zip(used, taken(*outside), strict=True))
-    graphs = [_graph(g, functions) for g in graphs]
-    graphs, outside = _inputs(graphs, 0, outside)
+    small = [_graph(g, functions) for g in graphs]
+    graphs, outside = _inputs(small, 0, outside)
+    _still_small(graphs, small, functions)
     new = make_cond(condition, Branches(graphs[0], graphs[1]), outside)
     return {i: part(new, n) for n, i in enumerate(used)}
 
 
-def _loop(node: Node, used: list[int], functions: dict[Function, Function]) -> dict[int, Node]:
+def _loop(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
     loop: Loop = node.attribute
     count = node.arguments[0] if node.operation is REPEAT else None
     shift = 0 if count is None else 1
@@ -169,6 +188,7 @@ def _loop(node: Node, used: list[int], functions: dict[Function, Function]) -> d
         found, around = _inputs(graphs, len(kept), around)
     else:
         found, around = _inputs(graphs[:1], 1 + len(kept), around)
+    _still_small(found, [body] if condition is None else [body, condition], functions)
     new_loop = Loop(found[0], len(kept), found[1] if condition is not None else None)
     new = make_loop(count, new_loop, [init[i] for i in kept], around)
     place = {i: k for k, i in enumerate(kept)}

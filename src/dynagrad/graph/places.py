@@ -19,6 +19,7 @@ from ..errors import Error
 from .arrays import broadcast_to, sum_to
 from .node import Node, as_node, constant, intern
 from .operation import Operation, apply
+from .operations import equal, where
 from .types import Shape, array, integer
 
 
@@ -110,7 +111,7 @@ def adding(pattern: Pattern, holes: int) -> Operation:
         "",
         adjoint=lambda delta, y, x, z, *places: (
             delta,
-            sum_to(z.shape)(reading(pattern, holes)(delta, *places)),
+            sum_to(getattr(z, "shape", ()))(reading(pattern, holes)(delta, *places)),
             *steps,
         ),
         needs=((), tuple(range(2, holes + 2)), *((),) * holes),
@@ -141,12 +142,30 @@ def setting(pattern: Pattern, holes: int) -> Operation:
         "",
         adjoint=lambda delta, y, x, z, *places: (
             setting(pattern, holes)(delta, 0.0, *places),
-            sum_to(z.shape)(reading(pattern, holes)(delta, *places)),
+            sum_to(getattr(z, "shape", ()))(_last(pattern, holes, delta, places)),
             *steps,
         ),
         needs=(tuple(range(2, holes + 2)), tuple(range(2, holes + 2)), *((),) * holes),
         code=("set_at", pattern),
     )
+
+
+def _last(pattern: Pattern, holes: int, delta: Any, places: tuple[Any, ...]) -> Any:
+    """What is read at places; zero where a place occurs again later, since what was set there was replaced."""
+    read = reading(pattern, holes)
+    found = read(delta, *places)
+    if all(_different(place) for place in places if getattr(place, "ndim", 0)):
+        return found
+    number = np.arange(1.0, found.size + 1.0).reshape(found.shape)
+    there = read(setting(pattern, holes)(broadcast_to(delta.shape)(0.0), number, *places), *places)
+    return where(equal(there, number), found, 0.0)
+
+
+def _different(places: Any) -> bool:
+    """Whether it is known that no place occurs twice."""
+    if isinstance(places, Node):
+        places = places.attribute if places.is_constant else None
+    return places is not None and np.unique(places).size == np.size(places)
 
 
 # -- from Python's indices ---------------------------------------------------------------------------------------------

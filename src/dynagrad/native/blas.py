@@ -11,7 +11,13 @@ import functools
 import importlib
 from typing import Any
 
+import numpy as np
+
+from ..errors import NotDifferentiable
 from .library import Library
+
+FAILURES: dict[int, type[Exception]] = {64: np.linalg.LinAlgError, 65: np.linalg.LinAlgError, 66: NotDifferentiable}
+"""The exceptions that stand for the own numbers of status of blas.hpp."""
 
 # In the order of `Blas` in blas.hpp: the module, the function, and how many arguments it has.
 _FUNCTIONS = (

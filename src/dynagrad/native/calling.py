@@ -65,7 +65,7 @@ _KINDS: dict[Kind, _Numbers] = {
     "boolean": _Numbers("dynagrad::kBoolean", ctypes.c_bool, np.dtype(np.bool_), bool, (bool, np.bool_), "b"),
 }
 
-# The exceptions that stand for what a body returns, by `Status` in body.hpp, and their words if it gives none.
+# The exceptions that stand for what a body returns, by `Outcome` in body.hpp, and their words if it gives none.
 _FAILURES: dict[int, tuple[type[BaseException], str]] = {
     1: (KeyboardInterrupt, ""),
     2: (MemoryError, "the memory is full"),
@@ -160,7 +160,7 @@ def callable_of(
 
 
 def failure(status: int, message: str) -> NoReturn:
-    """Raise the exception that stands for this status of a body (`Status` in body.hpp), with its message.
+    """Raise the exception that stands for this status of a body (`Outcome` in body.hpp), with its message.
 
     >>> failure(4, "row 7 of 5")
     Traceback (most recent call last):

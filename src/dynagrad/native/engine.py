@@ -77,6 +77,7 @@ STATUS = (
     "host_error",
     "bad_adjoint",
     "unsettled",
+    "function_failed",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
@@ -113,6 +114,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_arguments": (None, _P, _L, _L, _P),
     "chart_locate": (_L, _P, _L, _P),
     "chart_external": (None, _P, _L, _P),
+    "chart_message": (ctypes.c_char_p, _P),
 }
 
 _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -336,6 +338,11 @@ class NativeChart:
         codes, words = np.zeros((count, arity), np.int32), np.zeros((count, width), np.uint64)
         call(self.pointer, table, _address(codes), _address(words), count)
         return codes, words
+
+    def message(self) -> str:
+        """What a function of values said that failed."""
+        said: bytes = self.engine.chart_message(self.pointer)
+        return said.decode("utf-8", "replace")
 
     # -- differentiation, in engines made for it
 

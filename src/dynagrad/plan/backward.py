@@ -135,6 +135,7 @@ class BackWriter(JoinWriter):
         self.head = owner.plan.tables[join.rule.head.key]
         self.posteriors = posteriors(owner.plan)
         self.raw = 0  # factors of the product that are not settled
+        self.to = ""  # the cell of the head, once it was found
 
     def _prologue(self) -> None:
         pass
@@ -227,10 +228,15 @@ class BackWriter(JoinWriter):
             self.later(f"if (!back::nothing({bar})) {{", *(f"  {p}" for p in parts), "}")
         self.weight, self.bar = w, bar
 
+    failing = "lose"
+
+    def head_cell(self, table: Table) -> str:
+        return self.to
+
     def _head(self) -> None:
         name = self.names.table[self.head.key]
         texts = self._arguments(self.rule.head, self.head, True)
-        to = self.fresh("to")
+        self.to = to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
         if self.posteriors:
             self.out.line(f"const value_t h = h_{name}[{to}];")
@@ -270,7 +276,7 @@ class BackWriter(JoinWriter):
         value = self._value_now()
         if not self.plain or not self.subtracts(self.head):
             return value
-        before = self.plain_value({**self.values, **self.old}, prefix="s")
+        before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
         return f"(first ? {value} : semiring::minus({value}, {before}))"
 
     def _plain_adjoints(self) -> None:
@@ -287,9 +293,9 @@ class BackWriter(JoinWriter):
 
     def _spread(self, values: dict[int, str], sums: dict[int, str], adjoint: str, prefix: str) -> None:
         names = {**{f"x{i}": text for i, text in values.items()}, "g": adjoint}
-        statements, found = adjoints_cxx(self.rule, self.plan.functions, names, prefix, self.plan.order)
-        for s in statements:
-            self.out.line(s)
+        order, collected = self.plan.order, self.names.functions
+        code, found = adjoints_cxx(self.rule, self.plan.functions, names, prefix, order, collected)
+        self.compute(code)
         for i, text in found.items():
             if i in sums:
                 self.out.line(f"{sums[i]} = back::gather({sums[i]}, {text});")

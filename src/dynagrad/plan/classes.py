@@ -10,6 +10,7 @@ from . import resting
 from .access import write_access
 from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
+from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .policies import priority, prune
@@ -70,6 +71,7 @@ class Generated:
     constants: tuple[tuple[int | None, object], ...]  # by slot: domain (None: a term) and value
     functors: tuple[tuple[str, int], ...]  # by number
     weights: tuple[float | int, ...]  # by slot
+    flags: tuple[str, ...] = ()  # for the compiler
 
 
 class ClassWriter:
@@ -132,6 +134,7 @@ class ClassWriter:
         if plan.adjoint:
             out.line("#include <dynagrad/tape.hpp>")
         out.line()
+        start = len(out.lines)
         out.line("namespace {")
         out.line("using namespace dynagrad;")
         out.lines.extend(self.semiring())
@@ -144,6 +147,7 @@ class ClassWriter:
             if self.has_axioms(table):
                 self._facts(table)
         self._program()
+        self.names.functions.write(out.lines, start)
         out.line("}  // namespace")
         if embed:
             out.line()
@@ -269,6 +273,7 @@ class ClassWriter:
         out.line("Array<value_t> weight{&account};")
         out.line(f"int32_t (*externals[{max(1, len(plan.tables))}])(const int32_t*, uint64_t*) = {{}};")
         out.line("bool has_zero = false;")
+        members = len(out.lines)
         if plan.adjoint:
             write_members(self)
         resting.write_members(self)
@@ -298,6 +303,8 @@ class ClassWriter:
             write_backward(self)
         write_access(self)
         self._rule_weights()
+        if self.names.functions:
+            out.lines.insert(members, "  Functions functions{this};  // what functions of values share")
         out.close("};")
 
     def _constructor(self) -> None:
@@ -825,4 +832,5 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
         tuple((domain, value) for domain, _, value in names.constants),
         tuple(names.functors),
         tuple(names.weight_values),
+        INTEGERS if names.functions else (),
     )

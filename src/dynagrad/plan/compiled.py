@@ -29,7 +29,8 @@ class Compiled:
 def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> Compiled:
     """Writes and builds the class of a plan; from the cache where it was built before."""
     generated = generate(plan)
-    library = build(generated.source, optimise=effort(generated.source), progress=progress)
+    level = effort(generated.source)
+    library = build(generated.source, optimise=level, flags=generated.flags, progress=progress)
     return Compiled(plan, generated, Engine.at(library, plan.adjoint))
 
 

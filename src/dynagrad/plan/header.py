@@ -32,8 +32,8 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
 
     With `gradient`, runs keep a tape and the chart has a member `gradient`, where the values can be differentiated.
     """
-    if plan.semiring == "user" or plan.functions:
-        raise Error("a C++ header can be written only of programs without semirings or functions defined in Python")
+    if plan.semiring == "user":
+        raise Error("a C++ header can be written only of programs without semirings defined in Python")
     deep = next((t for t in plan.tables.values() if t.arity > 60), None)
     if deep is not None:
         raise Error(f"{deep.key} has more arguments than the 60 that a C++ header allows")

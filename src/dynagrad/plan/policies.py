@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ProgramError
-from ..graph import simplify
-from ..native.expression import cxx
 from ..rules.syntax import Item, PriorityDeclaration, Variable
 from .joins import term_variables
 from .model import Stage, Table
 from .statements import PatternScope, Scope, local
-from .values import own_value, to_node
+from .values import called, lifted_cxx, own_value, to_node
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -83,10 +81,17 @@ def declared_priority(
         return variable
 
     node = to_node(declared.expression, writer.plan.functions, item_name)
-    statements, results = cxx(simplify([node]), names)
-    for s in statements:
+    name = called(declared.expression, writer.plan.functions)
+    code = lifted_cxx([node], names, "t", 0, writer.names.functions, name)
+    for s in code.statements:
         out.line(s)
-    out.line(f"priority = {results[0]};")
+    if code.call:
+        out.open(f"if ({code.call} != 0)")
+        out.line("if (halt) return;")
+        out.line(f'functions.blame("{code.name}");')
+        out.line(f"return fail(function_failed, {table.number}, cell);")
+        out.close()
+    out.line(f"priority = {code.results[0]};")
     out.line("if (isnan(priority)) priority = -HUGE_VAL;")
     out.close_to(base)
 

@@ -25,6 +25,7 @@ from ..rules.syntax import (
     Term,
     Variable,
 )
+from .functions import Code, Functions
 from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
 from .values import factors, numbers, product_order, value_cxx
@@ -75,6 +76,7 @@ class Names:
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
         self.weight_values: list[float | int] = []
+        self.functions = Functions()
 
     def constant(self, domain: int | None, value: object) -> str:
         """The slot of a constant in a domain; None stands for terms."""
@@ -649,7 +651,7 @@ class JoinWriter(Scope):
         now = self.plain_value(self.values)
         if not self.subtracts(table):
             return now
-        before = self.plain_value({**self.values, **self.old}, prefix="s")
+        before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
         return f"first ? {now} : semiring::minus({now}, {before})"
 
     def subtracts(self, table: Table) -> bool:
@@ -659,13 +661,32 @@ class JoinWriter(Scope):
             return False
         return not self.rule.antecedents[driver].side
 
-    def plain_value(self, values: Mapping[int, str], prefix: str = "t") -> str:
-        """The right side of a plain rule, after its statements."""
+    def plain_value(self, values: Mapping[int, str], prefix: str = "t", unless: str = "") -> str:
+        """The right side of a plain rule, after its statements; functions are not called `unless` it is needed."""
         names = {f"x{i}": text for i, text in values.items()}
-        statements, text = value_cxx(self.rule, self.plan.functions, names, prefix, self.plan.order)
-        for s in statements:
-            self.out.line(s)
-        return text
+        code = value_cxx(self.rule, self.plan.functions, names, prefix, self.plan.order, self.names.functions)
+        self.compute(code, unless)
+        return code.results[0]
+
+    def compute(self, code: Code, unless: str = "") -> None:
+        """What is to be done before the results are there. A function that fails, or has to stop, ends the rule."""
+        for statement in code.statements:
+            self.out.line(statement)
+        if not code.call:
+            return
+        self.out.open(f"if ({f'!{unless} && ' if unless else ''}{code.call} != 0)")
+        self.out.line("if (halt) return;")
+        self.out.line(f'functions.blame("{code.name}");')
+        table = self.plan.tables[self.rule.head.key]
+        self.out.line(f"return {self.failing}(function_failed, {table.number}, {self.head_cell(table)});")
+        self.out.close()
+
+    failing = "fail"
+
+    def head_cell(self, table: Table) -> str:
+        """Where the head is."""
+        texts = self._arguments(self.rule.head, table, True)
+        return f"{self.names.table[table.key]}.locate({self._stored(table, texts)})"
 
     @property
     def _factors(self) -> str:

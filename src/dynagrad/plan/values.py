@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import graph
@@ -12,6 +12,7 @@ from ..graph import Node
 from ..native.expression import cxx
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, VariableValue
+from .functions import Code, Functions, choice, flows, inline
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "+": graph.add,
@@ -67,7 +68,9 @@ def to_node(
                 arguments = done[len(done) - count :]
                 del done[len(done) - count :]
                 known = OPERATIONS.get(operator)
-                if known is not None:
+                if operator == "if" and functions and any(flows(a) for a in arguments[1:]):
+                    done.append(choice(*arguments))  # what is not chosen might not even end
+                elif known is not None:
                     done.append(known(*arguments))
                 else:
                     done.append(_call(functions, operator, arguments))
@@ -85,6 +88,13 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
         result = graph.trace(functions[name], list(arguments))
     except TypeError as error:
         raise Error(f"the function {name} cannot be called with {len(arguments)} values: {error}") from None
+    except Error as error:
+        if type(error) is not Error:  # it has a meaning of its own
+            raise
+        raise Error(
+            f"{error}\n  a function with branches, loops, recursion or functions of math can be compiled: pass "
+            f"functions={{{name!r}: dg.compile({name})}}"
+        ) from error
     if isinstance(result, tuple):
         raise Error(f"the function {name} returns {len(result)} values; a function of values returns one number")
     return result
@@ -94,12 +104,12 @@ def value_cxx(
     rule: NormalRule,
     functions: Mapping[str, Callable[..., Any]],
     names: Mapping[str, str],
-    prefix: str = "t",
-    order: int = 0,
-) -> tuple[list[str], str]:
-    """The statements and the expression of a rule's value, over numbers with derivatives along `order` directions."""
-    statements, outputs = lifted_cxx([to_node(rule.value, functions)], names, prefix, order)
-    return statements, outputs[0]
+    prefix: str,
+    order: int,
+    collected: Functions,
+) -> Code:
+    """A rule's value, over numbers with derivatives along `order` directions."""
+    return lifted_cxx([to_node(rule.value, functions)], names, prefix, order, collected, called(rule.value, functions))
 
 
 def adjoints_cxx(
@@ -107,32 +117,63 @@ def adjoints_cxx(
     functions: Mapping[str, Callable[..., Any]],
     names: Mapping[str, str],
     prefix: str,
-    order: int = 0,
-) -> tuple[list[str], dict[int, str]]:
+    order: int,
+    collected: Functions,
+) -> tuple[Code, dict[int, str]]:
     """What a rule's value, whose adjoint is the variable `g` of `names`, adds to the adjoint of each antecedent."""
     places = sorted(int(name[1:]) for name in names if name != "g")
     variables = [graph.variable(f"x{i}") for i in places]
     value = to_node(rule.value, functions)
-    found = graph.generate_adjoints([value], [graph.variable("g")], variables)
-    connected = [(i, node) for i, v in zip(places, variables, strict=True) if (node := found[v]) is not None]
-    statements, outputs = lifted_cxx([node for _, node in connected], names, prefix, order)
-    return statements, {i: text for (i, _), text in zip(connected, outputs, strict=True)}
+
+    def adjoints() -> list[Node | None]:
+        found = graph.generate_adjoints([value], [graph.variable("g")], variables)
+        return [found[v] for v in variables]
+
+    kept = adjoints() if inline([value]) else collected.once((value, tuple(places)), adjoints)
+    connected = [(i, node) for i, node in zip(places, kept, strict=True) if node is not None]
+    code = lifted_cxx([node for _, node in connected], names, prefix, order, collected, called(rule.value, functions))
+    return code, {i: text for (i, _), text in zip(connected, code.results, strict=True)}
+
+
+def called(value: Expression | VariableValue, functions: Mapping[str, Callable[..., Any]]) -> str:
+    """The functions that an expression calls."""
+    found: dict[str, None] = {}
+    stack: list[Any] = [value]
+    while stack:
+        match stack.pop():
+            case Apply(operator=operator, operands=operands):
+                if operator in functions:
+                    found[operator] = None
+                stack.extend(reversed(operands))
+    return ", ".join(found)
 
 
 def lifted_cxx(
-    outputs: Sequence[Node], names: Mapping[str, str], prefix: str, order: int
-) -> tuple[list[str], list[str]]:
-    """C++ of reals, or of jets with 2**order components: those of variable `x` are written `x.v[0]`, `x.v[1]`, ..."""
+    outputs: Sequence[Node], names: Mapping[str, str], prefix: str, order: int, collected: Functions, name: str
+) -> Code:
+    """C++ of reals, or of jets with 2**order components: those of variable `x` are written `x.v[0]`, `x.v[1]`, ...
+
+    What is no expression becomes a function among those `collected`; `name` says of what.
+    """
+    texts: Mapping[str, str] = names
+    if order:
+        texts = {_component(n, s): f"{text}.v[{s}]" for n, text in names.items() for s in range(1 << order)}
+
+    def components() -> list[Node]:
+        return [c for parts in lift(outputs, list(names), order) for c in parts] if order else list(outputs)
+
+    if inline(outputs):
+        code = Code(*cxx(graph.simplify(components()), texts, prefix=prefix))
+    else:
+        code = collected.call(collected.once((*outputs, *names, order), components), texts, prefix, name)
     if not order:
-        return cxx(graph.simplify(outputs), names, prefix=prefix)
-    components = lift(outputs, list(names), order)
-    texts = {_component(name, s): f"{text}.v[{s}]" for name, text in names.items() for s in range(1 << order)}
-    statements, results = cxx(graph.simplify([c for parts in components for c in parts]), texts, prefix=prefix)
+        return code
     size = 1 << order
-    return statements, [
-        "value_t{{" + ", ".join(f"(double)({r})" for r in results[n * size : (n + 1) * size]) + "}}"
+    jets = [
+        "value_t{{" + ", ".join(f"(double)({r})" for r in code.results[n * size : (n + 1) * size]) + "}}"
         for n in range(len(outputs))
     ]
+    return replace(code, results=jets)
 
 
 def lift(outputs: Sequence[Node], variables: Sequence[str], order: int) -> list[list[Node]]:

@@ -174,3 +174,21 @@ def test_truth_values_and_whole_numbers_in_arrays() -> None:
         return counts, n + 1, n * 2.0, n // 2, (n > 1) & (n < 3), a[n]
 
     agrees(f, A, np.array([1, 2, 3, 5]))
+
+
+def test_one_branch_changes_an_array_and_the_other_makes_a_new_one() -> None:
+    def f(a: Any, x: Any) -> Any:
+        b = a * 1.0
+        if x > 0:
+            b[2] -= x
+        else:
+            b = b.copy() * x
+        for i in range(20):
+            if i > x:
+                b = b * 0.5
+            else:
+                b = b + x
+        return b
+
+    agrees(f, A, 3.0)
+    agrees(f, A, -3.0)

@@ -118,3 +118,38 @@ def test_functions_that_verbs_made(verb: Any) -> None:
 def test_functions_that_verbs_made_outside_are_used_inside() -> None:
     slope = dg.grad(lambda x, y: x * y**2, argnums=(0, 1))
     agrees(lambda x: slope(x, 2.0)[1] + slope(x, x)[0], 0.7)
+
+
+def test_derivatives_with_respect_to_functions() -> None:
+    def f(x: Any) -> Any:
+        dual = dg.grad(lambda g: g(g(x)))(np.sin)
+        by_both = dg.grad(lambda p: p["g"](p["w"]) * p["w"])({"g": np.exp, "w": x})
+        value, back = dg.vjp(lambda g, y: (g(y), g(2.0) * y), np.cos, x)
+        of_g, of_y = back((1.0, x))
+        along = dg.jvp(lambda g, y: g(g(y)), (np.sin, x), (np.cos, 1.0))
+        return (
+            dual(np.cos),
+            dual(lambda y: y * x),
+            by_both["w"],
+            by_both["g"](np.sin),
+            value,
+            of_g(np.exp),
+            of_y,
+            along,
+            dg.add(dual, dual)(np.tanh),
+            dg.scale(2.0, dual)(np.tanh),
+        )
+
+    agrees(f, 0.7)
+    assert lifted(lambda x: dg.grad(lambda h: h(h(2.0)))(np.sin)(np.cos) * x, 1.0) == pytest.approx(
+        math.cos(math.sin(2.0)) * (1.0 + math.cos(2.0))
+    )
+
+
+def test_derivatives_of_derivatives_with_respect_to_functions() -> None:
+    agrees_with_gradient(lambda x: dg.grad(lambda g: g(g(x)))(np.sin)(lambda y: np.cos(y * x)), 0.7)
+
+
+def test_whole_numbers_in_results_are_those_of_the_point() -> None:
+    found = lifted(lambda x: dg.jvp(lambda y: (y * y, int(y)), (x,), (1.0,)), 2.7)
+    assert found == ((pytest.approx(2.7**2), 2), (pytest.approx(5.4), 2))

@@ -1,4 +1,4 @@
-"""Branches, loops, calls and stacks in native code: what evaluate.py computes, and nothing written to that is looked at."""
+"""Branches, loops, calls and stacks in native code: what evaluate.py computes, and inputs stay as they are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynagrad.graph import control, integers
 from dynagrad.graph import arrays as on_arrays
+from dynagrad.graph import control, integers
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph, call, cond, empty, pop, push, repeat, while_
 from dynagrad.graph.evaluate import run as interpret
@@ -227,7 +227,7 @@ def test_stacks_through_nested_loops_of_unknown_length() -> None:
     x, limit = fresh(real), fresh(real)
 
     def outer(s: Node, a: Node, k: Node) -> list[Any]:
-        s2, b, count = while_(
+        s2, _, count = while_(
             lambda s, b, c: b < limit, lambda s, b, c: [push(s, [b]), b * 2.0, c + 1], [s, a, whole(0)]
         )
         return [push(s2, [count]), a + 1.0, k + 1]

@@ -64,6 +64,20 @@ DYNAGRAD_EXPORT double twice() {
     return 10.0 * a + b;
 }
 
+// The sum of what comes off a stack that was filled before and is empty now, after room for it was made.
+DYNAGRAD_EXPORT double off_an_empty_one(int64_t words) {
+    const Context context{};
+    Call call(&context);
+    Stack stack(call.slots(1));
+    if (!stack.room(words)) return -1.0;
+    fill(stack.data, words, 1.0);
+    if (!stack.has(words)) return -1.0;
+    stack.top -= words;
+    double sum = stack.top == 0 ? 0.0 : 100.0;
+    for (int64_t i = 0; i < words; ++i) sum += stack.data[stack.top + i];
+    return sum;
+}
+
 DYNAGRAD_EXPORT int64_t too_much(char* message, int64_t words, int64_t rounds) {
     const Context context{nullptr, message};
     Call call(&context);
@@ -117,6 +131,10 @@ def test_values_come_off_as_they_went_on(lib: library.Library, count: int, reser
 
 def test_an_older_stack_may_be_looked_at_again(lib: library.Library) -> None:
     assert lib.function("twice", ctypes.c_double)() == 43.0
+
+
+def test_what_comes_off_an_empty_stack_is_zeros(lib: library.Library) -> None:
+    assert lib.function("off_an_empty_one", ctypes.c_double, SIZE)(1000) == 0.0
 
 
 @pytest.mark.parametrize(("words", "rounds"), [(1, 2**40), (2**40, 1), (2**33, 2**33), (3, 2**62)])

@@ -19,7 +19,7 @@ from . import specialise
 from .core import For, While
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
 from .specialise import Specialiser, inside, outside
-from .values import Ref, describe, node_of
+from .values import NOW, Ref, describe, node_of
 from .walks import Walk, walk
 
 SHORT = 16  # rounds that are unrolled
@@ -155,7 +155,10 @@ class _For:
 
         if isinstance(going, bool):
             return body()
-        found: State = self.s.either(going, body, lambda: state)
+        try:
+            found: State = self.s.either(going, body, lambda: state)
+        except Mismatch as problem:
+            raise self.s.mismatch(problem, self.e) from None
         return found
 
     def in_graph(self, initial: State) -> State:
@@ -229,11 +232,15 @@ def _in_graph(
             for ref, p in kept.items():
                 s.put(ref, outside(ref, built(p)))
             test, result = once(given)
-        again = [merge(p, pattern(x), f"[{i}]") for i, (p, x) in enumerate(zip(forms, result, strict=True))]
+        again = [
+            merge(p, pattern(x, sight=changed), f"[{i}]", NOW, changed)
+            for i, (p, x) in enumerate(zip(forms, result, strict=True))
+        ]
         refs: dict[Ref, Pattern] = {}
         for ref, content in changed.items():
             old = kept.get(ref, pattern(inside(ref, ref.content)))
-            refs[ref] = merge(old, pattern(inside(ref, content)), f" ({describe(ref)})")
+            new = pattern(inside(ref, content), sight=changed)
+            refs[ref] = merge(old, new, f" ({describe(ref)})", NOW, changed)
         stable = all(map(equal, forms, again)) and refs.keys() == kept.keys()
         if stable and all(equal(kept[ref], refs[ref]) for ref in refs):
             break
@@ -241,8 +248,8 @@ def _in_graph(
     else:
         raise s.error("what this loop changes does not settle down to one kind")
     order = list(kept)
-    after = [n for x, p in zip(result, forms, strict=True) for n in flatten(x, p)]
-    after += [n for ref in order for n in flatten(inside(ref, changed[ref]), kept[ref])]
+    after = [n for x, p in zip(result, forms, strict=True) for n in flatten(x, p, changed)]
+    after += [n for ref in order for n in flatten(inside(ref, changed[ref]), kept[ref], changed)]
     start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
     start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
     nodes = iter(finish(_Trial(test, states, after, start, since)))

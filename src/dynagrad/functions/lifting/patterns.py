@@ -19,6 +19,7 @@ from ...graph import Node
 from ...graph.types import Type, arrays
 from .core import UNDEFINED
 from .values import (
+    NOW,
     Array,
     Cell,
     Closure,
@@ -28,6 +29,7 @@ from .values import (
     List,
     Made,
     Ref,
+    Sight,
     as_type,
     describe,
     is_number,
@@ -77,30 +79,31 @@ class Parts:
 Pattern = Known | Leaf | Parts
 
 
-def taken(x: Any) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
+def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
     """The key, the parts and the way back of a structure; None for anything else."""
+    content: Any = sight.get(x, x.content) if isinstance(x, Ref) else None
     match x:
         case tuple():
             return ("tuple", type(x), len(x)), list(x), lambda parts: rebuilt(x, parts)
         case List():
-            return ("list", len(x.content)), list(x.content), lambda parts: List(tuple(parts), SHARED)
+            return ("list", len(content)), list(content), lambda parts: List(tuple(parts), SHARED)
         case Dict():
-            keys = tuple(x.content)
+            keys = tuple(content)
             return (
                 ("dict", keys),
-                list(x.content.values()),
+                list(content.values()),
                 lambda parts: Dict(dict(zip(keys, parts, strict=True)), SHARED),
             )
         case Instance():
-            names, cls, fixed = tuple(x.content), x.cls, x.fixed
+            names, cls, fixed = tuple(content), x.cls, x.fixed
             return (
                 ("object", cls, names),
-                list(x.content.values()),
+                list(content.values()),
                 lambda parts: Instance(cls, dict(zip(names, parts, strict=True)), SHARED, fixed),
             )
         case Cell():
             name = x.name
-            return ("cell", name), [x.content], lambda parts: Cell(parts[0], name, SHARED)
+            return ("cell", name), [content], lambda parts: Cell(parts[0], name, SHARED)
         case Closure():
             names = tuple(x.held)
             defaults = tuple(x.defaults)
@@ -126,23 +129,24 @@ def taken(x: Any) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any
     return None
 
 
-def pattern(x: Any, *, deep: bool = False, vary: bool = False) -> Pattern:
+def pattern(x: Any, *, deep: bool = False, vary: bool = False, sight: Sight = NOW) -> Pattern:
     """The pattern of a value. `deep` takes things with an identity apart too; `vary` takes known reals for unknown."""
     if isinstance(x, Node):
         return Leaf(x.type, False)
     if isinstance(x, Array):
-        return _leaf(x) if deep and isinstance(x.read(), Node) else Known(x)
+        return _leaf(x) if deep and isinstance(x.read(sight), Node) else Known(x)
     if vary and type(x) is float:
         return Leaf(_type(x), False)
     if isinstance(x, Ref) and not deep:
         return Known(x)
     if isinstance(x, Closure | Made) and not deep:
         return Known(x)
-    parts = taken(x)
+    parts = taken(x, sight)
     if parts is None:
         return Known(x)
     key, inside, make = parts
-    return Parts(key, tuple(pattern(p, deep=deep, vary=vary and not isinstance(x, slice)) for p in inside), make)
+    vary = vary and not isinstance(x, slice)
+    return Parts(key, tuple(pattern(p, deep=deep, vary=vary, sight=sight) for p in inside), make)
 
 
 def _type(x: Any) -> Type:
@@ -155,29 +159,29 @@ def _leaf(x: Any) -> Leaf:
     return Leaf(_type(x), True)
 
 
-def opened(p: Pattern) -> Pattern:
+def opened(p: Pattern, sight: Sight = NOW) -> Pattern:
     """A known structure as its parts."""
     if not isinstance(p, Known):
         return p
     x = p.value
     if isinstance(x, Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
         return _leaf(x)
-    parts = taken(x)
-    return p if parts is None else Parts(parts[0], tuple(map(pattern, parts[1])), parts[2])
+    parts = taken(x, sight)
+    return p if parts is None else Parts(parts[0], tuple(pattern(part, sight=sight) for part in parts[1]), parts[2])
 
 
 _ORDER = {"boolean": 0, "integer": 1, "real": 2}
 
 
-def merge(p: Pattern, q: Pattern, path: str = "") -> Pattern:
-    """The pattern of what may be either. Raises Mismatch."""
+def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Sight = NOW) -> Pattern:
+    """The pattern of what may be either, where things with an identity hold other values. Raises Mismatch."""
     if isinstance(p, Known) and isinstance(q, Known) and same(p.value, q.value):
         return p
     if isinstance(p, Known) and p.value is UNDEFINED:
         return q
     if isinstance(q, Known) and q.value is UNDEFINED:
         return p
-    a, b = opened(p), opened(q)
+    a, b = opened(p, first), opened(q, second)
     if isinstance(a, Parts) and isinstance(b, Parts):
         if a.key != b.key:
             raise Mismatch(path, shown(p), shown(q))
@@ -187,7 +191,7 @@ def merge(p: Pattern, q: Pattern, path: str = "") -> Pattern:
         elif a.key[0] == "function":
             names = [*a.key[2], *a.key[3]]
         merged = tuple(
-            merge(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}")
+            merge(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}", first, second)
             for n, x, y in zip(names, a.parts, b.parts, strict=True)
         )
         return Parts(a.key, merged, a.make)
@@ -241,22 +245,22 @@ def same(a: Any, b: Any) -> bool:
         return False
 
 
-def flatten(x: Any, p: Pattern) -> Iterator[Node]:
+def flatten(x: Any, p: Pattern, sight: Sight = NOW) -> Iterator[Node]:
     """The numbers of a value at the leaves of a pattern that it fits."""
     if isinstance(p, Known):
         return
     if isinstance(p, Leaf):
-        yield zero(p.type) if x is UNDEFINED else as_type(x, p.type)
+        yield zero(p.type) if x is UNDEFINED else as_type(x.read(sight) if isinstance(x, Array) else x, p.type)
         return
     if x is UNDEFINED:
         for part in p.parts:
             yield from flatten(x, part)
         return
-    parts = taken(x)
+    parts = taken(x, sight)
     if parts is None or parts[0] != p.key:
         raise Error(f"{describe(x)} is not {shown(p)}")
     for each, part in zip(parts[1], p.parts, strict=True):
-        yield from flatten(each, part)
+        yield from flatten(each, part, sight)
 
 
 def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...errors import LiftError
 from ...graph import control
 from ...graph.node import fresh
 from . import specialise
@@ -58,16 +59,19 @@ def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
         _settle(s, made, function, given)
         _define(s, made, function, given)
     except Mismatch as problem:
-        raise s.error(
-            f"{code.name}() calls itself with, or returns, {problem.a} in one place and {problem.b} in another"
-            f"{' at ' + problem.path if problem.path else ''}; a function that calls itself as the run decides needs "
-            "arguments and results of one kind, shape and structure",
-            code.at,
-        ) from None
+        raise _differs(s, code, problem) from None
     finally:
         del s.recursions[code]
     s.functions.setdefault(code, []).append(made)
     return _called(made, values)
+
+
+def _differs(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
+    return s.error(
+        f"{code.name}() calls itself with, or returns, {problem.a} in one place and {problem.b} in another; a function "
+        "that calls itself as the run decides needs arguments and results of one kind, shape and structure",
+        code.at,
+    )
 
 
 def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
@@ -121,7 +125,10 @@ def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     values = _whole(function, given)
     if made.function is not None:
         return _called(made, values)
-    made.seen = merge(made.seen, pattern(values, deep=True))
+    try:
+        made.seen = merge(made.seen, pattern(values, deep=True))
+    except Mismatch as problem:
+        raise _differs(s, function.code, problem) from None
     if made.results is None:
         raise Diverges
     return build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), "")

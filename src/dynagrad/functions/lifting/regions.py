@@ -73,12 +73,7 @@ def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
         raise Error(
             f"{verb}: argument {index + 1} is {describe(x)}, and derivatives are with respect to reals; {advice}"
         )
-    if any(True for _ in functions_in(x)):
-        raise Error(
-            f"{verb}: argument {index + 1} holds functions; derivatives with respect to functions cannot be compiled, "
-            "but the function itself can be differentiated without compiling it"
-        )
-    if t is None and taken(x) is None:
+    if t is None and taken(x) is None and not function_like(x):
         raise Error(f"{verb}: argument {index + 1} is {describe(x)}, which has no derivatives")
     return x
 
@@ -116,17 +111,21 @@ class Region:
 
     def primal(self) -> Any:
         """The value at the arguments."""
-        p = pattern(self.value, deep=True)
-        return build(p, iter(substitute(list(flatten(self.value, p)), self.by)), "")
+        return self.known(self.value)
 
     def tangent(self, tangents: Sequence[Node | None]) -> Any:
         """The derivative of the value; what is no real in it stays as it is."""
         seeds = dict(zip(self.variables, tangents, strict=True))
         found = self.closed(derive.tangents(self.outputs, seeds), self.outputs)
-        return build(self.result, iter(found), "")
+        return self.known(build(self.result, iter(found), ""))
+
+    def known(self, x: Any) -> Any:
+        """A value with the arguments in the place of the variables."""
+        p = pattern(x, deep=True)
+        return build(p, iter(substitute(list(flatten(x, p)), self.by)), "")
 
     def adjoint(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
-        """The adjoints of the arguments."""
+        """The adjoints of the arguments; functions among these stay as they are."""
         found = derive.generate_adjoints(self.outputs, cotangents, self.variables)
         nodes = self.closed([found[v] for v in self.variables], self.variables)
         arguments: tuple[Any, ...] = build(self.form, iter(nodes), "")

@@ -129,12 +129,11 @@ class Specialiser:
                 case Apply():
                     return self._apply(e, env)
                 case If():
-                    self.at = e.at or self.at
-                    test = self.truth(self.read(e.condition, env))
-                    if isinstance(test, bool):
-                        e = e.then if test else e.otherwise
-                    else:
-                        return self.choose(e, test, env)
+                    with self.placed(e.at):
+                        test = self.truth(self.read(e.condition, env))
+                        if not isinstance(test, bool):
+                            return self.choose(e, test, env)
+                    e = e.then if test else e.otherwise
                 case Name() | Constant():
                     return self.read(e, env)
                 case Tuple():
@@ -144,7 +143,8 @@ class Specialiser:
                 case Lambda():
                     return self._closure(e, env, ())
                 case While() | For():
-                    return LOOP(self, e, env)
+                    with self.placed(e.at):
+                        return LOOP(self, e, env)
 
     def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
         """The value of an atom, which may be undefined."""
@@ -180,13 +180,13 @@ class Specialiser:
         else:
             given = [self.read(a, env) for a in e.arguments]
         named = {name: self.read(a, env) for name, a in e.named}
-        self.at = at = e.at or self.at
-        with self.placed(at):
+        with self.placed(e.at):
             return self.call(function, given, named)
 
     @contextmanager
     def placed(self, at: Position | None) -> Iterator[None]:
         """Errors inside point to a place, unless they have one."""
+        self.at = at = at or self.at
         try:
             yield
         except (LiftError, Diverges, Recursion):
@@ -393,15 +393,19 @@ class Specialiser:
         if diverged == 2:
             raise Diverges
         refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
-        whole = pattern(results[0]), pattern(results[1])
-        joined = [merge(*whole)]
+        whole = [pattern(result, sight=changed) for result, changed in zip(results, changes, strict=True)]
+        joined = [merge(whole[0], whole[1], "", *changes)]
         sides = [[results[0]], [results[1]]]
         for ref in refs:
             contents = [inside(ref, changed.get(ref, ref.content)) for changed in changes]
             for side, content in zip(sides, contents, strict=True):
                 side.append(content)
-            joined.append(merge(pattern(contents[0]), pattern(contents[1]), f" ({describe(ref)}) "))
-        flat = [[n for x, p in zip(side, joined, strict=True) for n in flatten(x, p)] for side in sides]
+            forms = [pattern(content, sight=changed) for content, changed in zip(contents, changes, strict=True)]
+            joined.append(merge(forms[0], forms[1], f" ({describe(ref)}) ", *changes))
+        flat = [
+            [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
+            for side, changed in zip(sides, changes, strict=True)
+        ]
         nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs))
         value = build(joined[0], nodes)
         for ref, p in zip(refs, joined[1:], strict=True):

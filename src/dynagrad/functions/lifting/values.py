@@ -25,6 +25,11 @@ from .core import Lambda
 _serial = itertools.count()
 
 
+Sight = Mapping["Ref", Any]
+"""What things with an identity hold, where that is not what they hold now."""
+NOW: Sight = {}
+
+
 class Ref:
     """Something that can be changed in place. `owner` says why it must not be, if so."""
 
@@ -58,8 +63,8 @@ class Array(Ref):
         super().__init__(content, owner)
         self.base, self.look, self.index = base, look, index
 
-    def read(self) -> Any:
-        return self.content if self.base is None else self.look(self.base.read())
+    def read(self, sight: Sight = NOW) -> Any:
+        return sight.get(self, self.content) if self.base is None else self.look(self.base.read(sight))
 
 
 class List(Ref):
@@ -197,6 +202,8 @@ def node_of(x: Any) -> Node:
         x = x.read()
     x = normal(x)
     if isinstance(x, int) and not isinstance(x, bool):
+        if not -(2**63) <= x < 2**63:
+            raise Error("a whole number of a compiled function has 64 bits, and this one is larger")
         return whole(x)
     node = as_node(x)
     if node is None:

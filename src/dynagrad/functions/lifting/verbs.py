@@ -7,14 +7,17 @@ hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...errors import Error
 from ...graph import Node
 from ...graph.node import constant
 from .. import structure
 from .. import verbs as plain
+from ..numpy_functions import FUNCTIONS
 from .jacobians import jacfwd, jacrev
 from .patterns import Pattern, build, flatten
 from .regions import Given, Named, Region, at_path, functions_in, matched, of_chosen, reals, with_functions
@@ -55,6 +58,10 @@ def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) -> tuple[Any, Any]:
     """The value and the derivative along tangents; functions in the result become derivatives of functions."""
+    paths = tuple(functions_in(tuple(primals)))
+    if paths:  # along functions too: of f + e g, by e at 0
+        moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
+        f, primals, tangents = Made(moved.kind, moved.run, (f, *moved.held)), (*primals, 0.0), (*tangents, 1.0)
     region = Region(s, verb, f, primals)
     seeds = matched(verb, "a tangent", tuple(tangents), region.form)
     derivative = region.tangent(list(seeds))
@@ -62,6 +69,69 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
     if next(functions_in(region.value), None) is not None:
         derivative = with_functions(derivative, lambda path: _derivative_function(verb, path, held))
     return region.primal(), derivative
+
+
+def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> Made:
+    """Calls the first thing it holds with arguments whose functions are moved along others by its last argument."""
+
+    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+        f, *functions = held
+        *xs, e = given
+        ways = dict(zip(paths, functions, strict=True))
+
+        def change(path: tuple[int, ...]) -> Any:
+            return _sum(at_path(tuple(xs), path), e, ways[path]) if path in ways else at_path(tuple(xs), path)
+
+        return s.call(f, list(with_functions(tuple(xs), change)), named)
+
+    return Made(("moved", "a function", tuple(paths)), run, tuple(along))
+
+
+def _sum(f: Any, e: Any, g: Any) -> Made:
+    """f + e g."""
+    if not function_like(g):
+        raise Error(f"the tangent of a function is a function, and {describe(g)} is none")
+
+    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+        f, e, g = held
+        return add(s, [s.call(f, list(given), named), scale(s, [e, s.call(g, list(given), named)], {})], {})
+
+    return Made(("moved", "a function that is moved"), run, (f, e, g))
+
+
+def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotangent: Any) -> tuple[Any, ...]:
+    """Adjoints of arguments with a linear functional in the place of each function.
+
+    At h it is what the cotangent makes of the derivative of f where this function is moved along h.
+    """
+    if next(functions_in(found), None) is None:
+        return found
+
+    def change(path: tuple[int, ...]) -> Any:
+        def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+            (h,) = given
+            f, c, *xs = held
+            moved = _moved([path], [h])
+            along = Made(
+                ("along", "a function", path),
+                lambda s, held, e, _: s.call(Made(moved.kind, moved.run, (held[0], held[1])), [*held[2:], *e]),
+                (f, h, *xs),
+            )
+            return _inner(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
+
+        return Made(("dual", "a dual", path), run, (f, cotangent, *primals))
+
+    changed: tuple[Any, ...] = with_functions(found, change)
+    return changed
+
+
+def _inner(s: Specialiser, c: Any, x: Any) -> Any:
+    """The pairing of a cotangent with a vector."""
+    form, total = reals(x), constant(0.0)
+    for a, b in zip(matched("vjp", "the cotangent", c, form), flatten(x, form), strict=True):
+        product = a * b
+        total = total + (FUNCTIONS[np.sum](product) if product.shape else product)
+    return total
 
 
 def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
@@ -95,6 +165,9 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
         raise Error(f"grad: the function returned {describe(y)}, which does not depend on its argument as a real would")
     seeds = [constant(1.0), *(zero(o.type) for o in region.outputs[1:])]
     found = region.adjoint(seeds)
+    inner = of_chosen(f, places_, given, named)
+    first = Made(("first", "a function"), lambda s, held, xs, _: s.call(held[0], list(xs))[0], (inner,))
+    found = duals(s, found, first if has_aux else inner, [given[i] for i in places_], 1.0)
     gradient = found if isinstance(argnums, tuple) else found[0]
     return region.primal(), gradient
 
@@ -110,7 +183,8 @@ def vjp(s: Specialiser, f: Any, primals: Given) -> tuple[Any, Any]:
 def _pull(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
     f, *primals = held
     region = Region(s, "vjp", f, primals)
-    return region.adjoint(matched("vjp", "the cotangent", given[0], region.result))
+    found = region.adjoint(matched("vjp", "the cotangent", given[0], region.result))
+    return duals(s, found, f, primals, given[0])
 
 
 def pullback(s: Specialiser, f: Any, omega: Any, given: Given) -> Any:

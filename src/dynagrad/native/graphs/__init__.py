@@ -1,8 +1,10 @@
 """Graphs as C++: values, arrays and control flow as one function of machine code.
 
-`roles.py` says what native code makes of each operation, `schedule.py` in which order values are computed and which of
-them share a loop, `memory.py` where arrays are kept, `forms.py` is arithmetic with indices, `loops.py` writes loops over
-arrays, `control.py` branches, loops and calls, `emit.py` the whole. `running.py` compiles and calls it.
+`roles.py` says what native code makes of each operation. A graph is prepared by `summing.py` and `sink.py`. Then
+`schedule.py` says in which order values are computed and which of them share a loop, and `memory.py` where arrays are
+kept. `blocks.py` writes the statements of one graph, `loops.py` loops over arrays (`views.py` and `forms.py` are
+arithmetic with indices), `control.py` branches, loops and calls (`ranges.py` is what is known of loops before they
+begin), `whole.py` operations of the runtime, `emit.py` the whole. `running.py` compiles and calls it.
 """
 
 from .emit import Text, emit

@@ -6,23 +6,27 @@ outputs are called. What control flow looks like is in `control.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import Error
+from ...graph.alike import once
 from ...graph.control import LOOPS, PART, POP, PUSH, Graph
 from ...graph.node import Node, order
+from ...graph.operations import add
 from ...graph.places import NEW, Slice
-from ...graph.types import Type
+from ...graph.types import Shape, Type
 from . import control, whole
 from .forms import Form, flat, name, number, strides
 from .loops import Nest, nest, size, uniform
 from .memory import Arena, Memory, bytes_of
-from .roles import fold_of, role, simple, update_of
+from .roles import Piece, fold_of, role, simple, update_of
 from .schedule import Step, schedule
 from .sink import sink
+from .summing import sum_in_place
 from .text import Lines, literal
 from .views import at_pattern, code_of, is_view
 
@@ -43,9 +47,9 @@ class Block:
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
         sure: Collection[tuple[Node, int]] = (),
-        roomy: Collection[Node] = (),
+        tracks: Mapping[Node, control.Track] | None = None,
     ) -> None:
-        graph = sink(graph)
+        graph = sink(sum_in_place(once(graph)))
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
         self.end = len(self.plan.steps)
@@ -56,12 +60,19 @@ class Block:
         self.live: list[Memory] = []
         self.checked: dict[tuple[Node, int], Form] = {}
         self.sure = sure  # indices that are in range, from 0 on
-        self.roomy = set(roomy)  # stacks that have room for what is pushed
+        self.tracks = dict(tracks or {})  # stacks on which the round of a loop has its place
         self.all_checked: dict[tuple[Node, int], bool] = {}
         self.parts: dict[Node, dict[int, Node]] = {}
+        self.uses: dict[Node, int] = {}  # of stacks
         for node in order(graph.outputs):
             if node.operation is PART:
                 self.parts.setdefault(node.arguments[0], {})[node.attribute] = node
+            for a in node.arguments:
+                if a.type.kind == "stack":
+                    self.uses[a] = self.uses.get(a, 0) + 1
+        for o in graph.outputs:
+            self.uses[o] = self.uses.get(o, 0) + 1
+        self.sums = _sums(graph)
         self.prefer = self._preferences(dict(prefer or {}))
         self.busy: set[str] = set()
         for node, given in zip(graph.inputs, inputs, strict=True):
@@ -78,6 +89,15 @@ class Block:
         if node.is_constant:
             return literal(node.attribute)
         return self.numbers[node]
+
+    def stack(self, node: Node) -> str:
+        """A stack for somebody who changes it: another variable if others look at it, too."""
+        name = self.number(node)
+        if self.uses.get(node, 0) <= 1:
+            return name
+        copy = self.code.name("stack")
+        self.code.line(f"Stack {copy} = {name}.again();")
+        return copy
 
     def pointer(self, node: Node) -> str | None:
         if node.is_constant:
@@ -177,10 +197,8 @@ class Block:
                 self.arena.give(place)
             memory.places = []
             if memory.shared is not None:
-                memory.shared.count -= 1
-                if not memory.shared.count:
-                    for place in memory.shared.places:
-                        self.arena.give(place)
+                for place in memory.shared.leave():
+                    self.arena.give(place)
                 memory.shared = None
             self.busy.discard(memory.text)
         self.live = keep
@@ -379,7 +397,8 @@ class Block:
         for piece in update.pieces:
             domain = self._region(node, piece.pattern, piece.holes)
             if size(domain):
-                nest(self, domain, set(), lambda n, p=piece: n.piece(p, pointer, node.shape), lambda _: True)
+                write = functools.partial(_write, piece, pointer, node.shape)
+                nest(self, domain, set(), write, lambda _: True)
         return None
 
     def before_update(self, node: Node) -> None:
@@ -475,9 +494,26 @@ class Block:
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
         sure: Collection[tuple[Node, int]] = (),
-        roomy: Collection[Node] = (),
+        tracks: Mapping[Node, control.Track] | None = None,
     ) -> Block:
-        return Block(self.program, self.code, self.arena, graph, inputs, prefer, sure, roomy)
+        return Block(self.program, self.code, self.arena, graph, inputs, prefer, sure, tracks)
+
+
+def _write(piece: Piece, pointer: str, shape: Shape, to: Nest) -> None:
+    to.piece(piece, pointer, shape)
+
+
+def _sums(graph: Graph) -> set[Node]:
+    """Outputs that add something to an input that nothing else looks at: in a loop, sums in any order."""
+    found = {o for o in graph.outputs if o.operation is add and not o.shape}
+    if not found:
+        return found
+    own = set(graph.inputs)
+    uses: dict[Node, int] = {}
+    for node in order(graph.outputs):
+        for a in node.arguments:
+            uses[a] = uses.get(a, 0) + 1
+    return {o for o in found if any(a in own and uses[a] == 1 for a in o.arguments) and o not in uses}
 
 
 def _next(domain: tuple[int, ...], axis: int) -> int:

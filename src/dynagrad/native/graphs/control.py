@@ -8,6 +8,7 @@ not in each round.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import Error
@@ -17,6 +18,7 @@ from ...graph.types import Type
 from . import ranges
 from .memory import Memory, Shared, bytes_of
 from .roles import role, update_of
+from .summing import sum_in_place
 from .text import literal
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def _bind(block: Block, node: Node, index: int, value: Value) -> None:
 def _given(block: Block, node: Node, taken: dict[Node, Memory] | None = None) -> Value:
     """An argument, as a subgraph is told of it."""
     if not node.shape:
-        return block.number(node)
+        return block.stack(node) if node.type.kind == "stack" else block.number(node)
     if taken and node in taken:
         return Memory(taken[node].text, True)
     return Memory(block.whole_pointer(node), False)
@@ -179,6 +181,7 @@ def _branch(
 
 def _loop(block: Block, node: Node) -> None:
     loop: Loop = node.attribute
+    loop = replace(loop, body=sum_in_place(loop.body))
     code = block.code
     arguments = list(node.arguments)
     count = arguments.pop(0) if node.operation is REPEAT else None
@@ -189,7 +192,7 @@ def _loop(block: Block, node: Node) -> None:
     for i, (a, type) in enumerate(zip(init, types, strict=True)):
         memory = None
         if type.kind == "stack":
-            states.append(block.number(a))
+            states.append(block.stack(a))
         elif not type.shape:
             states.append(code.name("x"))
             code.line(f"{type.cxx} {states[-1]} = {block.number(a)};")
@@ -205,10 +208,13 @@ def _loop(block: Block, node: Node) -> None:
     length = None if count is None else block.number(count)
     swaps = _Swaps(block)
 
-    def body(sure: Collection[tuple[Node, int]], counter: str | None, roomy: Collection[Node] = ()) -> None:
+    def body(sure: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None) -> None:
         inputs: list[Value] = [] if counter is None else [counter]
         inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
-        inner = block.inner(loop.body, [*inputs, *captured], None, sure, roomy)
+        placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
+        inner = block.inner(loop.body, [*inputs, *captured], None, sure, placed)
+        for v in loop.body.inputs[len(inputs) :]:  # each round begins with what is on a stack from outside
+            inner.uses[v] = inner.uses.get(v, 0) + 1
         start = len(code.lines)
         swaps.next_states(inner, inner.run(), states, types, start)
         inner.close()
@@ -232,11 +238,8 @@ def _loop(block: Block, node: Node) -> None:
             _bind(block, node, i, state)
             continue
         if i in swaps.moved:  # which of the arrays it is in is known only at run time
-            before = memory.shared
-            if before is not None:
-                shared.places += before.places
-                before.places = []
-                before.count -= 1
+            if memory.shared is not None:
+                shared.within.append(memory.shared)
             memory.text, memory.places, memory.shared, memory.loose = state, [], shared, loose
         memory.until = -1
         _bind(block, node, i, memory)
@@ -304,12 +307,17 @@ class _Swaps:
         for at in range(start, len(code.lines)):
             if mark in code.lines[at]:
                 head, tail = code.lines[at].split(mark)
-                self.declared.append(f"{head.strip()}* {memory.text}_next = {tail}")
-                code.lines[at] = f"{head}{mark}{memory.text}_next;"
                 break
         else:
             raise AssertionError("an array of a round is declared in it")
-        self.places += memory.places
+        # A state may be in it all through a round, so that nothing else in the round may.
+        [old] = memory.places
+        place = self.block.arena.take_apart(old[1] - old[0])
+        self.block.arena.give(old)
+        moved = tail.replace(f"(frame + {old[0]})", f"(frame + {place[0]})")
+        self.declared.append(f"{head.strip()}* {memory.text}_next = {moved}")
+        code.lines[at] = f"{head}{mark}{memory.text}_next;"
+        self.places.append(place)
         memory.places = []
 
 
@@ -346,25 +354,33 @@ def _repeat(
     series = order(loop.body.outputs)
     inside = any(n.operation in LOOPS for n in series)
     light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
-    roomy = []
-    for i, number in ranges.pushes(loop, words).items():
-        code.line(f"if (!{states[i]}.room({number}, {length})) return call.memory();")
-        roomy.append(loop.body.inputs[1 + i])
+    tracks: dict[Node, Track] = {}
+    after: list[str] = []
+    for known, ask, sign in ((ranges.pushes, "room", 1), (ranges.pops, "has", -1)):
+        for i, number in known(loop, words).items():
+            code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.memory();")
+            track = code.name("w")
+            code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
+            tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
+            after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
+    apart = light and ranges.independent(loop)
     counter = code.name("r")
     code.bounds.counter(counter, code.bounds.of(length))
     known = ranges.hoisted(loop, captured, counter, length, code.bounds)
     if known.condition and not inside and len(series) < LARGE:
         with code.block(f"if ({known.condition})", "} else {"):
-            _rounds(block, counter, length, light, lambda c: body(known.indices, c, roomy))
+            _rounds(block, counter, length, light, apart, lambda c: body(known.indices, c, tracks))
         code.depth += 1
-        _rounds(block, code.name("r"), length, light, lambda c: body((), c, roomy))
+        _rounds(block, code.name("r"), length, light, apart, lambda c: body((), c, tracks))
         code.depth -= 1
         code.line("}")
     else:
-        _rounds(block, counter, length, light, lambda c: body((), c, roomy))
+        _rounds(block, counter, length, light, apart, lambda c: body((), c, tracks))
+    for text in after:
+        code.line(text)
 
 
-def _rounds(block: Block, counter: str, length: str, light: bool, body: Callable[[str], None]) -> None:
+def _rounds(block: Block, counter: str, length: str, light: bool, apart: bool, body: Callable[[str], None]) -> None:
     """The loop around a body. One that may be long looks now and then whether to stop."""
     code = block.code
     rounds = code.bounds.of(length)
@@ -378,12 +394,16 @@ def _rounds(block: Block, counter: str, length: str, light: bool, body: Callable
     work = None if code.work is None or most is None else code.work * max(most[1], 0)
     code.work = None if work is None or before is None else before + work
     if work is not None and work < SHORT:
+        if apart:
+            code.line("DYNAGRAD_INDEPENDENT")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
             code.lines += lines
     elif light:
         end = code.name("end")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
             code.line(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
+            if apart:
+                code.line("DYNAGRAD_INDEPENDENT")
             with code.block(f"for (; {counter} < {end}; ++{counter})"):
                 code.lines += lines
             code.line(f"if ({counter} < {length} && call.watch.interrupted(64)) return kInterrupted;")
@@ -403,7 +423,8 @@ def _call(block: Block, node: Node) -> None:
     code.work = None
     given = []
     for a in node.arguments:
-        given.append(block.whole_pointer(a) if a.shape else block.number(a))
+        number = block.stack if a.type.kind == "stack" else block.number
+        given.append(block.whole_pointer(a) if a.shape else number(a))
     results: list[Value] = []
     for i, type in enumerate(part_types(node)):
         if type.shape:
@@ -412,7 +433,7 @@ def _call(block: Block, node: Node) -> None:
             given.append(memory.text)
             continue
         text = code.name("c")
-        code.line("Stack {text};".format(text=text) if type.kind == "stack" else f"{type.cxx} {text};")
+        code.line(f"Stack {text};" if type.kind == "stack" else f"{type.cxx} {text};")
         results.append(text)
         given.append(text)
     status = code.name("status")
@@ -423,6 +444,19 @@ def _call(block: Block, node: Node) -> None:
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Track:
+    """Where the rounds of a loop have their places on a stack: from a pointer on, or down from it."""
+
+    start: str
+    step: int
+    counter: str = ""
+    offset: int = 0
+
+    def text(self, offset: int) -> str:
+        return f"{self.start} + ({self.step} * {self.counter} + {offset})".replace("+ -", "- ")
 
 
 def words(type: Type) -> int:
@@ -438,42 +472,48 @@ def stack(block: Block, node: Node) -> None:
         code.slots += 1
         block.numbers[node] = name
         return
-    name = block.number(node.arguments[0])
+    name = block.stack(node.arguments[0])
     if any(t.kind == "stack" for t in _items(node)):
         raise Error("native code puts numbers and arrays on stacks, and no stacks")
     total = sum(map(words, _items(node)))
+    track = block.tracks.get(node.arguments[0])
     if node.operation is PUSH:
-        if node.arguments[0] in block.roomy:
-            block.roomy.add(node)
-        else:
+        place = f"{name}.data + {name}.top" if track is None else track.text(track.offset)
+        if track is None:
             code.line(f"if (!{name}.room({total})) return call.memory();")
         at = 0
         for item in node.arguments[1:]:
-            to = f"{name}.data + {name}.top + {at}"
             if not item.shape:
                 cast = f"{item.type.cxx}({literal(item.attribute)})" if item.is_constant else block.number(item)
-                code.line(f"put({to}, {cast});")
+                code.line(f"put({place} + {at}, {cast});")
             elif item.type.size:
-                code.line(f"memcpy({to}, {block.whole_pointer(item)}, {bytes_of(item.type)});")
+                code.line(f"memcpy({place} + {at}, {block.whole_pointer(item)}, {bytes_of(item.type)});")
             at += words(item.type)
-        code.line(f"{name}.top += {total};")
+        if track is None:
+            code.line(f"{name}.top += {total};")
+        else:
+            block.tracks[node] = replace(track, offset=track.offset + total)
         block.numbers[node] = name
         return
-    code.line(f"{name}.top -= {total};")
     parts = block.parts.get(node, {})
+    place = f"{name}.data + {name}.top" if track is None else track.text(track.offset - total)
+    if track is None:
+        code.line(f"if (!{name}.has({total})) return call.memory();")
+        code.line(f"{name}.top -= {total};")
     if 0 in parts:
         block.numbers[parts[0]] = name
+        if track is not None:
+            block.tracks[parts[0]] = replace(track, offset=track.offset - total)
     at = 0
     for i, type in enumerate(node.attribute, start=1):
-        item = parts.get(i)
-        if item is not None:
-            of = f"{name}.data + {name}.top + {at}"
+        taken = parts.get(i)
+        if taken is not None:
             if not type.shape:
-                block.numbers[item] = code.name("t")
-                code.line(f"{type.cxx} {block.numbers[item]};")
-                code.line(f"get({of}, {block.numbers[item]});")
+                block.numbers[taken] = code.name("t")
+                code.line(f"{type.cxx} {block.numbers[taken]};")
+                code.line(f"get({place} + {at}, {block.numbers[taken]});")
             elif type.size:
-                block.copy(block.fresh(item).text, of, type)
+                block.copy(block.fresh(taken).text, f"{place} + {at}", type)
         at += words(type)
 
 

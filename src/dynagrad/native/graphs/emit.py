@@ -5,6 +5,7 @@ The body is as `dynagrad/body.hpp` says: it gets pointers to its inputs, which i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,10 +42,11 @@ class Hosted:
 
 @dataclass(frozen=True)
 class Text:
-    """The C++ of a graph, and what it leaves to Python, in the order of its numbers."""
+    """The C++ of a graph, what it leaves to Python, in the order of its numbers, and what else it is to be given."""
 
     source: str
     hosted: tuple[Hosted, ...]
+    uses: frozenset[str] = frozenset()
 
 
 def emit(graph: Graph, symbol: str = NAME) -> Text:
@@ -66,6 +68,7 @@ class Program:
         self.functions: dict[Function, str] = {}
         self.waiting: list[Function] = []
         self.hosted: list[Hosted] = []
+        self.uses: set[str] = set()  # headers for what only some graphs do, which takes long to compile
         self.declared: list[str] = []
         self.defined: list[str] = []
 
@@ -95,17 +98,22 @@ class Program:
             if node.type.kind not in ("real", "integer", "boolean"):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
         body = self._body(graph, symbol)
-        while self.waiting:
-            self._function(self.waiting.pop())
-        constants = [_constant(node, name) for node, name in self.constants.items()]
-        parts = [_HEAD]
-        inner = [*constants, *self.declared, *self.defined]
+        inner = self.definitions(body)
+        parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
         if self.hosted:
             parts.append(_HOST)
         if inner:
             parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
         parts.append(body)
-        return Text("\n".join(parts), tuple(self.hosted))
+        return Text("\n".join(parts), tuple(self.hosted), frozenset(self.uses))
+
+    def definitions(self, body: str = "") -> list[str]:
+        """The constants and functions that were asked for, and those that they need; `body` uses them, too."""
+        while self.waiting:
+            self._function(self.waiting.pop())
+        used = set(re.findall(r"\bconstant\d+", "\n".join([*self.defined, body])))
+        constants = [_constant(node, name) for node, name in self.constants.items() if name in used]
+        return [*constants, *self.declared, *self.defined]
 
     def _body(self, graph: Graph, symbol: str) -> str:
         code = Lines()

@@ -1,4 +1,4 @@
-"""Indices as linear forms of the counters of loops: where an element stands in memory. No text of loops is written here.
+"""Indices as linear forms of the counters of loops: where an element stands in memory. No loops are written here.
 
 A form is a sum of multiples of named whole numbers (counters, and numbers that C++ keeps in locals) and a constant.
 """

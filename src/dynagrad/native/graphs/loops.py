@@ -32,6 +32,7 @@ class Around(Protocol):
     """What a nest asks of the block that it stands in."""
 
     code: Lines
+    sums: set[Node]
 
     def number(self, node: Node) -> str: ...
     def pointer(self, node: Node) -> str | None: ...
@@ -135,11 +136,13 @@ class Nest:
         if code and code[0] == "roll":
             return self._roll(node, index)
         assert kind == "each", f"{node.operation.name} is not computed element by element"
-        found = [self.value(a, broadcast(index, a.shape)) for a in node.arguments]
-        text = operation(node, found, bool(self.loops))
-        made = self.local(node.type.cxx, text, self.level(*found))
+        given = [self.value(a, broadcast(index, a.shape)) for a in node.arguments]
+        text = operation(node, given, bool(self.loops))
+        if node in self.around.sums:
+            text = f"plus({given[0]}, {given[1]})"
+        made = self.local(node.type.cxx, text, self.level(*given))
         if node.type.kind == "integer" and not self.loops:
-            self.code.bounds.note(made, node, found)
+            self.code.bounds.note(made, node, given)
         return made
 
     def through(self, node: Node, index: Index) -> Index:

@@ -25,6 +25,12 @@ class Shared:
 
     places: list[tuple[int, int]]
     count: int = 0
+    within: list[Shared] = field(default_factory=list)  # what these arrays were in before
+
+    def leave(self) -> list[tuple[int, int]]:
+        """One array less; the places that nobody is in any more."""
+        self.count -= 1
+        return [] if self.count else self.places + [p for other in self.within for p in other.leave()]
 
 
 @dataclass(eq=False)
@@ -57,15 +63,22 @@ class Arena:
         """
         size = max(-(-size // _LINE) * _LINE, _LINE)
         start = 0
-        for at, (begin, end) in enumerate(self.taken):
+        at = len(self.taken)
+        for k, (begin, end) in enumerate(self.taken):
             if begin - start >= size:
+                at = k
                 break
             start = end
-        else:
-            at = len(self.taken)
         place = (start, start + size)
         self.taken.insert(at, place)
         self.most = max(self.most, place[1])
+        return place
+
+    def take_apart(self, size: int) -> tuple[int, int]:
+        """A place that nothing has been in so far."""
+        place = (self.most, self.most + -(-size // _LINE) * _LINE)
+        self.taken.append(place)
+        self.most = place[1]
         return place
 
     def give(self, place: tuple[int, int]) -> None:

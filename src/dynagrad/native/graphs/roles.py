@@ -34,7 +34,7 @@ def role(node: Node) -> str:
         return "control"
     if operation in (PUSH, POP, EMPTY):
         return "stack"
-    if operation.cxx and (operation.array is not None or not node.shape and not any(a.shape for a in node.arguments)):
+    if operation.cxx and (operation.array is not None or (not node.shape and not any(a.shape for a in node.arguments))):
         return "each"
     code = code_of(node)
     if not code:
@@ -198,16 +198,16 @@ def update_of(node: Node) -> Update:
     if kind == "on_diagonal":
         return Update(None, True, ())
     axis: int = code[1]
-    pieces = []
+    pieces: list[Piece] = []
     start = 0
     for x in node.arguments:
-        pattern = list(whole_pattern(node.shape))
+        at = list(whole_pattern(node.shape))
         if kind == "stack":
-            pattern[axis] = len(pieces)
+            at[axis] = len(pieces)
         else:
-            pattern[axis] = Slice(start, start + x.shape[axis], 1)
+            at[axis] = Slice(start, start + x.shape[axis], 1)
             start += x.shape[axis]
-        pieces.append(Piece(tuple(pattern), (), x, False))
+        pieces.append(Piece(tuple(at), (), x, False))
     return Update(None, False, tuple(pieces))
 
 
@@ -227,7 +227,7 @@ def holes_of(node: Node) -> list[tuple[Node, int]]:
     out = []
     axis = 0
     for entry in pattern:
-        if isinstance(entry, Slice) or isinstance(entry, int):
+        if isinstance(entry, Slice | int):
             axis += 1
         elif entry == HOLE:
             out.append((next(holes), shape[axis]))

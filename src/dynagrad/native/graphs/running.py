@@ -12,7 +12,7 @@ import numpy as np
 
 from ...graph.control import Graph
 from ...graph.types import DTYPES, Type
-from .. import cache, library
+from .. import blas, cache, library
 from ..calling import Leaf, callable_of, glue
 from .emit import FLAGS, NAME, Hosted, Text, emit
 
@@ -26,7 +26,7 @@ def array_at(address: int, type: Type) -> Any:
     if not type.size:
         return np.empty(type.shape, dtype)
     memory = (ctypes.c_char * (type.size * dtype.itemsize)).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(type.shape)
+    return np.frombuffer(memory, dtype).reshape(type.shape)  # type: ignore[call-overload]
 
 
 def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
@@ -41,6 +41,8 @@ def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
 
 def attach(loaded: library.Library, text: Text) -> Any:
     """Gives a library what it needs of Python; the result is to be kept as long as the library is called."""
+    if "blas" in text.uses:
+        blas.attach(loaded)
     if not text.hosted:
         return None
 
@@ -53,7 +55,7 @@ def attach(loaded: library.Library, text: Text) -> Any:
             return False
 
     kept = _COMPUTE(compute)
-    loaded.function("dg_host_operations", None, _COMPUTE)(kept)  # type: ignore[arg-type]
+    loaded.function("dg_host_operations", None, _COMPUTE)(kept)
     return kept
 
 
@@ -65,6 +67,8 @@ def failed(status: int, message: str) -> Any:
     if error is not None:
         _FAILED.error = None
         raise error
+    if status in blas.FAILURES:
+        raise blas.FAILURES[status](message)
     failure(status, message)
 
 

@@ -20,12 +20,11 @@ from .views import code_of, places_of
 
 LARGEST_CLUSTER = 250  # nodes
 CHEAP = 2  # what may be computed several times
+_ONE = "add subtract multiply negative square absolute where less greater equal minimum maximum"
+_CONVERSIONS = "to_real to_integer boolean_to_real boolean_to_integer"
 _WEIGHTS = {
-    **dict.fromkeys(
-        "add subtract multiply negative square absolute where less greater equal minimum maximum".split(), 1
-    ),
-    **dict.fromkeys("divide sqrt reciprocal".split(), 5),
-    **dict.fromkeys("to_real to_integer boolean_to_real boolean_to_integer".split(), 1),
+    **dict.fromkeys(f"{_ONE} {_CONVERSIONS}".split(), 1),
+    **dict.fromkeys(["divide", "sqrt", "reciprocal"], 5),
 }
 _DEAR = 20
 
@@ -101,10 +100,14 @@ class _Scheduler:
                         self.copies.add(piece.value)
         return wanted
 
-    def _hazard(self, value: Node, node: Node, base: Node) -> bool:
+    def _hazard(self, value: Node, node: Node, base: Node, seen: set[Node] | None = None) -> bool:
         """Whether a value that is computed as it is written reads the array that it is written to, elsewhere."""
+        seen = set() if seen is None else seen
         if value is base:
             return True
+        if value in seen:
+            return False
+        seen.add(value)
         kind = self.roles[value]
         if kind == "view":
             if value.shape == node.arguments[1].shape and value.arguments[0] is base:
@@ -114,7 +117,7 @@ class _Scheduler:
                         return False
         if kind not in ("view", "each"):
             return False
-        return any(self._hazard(a, node, base) for a in value.arguments if a.shape)
+        return any(self._hazard(a, node, base, seen) for a in value.arguments if a.shape)
 
     def _inline(self) -> set[Node]:
         found: set[Node] = set()

@@ -59,7 +59,8 @@ def _owners(series: tuple[Node, ...], graph: Graph) -> dict[Node, Owner]:
             if user.operation is not COND:
                 found.append(owners.get(user))
                 continue
-            sides = {side for k, a in enumerate(user.arguments[1:]) if a is node for side in (0, 1) if used[user][side][k]}
+            places = [k for k, a in enumerate(user.arguments[1:]) if a is node]
+            sides = {side for side in (0, 1) if any(used[user][side][k] for k in places)}
             if node is user.arguments[0] or len(sides) != 1:
                 found.append(owners.get(user))
             else:

@@ -9,7 +9,8 @@ from ...graph.node import Node
 from .literals import literal
 from .ranges import Bounds
 
-IN_LINE = {name: f"vector::{name}" for name in "exp expm1 log log1p tanh sigmoid sin cos".split()} | {"power": "vector::pow"}
+IN_LINE = {name: f"vector::{name}" for name in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "sin", "cos")}
+IN_LINE["power"] = "vector::pow"
 """Functions of the runtime that loops over arrays call instead of those of C, by the name of the operation."""
 
 

@@ -1,8 +1,8 @@
 """Where the elements of arrays come from that are only another look at an array. No text of C++ is written here.
 
-For a view (`reshape`, `transpose`, `item`, ...) `through` gives the index in its argument of the element at an index. An
-index that is known only as the graph runs is asked for: `ask(node, index, length)` gives it as a form, from 0 on, where
-`node` holds one whole number or an array of them, read at `index`.
+For a view (`reshape`, `transpose`, `item`, ...) `through` gives the index in its argument of the element at an index.
+An index that is known only as the graph runs is asked for: `ask(node, index, length)` gives it as a form, from 0 on,
+where `node` holds one whole number or an array of them, read at `index`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Error
 from ...graph.control import part_types
 from ...graph.node import Node
+from . import along, linear
 from .memory import Memory
 from .views import code_of
 
@@ -39,6 +40,8 @@ def _cumsum(node: Node, out: str, x: str) -> str:
 
 
 RUNTIME: dict[str, Call] = {"cumsum": _cumsum}
+HEADERS = {"blas": linear.rule_of, "along": along.rule_of}
+"""What else has rules, by the header of their functions, which is included where one of them is called."""
 
 
 def write(block: Block, node: Node) -> None:
@@ -50,9 +53,9 @@ def write(block: Block, node: Node) -> None:
         if a.shape:
             arguments.append(block.whole_pointer(a))
             continue
-        text = code.name("c")
-        code.line(f"const {a.type.cxx} {text} = {block.number(a)};")
-        arguments.append(f"&{text}")
+        single = code.name("c")
+        code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
+        arguments.append(f"&{single}")
     if node.shape:
         result = block.fresh(node).text
     else:
@@ -62,14 +65,19 @@ def write(block: Block, node: Node) -> None:
         result = f"&{number}"
     tag = code_of(node)
     rule = RUNTIME.get(tag[0]) if tag else None
-    if rule is None:
+    text = None if rule is None else rule(node, result, *arguments)
+    for header, rule_of in HEADERS.items():
+        if text is None and (other := rule_of(node)) is not None:
+            text = other(node, result, *arguments)
+            if text is not None:
+                block.program.uses.add(header)
+    if text is None:
         at = block.program.host(node)
         given = ", ".join(arguments) or "nullptr"
         array = code.name("given")
         code.line(f"const void* const {array}[] = {{{given}}};")
         code.line(f"if (!host_operation(host_table, {at}, {array}, {result})) return call.host();")
         return
-    text = rule(node, result, *arguments)
     if text.startswith("status:"):
         status = code.name("status")
         code.line(f"if (const int64_t {status} = {text[7:]}; {status} != kDone) return {status};")

@@ -129,6 +129,9 @@ DYNAGRAD_EXPORT void dg_chart_external(program* c, int64_t table, int32_t (*f)(c
   c->externals[table] = f;
 }
 
+// What a function of values said that failed.
+DYNAGRAD_EXPORT const char* dg_chart_message(const program* c) { return c->message; }
+
 #ifdef DYNAGRAD_TAPE
 // Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
 // chart; `whole`: one, whatever the scale); `backward` runs the pass and returns a Status; then adjoints are read.

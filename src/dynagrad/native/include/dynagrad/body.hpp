@@ -17,7 +17,7 @@ namespace dynagrad {
 
 // Why a body did not reach its end. Each stands for an exception of Python (the table is in calling.py); numbers from
 // kFirstOwn on are free for whoever writes bodies.
-enum Status : int64_t {
+enum Outcome : int64_t {
     kDone = 0,
     kInterrupted = 1,  // a signal's handler raised
     kMemory = 2,

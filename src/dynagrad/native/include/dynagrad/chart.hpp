@@ -45,7 +45,7 @@ struct World {
 enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
-  bad_adjoint = 12, unsettled = 13,
+  bad_adjoint = 12, unsettled = 13, function_failed = 14,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.
@@ -84,6 +84,7 @@ struct ChartBase {
   int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
   int64_t budget = 0;           // work until the next look at the clock
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
+  const char* message = "";     // what a function said that failed
 
   explicit ChartBase(World* w) : world(w) {}
 

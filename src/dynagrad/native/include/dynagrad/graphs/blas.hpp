@@ -36,9 +36,11 @@ struct Blas {
 
 inline Blas blas{};  // of this library
 
-// Own numbers of status: a matrix that cannot be divided by, and one that has no Cholesky factor.
+// Own numbers of status (the table is in blas.py): a matrix that cannot be divided by, one that has no Cholesky factor,
+// and a derivative that does not exist.
 inline constexpr int64_t kSingular = kFirstOwn;
 inline constexpr int64_t kNotPositive = kFirstOwn + 1;
+inline constexpr int64_t kNotDifferentiable = kFirstOwn + 2;
 
 // From these sizes on BLAS is quicker than the loops here, with two threads; below, its threads wait for each other.
 #if defined(__clang__)
@@ -384,6 +386,13 @@ class Borrowed {
 
 inline __attribute__((cold)) int64_t singular(const Call& call) {
     return call.context->fail(kSingular, "Singular matrix");
+}
+
+// The status of a division that a derivative makes: it does not exist where the matrix is singular.
+inline int64_t differentiable(const Call& call, int64_t status) {
+    if (status != kSingular) return status;
+    return call.context->fail(kNotDifferentiable, "the derivative of this factorisation or determinant does not exist at a "
+                                                  "singular matrix");
 }
 
 // x with a x = b, where a is n by n and b is n by m. `kSingular` if a is singular.

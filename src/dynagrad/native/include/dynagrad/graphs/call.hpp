@@ -109,6 +109,13 @@ struct Stack {
     Stack() = default;
     explicit Stack(Slot* s) : data(s->data), capacity(s->capacity), slot(s) {}
 
+    // The same values, once more: whoever changes one of both makes the other one worthless above what both have.
+    Stack again() const {
+        Stack other(slot);
+        other.top = top;
+        return other;
+    }
+
     // Makes room for so many more; false if there is no memory for them.
     bool room(int64_t words) {
         if (__builtin_expect(words <= capacity - top, 1)) return true;
@@ -116,14 +123,34 @@ struct Stack {
     }
     // The same for each of `rounds`.
     bool room(int64_t words, int64_t rounds) {
+        int64_t total;  // no division: loops may be short, and there may be many
         if (rounds <= 0) return true;
-        if (words * 8 > kMostStack / rounds) return false;
-        return room(words * rounds);
+        return !__builtin_mul_overflow(words, rounds, &total) && room(total);
+    }
+
+    // Sees to it that so many can come off: what comes off an empty stack is zeros. False if there is no memory for them.
+    bool has(int64_t words) {
+        if (__builtin_expect(top >= words, 1)) return true;
+        if (!room(words)) return false;
+        pad(data, top, words);
+        top = words;
+        return true;
+    }
+    // The same for each of `rounds`.
+    bool has(int64_t words, int64_t rounds) {
+        int64_t total;
+        if (rounds <= 0) return true;
+        return !__builtin_mul_overflow(words, rounds, &total) && has(total);
     }
 
   private:
+    // Zeros below what is there, which is `top`, so that it becomes `words`.
+    static __attribute__((noinline)) void pad(double* data, int64_t top, int64_t words) {
+        memmove(data + (words - top), data, static_cast<size_t>(top) * 8);
+        memset(data, 0, static_cast<size_t>(words - top) * 8);
+    }
     bool grow(int64_t words) {
-        if (!enlarge(slot, top + words)) return false;
+        if (words > kMostStack / 8 || !enlarge(slot, top + words)) return false;
         data = slot->data;
         capacity = slot->capacity;
         return true;
@@ -220,6 +247,9 @@ class Call {
         return context->fail(kIndex, text);
     }
 
+  protected:
+    Workspace* work_ = nullptr;  // the memory that is taken, if some is
+
   private:
     bool ready() {
         if (work_ == nullptr) work_ = Workspace::take();
@@ -261,7 +291,6 @@ class Call {
     }
 
     static constexpr int64_t kMostRoom = 256 << 20;
-    Workspace* work_ = nullptr;
     const char* base_;
     int64_t depth_ = 0;
     int64_t room_ = 32 << 10;  // bytes of the thread's own stack, at least

@@ -1,0 +1,130 @@
+// Operations along an axis: sorting, choosing, running products. An array is (outer, n, inner), n being the axis.
+//
+// As in numpy, NaN is larger than all numbers where things are sorted and wins where one is chosen; equals stay in order.
+#pragma once
+
+#include "call.hpp"
+
+namespace dynagrad::graphs {
+
+// Whether x takes the place of the best so far.
+template <bool kLargest>
+inline bool wins(double x, double best) {
+    return (kLargest ? x > best : x < best) || (x != x && best == best);
+}
+
+// Where the first of the largest, or smallest, numbers along the axis is.
+template <bool kLargest>
+inline void winners(bool* out, const double* x, int64_t outer, int64_t n, int64_t inner) {
+    for (int64_t o = 0; o < outer; ++o, x += n * inner, out += n * inner) {
+        fill(out, n * inner, false);
+        for (int64_t i = 0; i < inner; ++i) {
+            int64_t first = 0;
+            for (int64_t k = 1; k < n; ++k)
+                if (wins<kLargest>(x[k * inner + i], x[first * inner + i])) first = k;
+            if (n > 0) out[first * inner + i] = true;
+        }
+    }
+}
+
+inline void cumprod(double* out, const double* x, int64_t outer, int64_t n, int64_t inner) {
+    for (int64_t o = 0; o < outer; ++o, x += n * inner, out += n * inner) {
+        for (int64_t i = 0; i < inner && n > 0; ++i) out[i] = x[i];
+        for (int64_t j = inner; j < n * inner; ++j) out[j] = out[j - inner] * x[j];
+    }
+}
+
+// The lower triangle of each matrix, mirrored.
+inline void symmetric(double* out, const double* x, int64_t count, int64_t n) {
+    for (int64_t c = 0; c < count; ++c, x += n * n, out += n * n)
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t j = 0; j <= i; ++j) out[i * n + j] = out[j * n + i] = x[i * n + j];
+}
+
+// out[o, k, i] = x[o, order[o, k, i], i], where x has `n` along the axis, and out and order have `m`.
+template <class T>
+inline int64_t take_along(const Call& call, double* out, const double* x, const T* order, int64_t outer, int64_t n,
+                          int64_t m, int64_t inner) {
+    for (int64_t o = 0; o < outer; ++o)
+        for (int64_t k = 0; k < m; ++k)
+            for (int64_t i = 0; i < inner; ++i) {
+                int64_t at = static_cast<int64_t>(order[(o * m + k) * inner + i]);
+                if (outside(at, n)) return call.index(static_cast<int64_t>(order[(o * m + k) * inner + i]), n);
+                out[(o * m + k) * inner + i] = x[(o * n + at) * inner + i];
+            }
+    return kDone;
+}
+
+// The transpose: zeros, with each number added at its place.
+template <class T>
+inline int64_t put_along(const Call& call, double* out, const double* d, const T* order, int64_t outer, int64_t n,
+                         int64_t m, int64_t inner) {
+    fill(out, outer * n * inner, 0.0);
+    for (int64_t o = 0; o < outer; ++o)
+        for (int64_t k = 0; k < m; ++k)
+            for (int64_t i = 0; i < inner; ++i) {
+                int64_t at = static_cast<int64_t>(order[(o * m + k) * inner + i]);
+                if (outside(at, n)) return call.index(static_cast<int64_t>(order[(o * m + k) * inner + i]), n);
+                out[(o * n + at) * inner + i] += d[(o * m + k) * inner + i];
+            }
+    return kDone;
+}
+
+// A number and where it stood.
+struct Ranked {
+    double x;
+    int64_t place;
+};
+inline bool before(double a, double b) { return a < b || (b != b && a == a); }
+
+// In ascending order, equals as they stand: runs of 16 by insertion, which are then merged.
+inline void sort_ranked(Ranked* a, Ranked* room, int64_t n) {
+    constexpr int64_t kRun = 16;
+    for (int64_t start = 0; start < n; start += kRun) {
+        const int64_t end = start + kRun < n ? start + kRun : n;
+        for (int64_t i = start + 1; i < end; ++i) {
+            const Ranked one = a[i];
+            int64_t j = i;
+            for (; j > start && before(one.x, a[j - 1].x); --j) a[j] = a[j - 1];
+            a[j] = one;
+        }
+    }
+    Ranked *from = a, *to = room;
+    for (int64_t run = kRun; run < n; run *= 2) {
+        for (int64_t start = 0; start < n; start += 2 * run) {
+            const int64_t middle = start + run < n ? start + run : n, end = start + 2 * run < n ? start + 2 * run : n;
+            int64_t i = start, j = middle;
+            for (int64_t k = start; k < end; ++k) {
+                const bool right = i == middle || (j < end && before(from[j].x, from[i].x));
+                to[k] = right ? from[j++] : from[i++];
+            }
+        }
+        Ranked* swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != a) memcpy(a, from, static_cast<size_t>(n) * sizeof(Ranked));
+}
+
+// Sorted numbers to `sorted`, the order that sorts them to `order`; either may be null.
+inline int64_t sort_along(Call& call, double* sorted, int64_t* order, const double* x, int64_t outer, int64_t n,
+                          int64_t inner) {
+    const int64_t bytes = 2 * n * int64_t{sizeof(Ranked)};
+    char* room = call.frame(bytes);
+    if (room == nullptr) return call.memory();
+    Ranked* line = reinterpret_cast<Ranked*>(room);
+    for (int64_t o = 0; o < outer; ++o)
+        for (int64_t i = 0; i < inner; ++i) {
+            const int64_t first = o * n * inner + i;
+            for (int64_t k = 0; k < n; ++k) line[k] = {x[first + k * inner], k};
+            sort_ranked(line, line + n, n);
+            for (int64_t k = 0; k < n; ++k) {
+                if (sorted != nullptr) sorted[first + k * inner] = line[k].x;
+                if (order != nullptr) order[first + k * inner] = line[k].place;
+            }
+        }
+    call.unframe(bytes);
+    return kDone;
+}
+
+}  // namespace dynagrad::graphs

@@ -1,0 +1,79 @@
+"""Operations along an axis in compiled graphs: sorting, choosing and running products, as numpy has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynagrad.graph import arrays, matrices
+from dynagrad.graph.control import Graph
+from dynagrad.graph.node import Node, fresh
+from dynagrad.graph.operation import Operation
+from dynagrad.graph.types import arrays as array_type
+from dynagrad.graph.types import integer, real
+from dynagrad.native.graphs.emit import emit
+from dynagrad.native.graphs.running import load
+
+RNG = np.random.default_rng(0)
+
+
+def inputs_for(*values: np.ndarray) -> tuple[Node, ...]:
+    return tuple(fresh(array_type(integer if v.dtype.kind == "i" else real, v.shape)) for v in values)
+
+
+X = RNG.normal(size=(3, 40, 2))
+TIES = RNG.integers(0, 4, (5, 70)).astype(float)
+TIES[2, 7] = TIES[2, 50] = np.nan
+ORDER = RNG.integers(-40, 40, (3, 9, 2))
+CASES: dict[str, tuple[Operation, ...]] = {
+    "winners": (arrays.winners(True, (1,)), X),
+    "winners_of_ties": (arrays.winners(False, (1,)), TIES),
+    "winners_of_ties_down": (arrays.winners(True, (0,)), TIES),
+    "winners_of_two_axes": (arrays.winners(True, (0, 1)), X),
+    "cumprod": (arrays.cumprod(1), X),
+    "cumprod_last": (arrays.cumprod(1), TIES),
+    "symmetric": (matrices.symmetric, RNG.normal(size=(2, 3, 4, 4))),
+    "sort": (arrays.sort(1), X),
+    "sort_ties": (arrays.sort(1), TIES),
+    "argsort": (arrays.argsort(0), X),
+    "argsort_ties": (arrays.argsort(1), TIES),
+    "take_along": (arrays.take_along(1), X, ORDER),
+    "put_along": (arrays.put_along(1, (3, 40, 2)), RNG.normal(size=(3, 9, 2)), ORDER),
+}
+
+
+@pytest.fixture(scope="module")
+def together() -> dict[str, tuple[object, object]]:
+    """What each case gives and should give: all of them in one graph, which compiles once."""
+    inputs: list[Node] = []
+    outputs, values = [], []
+    for operation, *given in CASES.values():
+        mine = inputs_for(*given)
+        inputs += mine
+        outputs.append(operation(*mine))
+        values += given
+    graph = Graph(tuple(inputs), tuple(outputs))
+    assert not emit(graph).hosted  # nothing is left to Python
+    found = load(graph, optimise=1)(*values)
+    return {name: (y, case[0].value(*case[1:])) for y, (name, case) in zip(found, CASES.items(), strict=True)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_those_of_numpy(name: str, together: dict[str, tuple[object, object]]) -> None:
+    found, wanted = together[name]
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    assert np.allclose(found, wanted, rtol=1e-13, atol=0.0, equal_nan=True)
+
+
+def test_places_out_of_range_are_an_error() -> None:
+    values = X, np.full((3, 9, 2), 40)
+    inputs = inputs_for(*values)
+    with pytest.raises(IndexError, match="40 is out of range for an axis of length 40"):
+        load(Graph(inputs, (arrays.take_along(1)(*inputs),)), optimise=0)(*values)
+
+
+def test_the_largest_over_axes_apart_is_left_to_python() -> None:
+    inputs = inputs_for(X)
+    graph = Graph(inputs, (arrays.winners(True, (0, 2))(*inputs),))
+    assert len(emit(graph).hosted) == 1
+    assert np.array_equal(load(graph, optimise=0)(X)[0], arrays.winners(True, (0, 2)).value(X))

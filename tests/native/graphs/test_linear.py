@@ -1,0 +1,97 @@
+"""Linear algebra in compiled graphs: the values of numpy, for matrices and stacks of them, and its errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynagrad import NotDifferentiable
+from dynagrad.graph import arrays, matrices
+from dynagrad.graph.control import Graph
+from dynagrad.graph.node import fresh
+from dynagrad.graph.operation import Operation
+from dynagrad.graph.types import arrays as array_type
+from dynagrad.graph.types import real
+from dynagrad.native.graphs.emit import emit
+from dynagrad.native.graphs.running import load
+
+RNG = np.random.default_rng(0)
+
+
+def graph_of(operation: Operation, *values: np.ndarray) -> Graph:
+    inputs = tuple(fresh(array_type(real, np.shape(v))) for v in values)
+    return Graph(inputs, (operation(*inputs),))
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape)
+
+
+def square(*shape: int) -> np.ndarray:
+    return normal(*shape) + 3 * np.eye(shape[-1])
+
+
+def positive(*shape: int) -> np.ndarray:
+    a = square(*shape)
+    return a @ np.swapaxes(a, -1, -2)
+
+
+CASES = {
+    "matrices": (arrays.matmul, normal(40, 50), normal(50, 30)),
+    "stacks": (arrays.matmul, normal(3, 40, 50), normal(3, 50, 30)),
+    "stack_and_matrix": (arrays.matmul, normal(2, 3, 40, 20), normal(20, 30)),
+    "matrix_and_stack": (arrays.matmul, normal(40, 20), normal(5, 20, 30)),
+    "matrix_and_vector": (arrays.matmul, normal(400, 300), normal(300)),
+    "vector_and_matrix": (arrays.matmul, normal(300), normal(300, 400)),
+    "solve": (matrices.solve, square(5, 5), normal(5, 3)),
+    "solve_stacks": (matrices.solve, square(4, 5, 5), normal(4, 5, 2)),
+    "solve_one_for_many": (matrices.solve, square(5, 5), normal(4, 5, 2)),
+    "inverse": (matrices.inverse, square(6, 6)),
+    "inverses": (matrices.inverse, square(2, 3, 4, 4)),
+    "cholesky": (matrices.cholesky, positive(5, 5)),
+    "choleskys": (matrices.cholesky, positive(3, 5, 5)),
+    "determinant": (matrices.determinant, square(5, 5)),
+    "determinants": (matrices.determinant, square(2, 3, 5, 5)),
+    "log_determinant": (matrices.log_determinant, -square(5, 5)),
+    "sign": (matrices.sign_of_determinant, -square(4, 5, 5)),
+}
+
+
+@pytest.fixture(scope="module")
+def together() -> dict[str, tuple[object, object]]:
+    """What each case gives and should give: all of them in one graph, which compiles once."""
+    inputs, outputs, values = [], [], []
+    for operation, *given in CASES.values():
+        graph = graph_of(operation, *given)
+        inputs += graph.inputs
+        outputs += graph.outputs
+        values += given
+    graph = Graph(tuple(inputs), tuple(outputs))
+    assert not emit(graph).hosted  # nothing is left to Python
+    found = load(graph, optimise=1)(*values)
+    return {name: (y, case[0](*case[1:])) for y, (name, case) in zip(found, CASES.items(), strict=True)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_those_of_numpy(name: str, together: dict[str, tuple[object, object]]) -> None:
+    found, wanted = together[name]
+    assert np.allclose(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_stacks_that_repeat_each_other_are_left_to_python() -> None:
+    a, b = normal(3, 1, 40, 30), normal(1, 2, 30, 40)
+    graph = graph_of(arrays.matmul, a, b)
+    assert len(emit(graph).hosted) == 1
+    assert np.allclose(load(graph, optimise=0)(a, b)[0], a @ b)
+
+
+def test_a_singular_matrix_is_an_error() -> None:
+    zeros = np.zeros((3, 3))
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        load(graph_of(matrices.inverse, zeros), optimise=0)(zeros)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        load(graph_of(matrices.solve, zeros, zeros), optimise=0)(zeros, zeros)
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        load(graph_of(matrices.cholesky, zeros), optimise=0)(zeros)
+    with pytest.raises(NotDifferentiable, match="singular"):
+        load(graph_of(matrices.inverse_for_rule, zeros), optimise=0)(zeros)
