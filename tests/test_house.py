@@ -39,7 +39,7 @@ ARROWS: dict[str, set[str]] = {
     "batch": {"chart", "gradient", "semirings"} | HANDLES_FACTS,
     "function": {"chart", "gradient", "binding", "limits", "looking", "semirings", "functions", "graph"}
     | HANDLES_FACTS,
-    "program": {"chart", "batch", "binding", "function", "limits", "rules", "plan", "functions", "semirings"}
+    "program": {"chart", "batch", "binding", "function", "graph", "limits", "rules", "plan", "functions", "semirings"}
     | HANDLES_FACTS,
     "forest": {"chart", "binding", "plan", "rules"} | HANDLES_FACTS,
     "training": {"program", "forest", "functions"} | HANDLES_FACTS,

@@ -26,6 +26,7 @@ from .functions.closures import Dual
 from .functions.compiled import compile
 from .functions.fixed_point import fixed_point
 from .functions.rules import custom_rule
+from .functions.seeing import cpp, graph
 from .functions.structure import add, register, scale
 from .functions.verbs import (
     derivative,
@@ -77,11 +78,13 @@ __all__ = [
     "check_derivatives",
     "checkpoint",
     "compile",
+    "cpp",
     "custom_rule",
     "derivative",
     "fixed_point",
     "grad",
     "gradient",
+    "graph",
     "hessian",
     "hvp",
     "jacfwd",

@@ -67,7 +67,7 @@ def test_structures_go_in_and_come_out():
     found = dg.compile(norm_and_angle)(np.array([3.0, 4.0]))
     assert found == {"norm": 5.0, "angle": pytest.approx(math.atan2(4.0, 3.0))}
     line = Line(2.0, np.array([1.0, 2.0]))
-    np.testing.assert_array_equal(dg.compile(lambda l, x: l.slope * x + l.at)(line, 3.0), line(3.0))
+    np.testing.assert_array_equal(dg.compile(lambda line, x: line.slope * x + line.at)(line, 3.0), line(3.0))
     pair = dg.compile(lambda p: (p["a"], [p["b"] * 2.0, "text"]))({"a": 1.0, "b": 2.0})
     assert pair == (1.0, [4.0, "text"])
 

@@ -216,9 +216,9 @@ def test_a_sum_saves_nothing():
 
 def test_what_is_taken_off_a_place_of_an_array_is_not_saved():
     """`a[i] -= l * u` looks at l and u on the way back, and not at a."""
-    a, l, u = fresh(arrays(real, (5,))), fresh(), fresh()
-    [b] = repeat(5, lambda i, a: [at_add(a, i, -(l * u))], [a])
-    for loop in loops([generate_adjoints([total((0,))(b)], [1.0], [l])[l]]):
+    a, low, u = fresh(arrays(real, (5,))), fresh(), fresh()
+    [b] = repeat(5, lambda i, a: [at_add(a, i, -(low * u))], [a])
+    for loop in loops([generate_adjoints([total((0,))(b)], [1.0], [low])[low]]):
         assert stack not in part_types(loop)
 
 
@@ -256,7 +256,7 @@ def test_the_primal_loop_runs_once():
 
 
 def test_what_comes_off_an_empty_stack_is_zeros():
-    rest, items = pop(empty(), [real, integer, arrays(real, (2,))])
+    _, items = pop(empty(), [real, integer, arrays(real, (2,))])
     found = run(Graph((), tuple(items)), ())
     assert found[0] == 0.0 and found[1] == 0
     np.testing.assert_array_equal(found[2], np.zeros(2))

@@ -142,10 +142,8 @@ def test_equal_branches_stay_a_choice():
 
 def test_functions_are_made_smaller_once_and_may_be_recursive():
     power = Function("power", (real, integer), (real,))
-    define(
-        power,
-        lambda a, k: cond(k > 0, lambda: [call(power, a, k - 1)[0] * a * 1.0], lambda: [there_and_back(constant(1.0))]),
-    )
+    one = there_and_back(constant(1.0))
+    define(power, lambda a, k: cond(k > 0, lambda: [call(power, a, k - 1)[0] * a * 1.0], lambda: [one]))
     found = small(*call(power, x, n), *call(power, y, n))
     made = {node.attribute.function for node in order(found.outputs) if node.operation is CALL}
     assert len(made) == 1

@@ -1,8 +1,9 @@
 """Operations and let-series: the form that rules and functions share.
 
 `types.py` and `operation.py` say what an operation is, `operations.py` is the table of them (computing with `ieee.py`),
-`node.py` is the graph, `trace.py` makes one of a Python function, `derive.py` differentiates, `simplify.py` and
-`evaluate.py` do what they say. Nothing here knows of rules, programs or how C++ is compiled.
+`node.py` is the graph, `trace.py` makes one of a Python function, `derive.py` differentiates (`life.py` says how an
+adjoint lives meanwhile), `simplify.py` and `evaluate.py` do what they say, `show.py` and `draw.py` make text and
+pictures of graphs. Nothing here knows of rules, programs or how C++ is compiled.
 """
 
 from .derive import generate_adjoints, sweep, tangents

@@ -48,7 +48,10 @@ def _found(small: Node, large: Node) -> dict[int, int] | None:
         return None
     if small.operation is REPEAT and small.arguments[0] is not large.arguments[0]:
         return None
-    return _Match(small, large, a, b).run()
+    try:
+        return _Match(small, large, a, b).run()
+    except RecursionError:  # too large to be looked through
+        return None
 
 
 class _Match:
@@ -60,6 +63,7 @@ class _Match:
         self.own_b = {v: i for i, v in enumerate(b.body.inputs[first:])}
         self.pairs: Pairs = dict(zip(a.body.inputs[:first], b.body.inputs[:first], strict=True))
         self.first = first
+        self.differ: set[tuple[Node, Node]] = set()  # what was found not to be the same
 
     def run(self) -> dict[int, int] | None:
         if self.a.condition is not None:
@@ -102,6 +106,7 @@ class _Match:
                 if j >= self.b.states or self.begin_a[i] is not self.begin_b[j]:
                     return False
                 found = dict(self.pairs)
+                self.differ.clear()
                 if not self.same(self.a.body.outputs[i], self.b.body.outputs[j], found, self.own_a, self.own_b):
                     return False
                 self.pairs.update({x: y for x, y in found.items() if x in self.own_a})
@@ -124,19 +129,24 @@ class _Match:
             return False
         if len(x.arguments) != len(y.arguments):
             return False
+        if (x, y) in self.differ:
+            return False
+        if self._same_arguments(x, y, pairs, own_a, own_b):
+            pairs[x] = y
+            return True
+        self.differ.add((x, y))
+        return False
+
+    def _same_arguments(self, x: Node, y: Node, pairs: Pairs, own_a: dict[Node, int], own_b: dict[Node, int]) -> bool:
         before = dict(pairs) if x.operation in _COMMUTE else None
         if all(self.same(p, q, pairs, own_a, own_b) for p, q in zip(x.arguments, y.arguments, strict=True)):
-            pairs[x] = y
             return True
         if before is None:
             return False
         pairs.clear()
         pairs.update(before)
         p, q = y.arguments
-        if self.same(x.arguments[0], q, pairs, own_a, own_b) and self.same(x.arguments[1], p, pairs, own_a, own_b):
-            pairs[x] = y
-            return True
-        return False
+        return self.same(x.arguments[0], q, pairs, own_a, own_b) and self.same(x.arguments[1], p, pairs, own_a, own_b)
 
 
 def _alike(x: Node, y: Node) -> bool:

@@ -290,6 +290,38 @@ def test_a_loop_without_end_can_be_interrupted() -> None:
     timer.join()
 
 
+def test_results_of_a_branch_that_lie_within_what_is_written_over() -> None:
+    x, m = fresh(real), real_of(4, 3)
+    big = ops.exp(m)
+    outputs = cond(x > 0.0, lambda: [big * 0.0, big[1], big[2]], lambda: [big, big[0], big[3]])
+    agree([x, m], outputs, [1.0, A], [-1.0, A])
+
+
+def test_a_stack_may_be_taken_off_twice() -> None:
+    x, n = fresh(real), fresh(integer)
+    [s, _] = repeat(n, lambda i, s, y: [push(s, [y]), y * 1.5 + 1.0], [empty(), x])
+
+    def back(i: Node, s: Node, total: Node) -> list[Any]:
+        rest, (y,) = pop(s, (real,))
+        return [rest, total * 0.5 + y]
+
+    first = repeat(n, back, [s, 0.0])[1]
+    second = repeat(n, back, [s, 1.0])[1]
+    again = repeat(2, lambda j, t: [t + repeat(n, back, [s, t])[1]], [0.0])
+    agree([x, n], [first, second, *again], [1.0, 4], [2.0, 0], [1.0, 30])
+
+
+def test_adjoints_of_reading_are_added_in_place() -> None:
+    x, n = real_of(50), fresh(integer)
+
+    def body(i: Node, total: Node) -> list[Any]:
+        place = on_arrays.place((7,), (50,))
+        return [total + (at_add(place(x[i]), i + 1, 2.0) + place(x[i + 2]))]
+
+    source = agree([x, n], repeat(9, body, [x]), [np.arange(50.0), 1])
+    assert "< 50;" not in source  # what would be added to most elements is zero
+
+
 def test_many_threads() -> None:
     m, n = real_of(50), fresh(integer)
     graph = Graph((m, n), tuple(repeat(n, lambda i, a: [a[::-1] * 0.5 + 1.0], [m])))

@@ -242,7 +242,8 @@ def test_an_array_is_read_before_it_is_written_over() -> None:
     added = at_add(y, slice(0, 5), y[1:6] * 2.0)
     same = at_add(y, slice(0, 5), y[0:5] * y[0:5])
     one = at_set(y, 2, y[3] + y[2])
-    for node in (shifted, turned, added, same, one):
+    back = at_add(y, slice(0, 5), y[0:5][::-1] * 3.0)
+    for node in (shifted, turned, added, same, one, back):
         agree([x], [node], [np.arange(6.0)])
         agree([x], [node, y], [np.arange(6.0)])
         agree([x], [on_arrays.total((0,))(node) + node * y], [np.arange(6.0)])

@@ -12,8 +12,9 @@ from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import integers
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph, cond, repeat, while_
+from dynagrad.graph.derive import generate_adjoints
 from dynagrad.graph.evaluate import run as interpret
-from dynagrad.graph.node import Node, fresh, whole
+from dynagrad.graph.node import Node, constant, fresh, whole
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native.graphs import run
@@ -114,16 +115,32 @@ class Maker:
         return cond(test, side, side)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_native_is_interpreted(seed: int) -> None:
-    graph = Maker(seed).graph(25)
+def check(graph: Graph, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for number in (1, 3):
         values = [0.5, *(rng.normal(size=s) for s in SHAPES[1:]), number]
         copies = [np.copy(v) if np.ndim(v) else v for v in values]
         with np.errstate(all="ignore"):
             wanted = interpret(graph, values)
-        for got, expected in zip(run(graph, copies), wanted, strict=True):
+        for got, expected in zip(run(graph, copies, optimise=1), wanted, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11, equal_nan=True)
         for copy, value in zip(copies, values, strict=True):
             np.testing.assert_array_equal(copy, value)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_native_is_interpreted(seed: int) -> None:
+    check(Maker(seed).graph(25), seed)
+
+
+@pytest.mark.parametrize("seed", [*range(8), 40])
+def test_gradients_go_back_through_all_of_it(seed: int) -> None:
+    graph = Maker(seed).graph(12)
+    total: Any = constant(0.0)
+    for output in graph.outputs:
+        flat = ops.tanh(output)
+        total = total + (on_arrays.total(tuple(range(output.ndim)))(flat) if output.shape else flat)
+    wanted = [v for v in graph.inputs if v.type.kind == "real"]
+    adjoints = generate_adjoints([total], [constant(1.0)], wanted)
+    found = [adjoints[v] for v in wanted if adjoints[v] is not None]
+    check(Graph(graph.inputs, (total, *found)), seed)

@@ -8,6 +8,7 @@ derivatives apart, however they are nested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from ...errors import Error
@@ -81,6 +82,10 @@ def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
 # -- one pass ----------------------------------------------------------------------------------------------------------
 
 
+watched: ContextVar[dict[Node, Node] | None] = ContextVar("watched", default=None)
+"""Where the adjoint of each value is entered, for those who want to see them."""
+
+
 class Region:
     """A function called with variables for the reals of its arguments."""
 
@@ -126,7 +131,11 @@ class Region:
 
     def adjoint(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
         """The adjoints of the arguments; functions among these stay as they are."""
-        found = derive.generate_adjoints(self.outputs, cotangents, self.variables)
+        seen = watched.get()
+        inner: dict[Node, Node] | None = None if seen is None else {}
+        found = derive.generate_adjoints(self.outputs, cotangents, self.variables, inner)
+        if seen is not None and inner:
+            seen.update(zip(substitute(list(inner), self.by), substitute(list(inner.values()), self.by), strict=True))
         nodes = self.closed([found[v] for v in self.variables], self.variables)
         arguments: tuple[Any, ...] = build(self.form, iter(nodes), "")
         return arguments

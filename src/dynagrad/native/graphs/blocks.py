@@ -331,6 +331,9 @@ class Block:
         at = f"{pointer} + {form}" if form != number(0) else pointer
         self.code.line(f"const {node.type.cxx}* const {text} = {at};")
         alias = Memory(text, False, until=self.now)
+        if found is not None:
+            alias.inside = found.inside or found.text
+            alias.loose = found.loose
         self.bind(node, alias)
         if found is not None:  # as long as the one is looked at, the other is there
             found.until = max(found.until, self.last(node))
@@ -476,7 +479,7 @@ class Block:
         safe = []
         for memory, to, type in pending:
             text = memory.text
-            if (memory.loose and len(results) > 1) or text in targets:
+            if (memory.loose and len(results) > 1) or text in targets or memory.inside in targets:
                 made = self.room(type)
                 self.live.append(made)
                 self.copy(made.text, text, type)

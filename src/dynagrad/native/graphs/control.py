@@ -356,8 +356,8 @@ def _repeat(
     light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
     tracks: dict[Node, Track] = {}
     after: list[str] = []
-    for known, ask, sign in ((ranges.pushes, "room", 1), (ranges.pops, "has", -1)):
-        for i, number in known(loop, words).items():
+    for steady, ask, sign in ((ranges.pushes, "room", 1), (ranges.pops, "has", -1)):
+        for i, number in steady(loop, words).items():
             code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.memory();")
             track = code.name("w")
             code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")

@@ -41,6 +41,7 @@ class Memory:
     own: bool
     places: list[tuple[int, int]] = field(default_factory=list)  # beginnings and ends
     until: int = -1  # the last step that looks at an array in it
+    inside: str = ""  # the memory that this is a stretch of
     shared: Shared | None = None
     loose: bool = False  # whether only the running code knows which of several places it is
 

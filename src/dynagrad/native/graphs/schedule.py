@@ -94,30 +94,38 @@ class _Scheduler:
                 wanted.update(hole for hole in read[1] if hole.shape and not hole.is_constant)
             if self.roles[node] == "update":
                 update = update_of(node)
+                if update.base is not None and self.roles[update.base] == "each":
+                    wanted.add(update.base)  # it may be made in the place of what it is made of
                 for piece in update.pieces:  # what is read of an array that is written to is read before
                     if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
                         wanted.add(piece.value)
                         self.copies.add(piece.value)
         return wanted
 
-    def _hazard(self, value: Node, node: Node, base: Node, seen: set[Node] | None = None) -> bool:
+    def _hazard(self, value: Node, node: Node, base: Node) -> bool:
         """Whether a value that is computed as it is written reads the array that it is written to, elsewhere."""
-        seen = set() if seen is None else seen
-        if value is base:
-            return True
-        if value in seen:
+        seen: set[tuple[Node, bool]] = set()
+        todo = [(value, True)]  # and whether it is read where it is written
+        while todo:
+            at, here = todo.pop()
+            if at is base:
+                return True
+            kind = self.roles[at]
+            if (at, here) in seen or kind not in ("view", "each") or (here and self._same_place(at, node, base)):
+                continue
+            seen.add((at, here))
+            here = here and kind == "each" and not code_of(at)
+            todo.extend((a, here and a.shape == value.shape) for a in at.arguments if a.shape)
+        return False
+
+    def _same_place(self, view: Node, node: Node, base: Node) -> bool:
+        """Whether a view of an array is what is written over, element by element."""
+        if not view.arguments or view.arguments[0] is not base or view.shape != node.arguments[1].shape:
             return False
-        seen.add(value)
-        kind = self.roles[value]
-        if kind == "view":
-            if value.shape == node.arguments[1].shape and value.arguments[0] is base:
-                here, there = places_of(value), places_of(node)
-                if here is not None and there is not None and here[0] == there[0]:
-                    if all(a is b and not a.shape for a, b in zip(here[1], there[1], strict=True)):
-                        return False
-        if kind not in ("view", "each"):
+        here, there = places_of(view), places_of(node)
+        if here is None or there is None or here[0] != there[0]:
             return False
-        return any(self._hazard(a, node, base, seen) for a in value.arguments if a.shape)
+        return all(a is b and not a.shape for a, b in zip(here[1], there[1], strict=True))
 
     def _inline(self) -> set[Node]:
         found: set[Node] = set()

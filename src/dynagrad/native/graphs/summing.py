@@ -16,6 +16,9 @@ from ...graph.node import Node, intern, order
 from ...graph.places import Pattern, adding
 from .views import code_of, places_of
 
+DEEP = 100
+"""So many sums within each other are made, and no more."""
+
 
 def is_zeros(node: Node) -> bool:
     while code_of(node)[:1] in (("broadcast",), ("reshape",)):
@@ -52,11 +55,21 @@ def sum_in_place(graph: Graph) -> Graph:
 class _Sums:
     def __init__(self) -> None:
         self.uses: dict[Node, int] = {}  # of what stays; what a sum is made of on the way is used once
+        self.depth = 0
 
     def once(self, node: Node) -> bool:
         return self.uses.get(node, 1) == 1
 
     def add(self, a: Node, b: Node) -> Node:
+        if self.depth > DEEP:
+            return intern(ops.add, (a, b), None, a.type)
+        self.depth += 1
+        try:
+            return self._add(a, b)
+        finally:
+            self.depth -= 1
+
+    def _add(self, a: Node, b: Node) -> Node:
         if is_zeros(a):
             return b
         if is_zeros(b):
