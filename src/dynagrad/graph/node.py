@@ -14,6 +14,7 @@ import re
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -442,15 +443,34 @@ def substitute(outputs: Iterable[Node], by: Mapping[Node, Node]) -> tuple[Node, 
         if node in new:
             stack.pop()
             continue
-        missing = [a for a in node.arguments if a not in new]
+        extends: Node | None = getattr(node.attribute, "extends", None)  # of control flow; see control.py
+        missing = [a for a in (*node.arguments, *(() if extends is None else (extends,))) if a not in new]
         if missing:
             stack.extend(missing)
             continue
         arguments = tuple(new[a] for a in node.arguments)
-        same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
-        new[node] = node if same else intern(node.operation, arguments, node.attribute, node.type)
+        if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            new[node] = node
+        else:
+            attribute = node.attribute if extends is None else _extending(node.attribute, new[extends])
+            new[node] = intern(node.operation, arguments, attribute, node.type)
         stack.pop()
     return tuple(new[output] for output in outputs)
+
+
+_extensions: WeakValueDictionary[tuple[int, ...], Any] = WeakValueDictionary()
+
+
+def _extending(attribute: Any, node: Node) -> Any:
+    """The attribute of a node that extends another one now: the same for the same, so that equal nodes are one."""
+    if attribute.extends is node:
+        return attribute
+    # what the attribute runs lives as long as it does, so its identities are not used again before
+    key = (*(id(getattr(attribute, f.name)) for f in fields(attribute) if f.name != "extends"), id(node))
+    found = _extensions.get(key)
+    if found is None:
+        found = _extensions[key] = replace(attribute, extends=node)
+    return found
 
 
 def _convert(operation: Operation, index: int, node: Node) -> Node:

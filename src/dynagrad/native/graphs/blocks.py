@@ -287,13 +287,16 @@ class Block:
         if empty:
             self._nothing(step)
         else:
-            nest(
+            made = nest(
                 self,
                 domain,
                 set(step.nodes),
                 fill,
                 lambda axis: all(f.reduced[axis] == f.reduced[_next(domain, axis)] for f in folds),
+                self.program.threads,
             )
+            if made.cut:
+                self.program.uses.add("parallel")
 
     def _nothing(self, step: Step) -> None:
         """A loop without rounds."""

@@ -68,6 +68,7 @@ class Program:
         self.functions: dict[Function, str] = {}
         self.waiting: list[Function] = []
         self.hosted: list[Hosted] = []
+        self.threads = False  # whether loops over large arrays may run in several
         self.uses: set[str] = set()  # headers for what only some graphs do, which takes long to compile
         self.declared: list[str] = []
         self.defined: list[str] = []
@@ -97,6 +98,7 @@ class Program:
         for node in (*graph.inputs, *graph.outputs):
             if node.type.kind not in ("real", "integer", "boolean"):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
+        self.threads = True
         body = self._body(graph, symbol)
         inner = self.definitions(body)
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]

@@ -1,14 +1,16 @@
 """Loops over arrays: a nest of loops over one domain in which several values are computed, element by element.
 
 `Nest.value` writes what computes the element of a node at an index, and everything it is made of, each in the outermost
-loop that it can stand in. Views are arithmetic with indices. The innermost loop is one that the compiler vectorises:
+loop that it can stand in. A loop with much work is cut into parts for several threads (`dynagrad/graphs/parallel.hpp`):
+how depends on its length and work alone. Views are arithmetic with indices. The innermost loop is one that the compiler vectorises:
 nothing in it goes from one round to the next but sums whose terms may be added in any order. Axes along which all
 arrays are contiguous become one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +19,7 @@ from ...graph.node import Node
 from ...graph.types import Shape
 from .forms import ZERO, Form, Index, flat, name, number, strides
 from .roles import Fold, Piece, role
+from .schedule import weight
 from .text import Lines, literal, operation
 from .views import at_pattern, broadcast, code_of, through
 
@@ -26,6 +29,10 @@ NEUTRAL = {
     "larger": {"real": "(-HUGE_VAL)", "integer": "INT64_MIN"},
     "smaller": {"real": "HUGE_VAL", "integer": "INT64_MAX"},
 }
+
+PART = 1 << 17
+"""The work that a part of a loop has at least, in quarters of what it takes to read a number: some 15 us."""
+_DEAR = 16  # of an exponential and its like, as vectors compute them
 
 
 class Around(Protocol):
@@ -72,6 +79,10 @@ class Nest:
         self.known: dict[tuple[object, ...], str] = {}
         self.forms: list[Form] = []
         self.independent = True
+        self.work = [0] * (len(self.loops) + 1)  # of one round of each loop, besides the loops in it
+        self.totals: list[tuple[str, str, str, str]] = []  # sums over all rounds: type, name, start, and what joins two
+        self.shared = False  # whether rounds of the outermost loop write to the same places
+        self.cut = False
 
     # -- text --------------------------------------------------------------------------------------------------------
 
@@ -141,6 +152,7 @@ class Nest:
         if node in self.around.sums:
             text = f"plus({given[0]}, {given[1]})"
         made = self.local(node.type.cxx, text, self.level(*given))
+        self.work[self.level(*given)] += min(weight(node), _DEAR)
         if node.type.kind == "integer" and not self.loops:
             self.code.bounds.note(made, node, given)
         return made
@@ -202,6 +214,7 @@ class Nest:
         while inner and reduced[inner - 1]:
             inner -= 1
         outer = any(reduced[:inner])
+        self.shared = self.shared or (inner > 0 and reduced[0])
         if pointer is not None and outer:
             self.before[0].append(f"fill<{cxx}>({pointer}, {node.type.size}, {start});")
         if inner == len(reduced) and pointer is not None:
@@ -210,6 +223,8 @@ class Nest:
         total = self.code.name("s")
         self.depth[total] = inner
         self.before[inner].append(f"{cxx} {total} = {start};")
+        if not inner:
+            self.totals.append((cxx, total, start, fold.by))
         self.stores.append(f"{total} = {fold.by}({total}, {text});")
         if pointer is not None:
             at = f"{pointer}[{self.show(to)}]"
@@ -240,23 +255,46 @@ class Nest:
             out.append(all(f.times(counter) == f.times(inner) * self.domain[after] for f in self.forms))
         return tuple(out)
 
-    def write(self) -> None:
-        """The loops, into the code around."""
+    def _cut(self, threads: bool) -> _Cut | None:
+        """How the outermost loop is cut, if it is."""
+        if not threads or not self.loops or self.shared:
+            return None
+        total, rounds = 0, 1
+        for depth, work in enumerate(self.work):
+            rounds *= self.loops[depth - 1][1] if depth else 1
+            total += work * rounds
+        length = self.loops[0][1]
+        grain = -(-PART * length // (total + 4 * rounds))
+        if length < 2 * grain:
+            return None
+        self.cut = True
+        for cxx, name, start, _ in self.totals:
+            self.before[0].remove(f"{cxx} {name} = {start};")
+        return _Cut(length, grain, 8 if len(self.loops) == 1 else 1)
+
+    def write(self, threads: bool = False) -> None:
+        """The loops, into the code around; in several `threads` if there is much to do."""
         code = self.code
         last = len(self.loops)
         before = code.work
+        cut = self._cut(threads)
         for depth in range(last + 1):
             if depth:
                 counter, length, _ = self.loops[depth - 1]
+                first, end = ("begin", "end") if cut and depth == 1 else ("0", str(length))
                 if depth == last and self.independent:
                     code.line("DYNAGRAD_INDEPENDENT")
-                code.line(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter}) {{")
+                code.line(f"for (int64_t {counter} = {first}; {counter} < {end}; ++{counter}) {{")
                 code.depth += 1
             for text in self.before[depth]:
                 code.line(text)
+            if cut and not depth:
+                cut.open(code, self.totals)
         for text in self.stores:
             code.line(text)
         for depth in range(last, -1, -1):
+            if cut and not depth:
+                cut.close(code, self.totals)
             for text in self.after[depth]:
                 code.line(text)
             if depth:
@@ -264,6 +302,36 @@ class Nest:
                 code.line("}")
         if before is not None and code.work is not None:
             code.work = before + (code.work - before) * size(self.domain)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A loop whose rounds are shared out; what they sum up is a sum of each part first."""
+
+    length: int
+    grain: int
+    unit: int
+
+    def open(self, code: Lines, totals: Sequence[tuple[str, str, str, str]]) -> None:
+        for cxx, name, _, _ in totals:
+            code.line(f"{cxx} {name}_of[kMostParts];")
+            code.line(f"{cxx}* const {name}_to = {name}_of;")
+        code.line(
+            f"in_parallel({self.length}, {self.grain}, [=](int64_t begin, int64_t end, [[maybe_unused]] int64_t part) {{"
+        )
+        code.depth += 1
+        for cxx, name, start, _ in totals:
+            code.line(f"{cxx} {name} = {start};")
+
+    def close(self, code: Lines, totals: Sequence[tuple[str, str, str, str]]) -> None:
+        for _, name, _, _ in totals:
+            code.line(f"{name}_to[part] = {name};")
+        code.depth -= 1
+        code.line(f"}}, {self.unit});")
+        for cxx, name, start, by in totals:
+            code.line(f"{cxx} {name} = {start};")
+            parts = f"parts_of({self.length}, {self.grain})"
+            code.line(f"for (int64_t part = 0; part < {parts}; ++part) {name} = {by}({name}, {name}_of[part]);")
 
 
 def uniform(node: Node) -> str | None:
@@ -286,18 +354,22 @@ def size(shape: Shape) -> int:
 
 
 def nest(
-    around: Around, domain: Shape, own: set[Node], fill: Callable[[Nest], None], alike: Callable[[int], bool]
-) -> None:
+    around: Around,
+    domain: Shape,
+    own: set[Node],
+    fill: Callable[[Nest], None],
+    alike: Callable[[int], bool],
+    threads: bool = False,
+) -> Nest:
     """Writes a nest over a domain in which `fill` puts what is computed."""
-    first = Nest(around, domain, own)
-    fill(first)
-    merge = first.merges(alike)
+    made = Nest(around, domain, own)
+    fill(made)
+    merge = made.merges(alike)
     if any(merge):
-        second = Nest(around, domain, own, merge)
-        fill(second)
-        second.write()
-    else:
-        first.write()
+        made = Nest(around, domain, own, merge)
+        fill(made)
+    made.write(threads)
+    return made
 
 
 __all__ = ["Around", "Nest", "nest", "size", "uniform"]

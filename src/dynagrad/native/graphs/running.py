@@ -12,7 +12,7 @@ import numpy as np
 
 from ...graph.control import Graph
 from ...graph.types import DTYPES, Type
-from .. import blas, cache, library
+from .. import blas, cache, library, parallel
 from ..calling import Leaf, callable_of, glue
 from .emit import FLAGS, NAME, Hosted, Text, emit
 
@@ -43,6 +43,8 @@ def attach(loaded: library.Library, text: Text) -> Any:
     """Gives a library what it needs of Python; the result is to be kept as long as the library is called."""
     if "blas" in text.uses:
         blas.attach(loaded)
+    if "parallel" in text.uses:
+        parallel.attach(loaded)
     if not text.hosted:
         return None
 

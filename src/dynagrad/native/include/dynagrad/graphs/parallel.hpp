@@ -174,36 +174,39 @@ struct Bare<T&> {
     using Type = T;
 };
 
-// Calls f(part) for each part.
+// Calls f(part) for each part. There is one copy of the code of a part, whoever runs it, so that results are the same to
+// the bit; and it has a copy of what `f` holds by value, so that the compiler knows that nobody else changes it.
 template <class F>
 inline void each_part(int64_t parts, F&& f) {
-    if (parts < 2 || threads < 2) {
-        for (int64_t part = 0; part < parts; ++part) f(part);
-        return;
-    }
     using Plain = typename Bare<F>::Type;
-    run_parts([](void* data, int64_t part) { (*static_cast<Plain*>(data))(part); },
-              const_cast<void*>(static_cast<const void*>(&f)), parts, threads);
+    Work work = [](void* data, int64_t part) {
+        Plain own = *static_cast<const Plain*>(data);
+        own(part);
+    };
+    __asm__("" : "+r"(work));  // hidden from the compiler, which would make another copy for the loop below
+    void* const data = const_cast<void*>(static_cast<const void*>(&f));
+    if (parts < 2 || threads < 2) return run_here(work, data, parts, 1);
+    run_parts(work, data, parts, threads);
 }
 
 // How many parts a range is cut into: each has `grain` at least, there are not many, and two threads share a few fairly.
-inline int64_t parts_of(int64_t n, int64_t grain) {
+constexpr int64_t parts_of(int64_t n, int64_t grain) {
     const int64_t parts = n / (grain > 0 ? grain : 1);
     if (parts < 8) return parts < 2 ? 1 : parts < 4 ? 2 : 4;
     return parts > kMostParts ? kMostParts : parts;
 }
 
-// Where a part begins: at a multiple of eight numbers.
-inline int64_t begin_of(int64_t n, int64_t parts, int64_t part) {
+// Where a part begins: at a multiple of `unit` numbers.
+inline int64_t begin_of(int64_t n, int64_t parts, int64_t part, int64_t unit = 8) {
     if (part >= parts) return n;
-    return (n / parts * part + n % parts * part / parts) & ~int64_t{7};
+    return (n / parts * part + n % parts * part / parts) / unit * unit;
 }
 
 // Calls f(begin, end, part) for the parts of 0..n, of which `grain` are worth a thread.
 template <class F>
-inline void in_parallel(int64_t n, int64_t grain, F&& f) {
+inline void in_parallel(int64_t n, int64_t grain, F&& f, int64_t unit = 8) {
     const int64_t parts = parts_of(n, grain);
-    each_part(parts, [&](int64_t part) { f(begin_of(n, parts, part), begin_of(n, parts, part + 1), part); });
+    each_part(parts, [=](int64_t part) { f(begin_of(n, parts, part, unit), begin_of(n, parts, part + 1, unit), part); });
 }
 
 }  // namespace dynagrad::graphs
