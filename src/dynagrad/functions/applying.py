@@ -66,8 +66,13 @@ def _tangent(operation: Operation, mine: list[bool], arguments: list[Any], prima
     total: Any = None
     for index, own in enumerate(mine):
         if own:
-            part = tangent_part(operation, index, arguments[index].tangent, y, primals)
-            if part is not None and not (operation in CHOOSING and type(part) is float and part == 0.0):
+            d = arguments[index].tangent
+            part = tangent_part(operation, index, d, y, primals)
+            if operation in CHOOSING and type(part) is float and part == 0.0:
+                # not chosen, so not connected; or chosen, and zero
+                slope = part if d != 0.0 else tangent_part(operation, index, 1.0, y, primals)
+                part = None if type(slope) is float and slope == 0.0 else part
+            if part is not None:
                 total = part if total is None else apply(ops.add, total, part)
     return total
 

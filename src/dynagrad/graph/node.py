@@ -332,7 +332,7 @@ def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
 
 
 def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
-    """What comes out for arguments that are as good as any: matrices with ones on the diagonal."""
+    """What comes out for arguments as good as any: no equals in a row, matrices that are regular and positive."""
     samples: list[Any] = []
     for t in types:
         if not t.shape:
@@ -340,7 +340,8 @@ def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
             continue
         sample = np.zeros(t.shape, DTYPES[t.kind])
         if t.kind == "real":
-            sample += np.eye(t.shape[-2], t.shape[-1]) if t.ndim > 1 else 1.0
+            n = t.shape[-1]
+            sample += np.arange(n) / (n * n + 1.0) + (np.eye(t.shape[-2], n) if t.ndim > 1 else 1.0)
         samples.append(sample)
     result = operation.value(*samples)
     kind = KINDS[{"b": "boolean", "i": "integer"}.get(np.asarray(result).dtype.kind, "real")]

@@ -358,7 +358,7 @@ def _repeat(
     after: list[str] = []
     for steady, ask, sign in ((ranges.pushes, "room", 1), (ranges.pops, "has", -1)):
         for i, number in steady(loop, words).items():
-            code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.memory();")
+            code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.saved();")
             track = code.name("w")
             code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
             tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
@@ -480,7 +480,7 @@ def stack(block: Block, node: Node) -> None:
     if node.operation is PUSH:
         place = f"{name}.data + {name}.top" if track is None else track.text(track.offset)
         if track is None:
-            code.line(f"if (!{name}.room({total})) return call.memory();")
+            code.line(f"if (!{name}.room({total})) return call.saved();")
         at = 0
         for item in node.arguments[1:]:
             if not item.shape:
@@ -498,7 +498,7 @@ def stack(block: Block, node: Node) -> None:
     parts = block.parts.get(node, {})
     place = f"{name}.data + {name}.top" if track is None else track.text(track.offset - total)
     if track is None:
-        code.line(f"if (!{name}.has({total})) return call.memory();")
+        code.line(f"if (!{name}.has({total})) return call.saved();")
         code.line(f"{name}.top -= {total};")
     if 0 in parts:
         block.numbers[parts[0]] = name

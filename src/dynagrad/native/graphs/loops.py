@@ -1,10 +1,12 @@
 """Loops over arrays: a nest of loops over one domain in which several values are computed, element by element.
 
 `Nest.value` writes what computes the element of a node at an index, and everything it is made of, each in the outermost
-loop that it can stand in. A loop with much work is cut into parts for several threads (`dynagrad/graphs/parallel.hpp`):
-how depends on its length and work alone. Views are arithmetic with indices. The innermost loop is one that the compiler vectorises:
+loop that it can stand in. Views are arithmetic with indices. The innermost loop is one that the compiler vectorises:
 nothing in it goes from one round to the next but sums whose terms may be added in any order. Axes along which all
 arrays are contiguous become one.
+
+A loop with much work is cut into parts for several threads (`dynagrad/graphs/parallel.hpp`). Where it is cut depends on
+its length and its work alone, so results are the same with any number of threads.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ NEUTRAL = {
     "smaller": {"real": "HUGE_VAL", "integer": "INT64_MAX"},
 }
 
-PART = 1 << 17
-"""The work that a part of a loop has at least, in quarters of what it takes to read a number: some 15 us."""
+PART = 1 << 21
+"""The work that a part of a loop has at least, in thirds of an addition or so: some 30 us. A loop of two parts is cut."""
+_EACH = 8  # of what an element takes besides operations
 _DEAR = 16  # of an exponential and its like, as vectors compute them
 
 
@@ -259,17 +262,17 @@ class Nest:
         """How the outermost loop is cut, if it is."""
         if not threads or not self.loops or self.shared:
             return None
-        total, rounds = 0, 1
+        done, rounds = 0, 1
         for depth, work in enumerate(self.work):
             rounds *= self.loops[depth - 1][1] if depth else 1
-            total += work * rounds
+            done += work * rounds
         length = self.loops[0][1]
-        grain = -(-PART * length // (total + 4 * rounds))
+        grain = -(-PART * length // (done + _EACH * rounds))
         if length < 2 * grain:
             return None
         self.cut = True
-        for cxx, name, start, _ in self.totals:
-            self.before[0].remove(f"{cxx} {name} = {start};")
+        for cxx, total, start, _ in self.totals:
+            self.before[0].remove(f"{cxx} {total} = {start};")
         return _Cut(length, grain, 8 if len(self.loops) == 1 else 1)
 
     def write(self, threads: bool = False) -> None:
@@ -313,25 +316,24 @@ class _Cut:
     unit: int
 
     def open(self, code: Lines, totals: Sequence[tuple[str, str, str, str]]) -> None:
-        for cxx, name, _, _ in totals:
-            code.line(f"{cxx} {name}_of[kMostParts];")
-            code.line(f"{cxx}* const {name}_to = {name}_of;")
-        code.line(
-            f"in_parallel({self.length}, {self.grain}, [=](int64_t begin, int64_t end, [[maybe_unused]] int64_t part) {{"
-        )
+        for cxx, total, _, _ in totals:
+            code.line(f"{cxx} {total}_of[kMostParts];")
+            code.line(f"{cxx}* const {total}_to = {total}_of;")
+        given = "[=](int64_t begin, int64_t end, [[maybe_unused]] int64_t part)"
+        code.line(f"in_parallel({self.length}, {self.grain}, {given} {{")
         code.depth += 1
-        for cxx, name, start, _ in totals:
-            code.line(f"{cxx} {name} = {start};")
+        for cxx, total, start, _ in totals:
+            code.line(f"{cxx} {total} = {start};")
 
     def close(self, code: Lines, totals: Sequence[tuple[str, str, str, str]]) -> None:
-        for _, name, _, _ in totals:
-            code.line(f"{name}_to[part] = {name};")
+        for _, total, _, _ in totals:
+            code.line(f"{total}_to[part] = {total};")
         code.depth -= 1
         code.line(f"}}, {self.unit});")
-        for cxx, name, start, by in totals:
-            code.line(f"{cxx} {name} = {start};")
-            parts = f"parts_of({self.length}, {self.grain})"
-            code.line(f"for (int64_t part = 0; part < {parts}; ++part) {name} = {by}({name}, {name}_of[part]);")
+        parts = f"parts_of({self.length}, {self.grain})"
+        for cxx, total, start, by in totals:
+            code.line(f"{cxx} {total} = {start};")
+            code.line(f"for (int64_t part = 0; part < {parts}; ++part) {total} = {by}({total}, {total}_of[part]);")
 
 
 def uniform(node: Node) -> str | None:

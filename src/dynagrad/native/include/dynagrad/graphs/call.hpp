@@ -234,7 +234,14 @@ class Call {
     }
     void leave() { --depth_; }
 
-    int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function saves or works with"); }
+    int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function works with"); }
+    // A stack that became too long. The number is kMostStack.
+    __attribute__((noinline, cold)) int64_t saved() const {
+        static_assert(kMostStack >> 30 == 4);
+        return context->fail(kMemory,
+                             "a loop saves more than 4 GB for its way back, or than there is memory: does it end? "
+                             "dg.checkpoint saves less, and computes the steps again");
+    }
     int64_t recursion() const { return context->fail(kRecursion, "functions call each other too often"); }
     int64_t host() const { return context->fail(kFailed, "an operation that Python computes raised an error"); }
     __attribute__((noinline, cold)) int64_t index(int64_t i, int64_t n) const {
