@@ -202,6 +202,7 @@ def close(
     A node is from outside if it is not younger than `since`. With `hoist`, one that depends on no input is, too.
     """
     from .alike import once  # loops of the body that repeat each other, before any of them is differentiated
+    from .roots import share  # and divisions, before they are saved
 
     own = {v for inputs, _ in graphs for v in inputs}
     merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
@@ -235,7 +236,7 @@ def close(
     for node in sorted((n for n in reached if captured(n)), key=lambda n: n.birth):
         outside[node] = fresh(node.type)
     added = tuple(outside.values())
-    closed = [once(Graph((*inputs, *added), substitute(outputs, outside))) for inputs, outputs in graphs]
+    closed = [once(Graph((*inputs, *added), share(substitute(outputs, outside)))) for inputs, outputs in graphs]
     return closed, list(outside)
 
 

@@ -332,7 +332,7 @@ def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
 
 
 def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
-    """What comes out for arguments as good as any: no equals in a row, matrices that are regular and positive."""
+    """What comes out for arguments as good as any: no zeros, no equals in a row, matrices that are positive."""
     samples: list[Any] = []
     for t in types:
         if not t.shape:
@@ -341,7 +341,7 @@ def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
         sample = np.zeros(t.shape, DTYPES[t.kind])
         if t.kind == "real":
             n = t.shape[-1]
-            sample += np.arange(n) / (n * n + 1.0) + (np.eye(t.shape[-2], n) if t.ndim > 1 else 1.0)
+            sample += np.arange(1.0, n + 1.0) / (n * n + 1.0) + (np.eye(t.shape[-2], n) if t.ndim > 1 else 1.0)
         samples.append(sample)
     result = operation.value(*samples)
     kind = KINDS[{"b": "boolean", "i": "integer"}.get(np.asarray(result).dtype.kind, "real")]
@@ -513,7 +513,13 @@ def _either(of_reals: Any, of_integers: Operation, left: object, right: object) 
 
 
 def _floor_divide(left: Any, right: Any) -> Any:
-    return apply(ops.floor, apply(ops.divide, left, right))
+    """The quotient of reals, rounded down, as numpy has it: 1.0 // 0.1 is 9.0, though 1.0 / 0.1 rounds to 10.0."""
+    quotient, rest = apply(ops.divide, left, right), apply(ops.fmod, left, right)
+    near = apply(ops.rint, apply(ops.divide, apply(ops.subtract, left, rest), right))
+    apart = apply(ops.less, apply(ops.multiply, apply(ops.sign, rest), apply(ops.sign, right)), 0.0)
+    down = apply(ops.subtract, near, apply(ops.where, apart, 1.0, 0.0))
+    by_zero = apply(ops.equal, right, 0.0)
+    return apply(ops.where, by_zero, apply(ops.floor, quotient), apply(ops.copysign, down, quotient))
 
 
 def _product(left: object, right: object) -> Any:

@@ -86,12 +86,18 @@ multiply: Operation = _real(
     series=series.multiply,
     needs=((1,), (0,)),
 )
+def _is_one(a: Any) -> bool:
+    """Whether it is the number one, or a node that is: the slope of a reciprocal needs no division."""
+    number = a if type(a) is float else getattr(a, "attribute", None) if hasattr(type(a), "is_constant") else None
+    return type(number) is float and number == 1.0
+
+
 divide: Operation = _real(
     "divide",
     ieee.divide,
     "{0} / {1}",
     lambda d, y, a, b: divide(d, b),
-    lambda d, y, a, b: negative(multiply(divide(d, b), y)),
+    lambda d, y, a, b: negative(multiply(multiply(d, y) if _is_one(a) else divide(d, b), y)),
     array=np.divide,
     series=series.divide,
     needs=((1,), (1, -1)),

@@ -2,7 +2,7 @@
 
 In order: nodes that another extends are replaced by it (`control.merge`), algebra and constants (`simplify.py`, which
 sees single operations), states of loops and results of branches that nobody looks at, constants and equal values that
-come into a subgraph from outside. Values agree to rounding; that of a graph is the same with infinities and NaN.
+come into a subgraph from outside, divisions by the same root (`roots.py`). Values agree to rounding; that of a graph is the same with infinities and NaN.
 What is not done: loops are not unrolled, and nothing is moved into a branch (native code places what only one branch
 uses there).
 """
@@ -31,6 +31,7 @@ from .control import (
     part,
 )
 from .node import Node, order, substitute
+from .roots import share
 from .simplify import simplify
 
 ROUNDS = 4  # what one round leaves unused, the next takes away
@@ -64,7 +65,7 @@ def _graph(graph: Graph, functions: Known) -> Graph:
         outputs = simplify(_parts(outputs, functions))
         if all(a is b for a, b in zip(before, outputs, strict=True)):
             break
-    made = Graph(graph.inputs, outputs)
+    made = Graph(graph.inputs, share(outputs))
     functions[graph] = functions[made] = made
     return made
 

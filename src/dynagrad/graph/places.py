@@ -210,7 +210,7 @@ def pattern_of(shape: Shape, index: Any) -> tuple[Pattern, tuple[Any, ...]]:
             pattern.append(HOLE)
             holes.append(entry)
         elif isinstance(entry, np.ndarray | list) and np.ndim(entry):
-            places = np.asarray(entry)
+            places = np.asarray(entry, np.intp if isinstance(entry, list) and not np.size(entry) else None)
             if places.dtype.kind == "b" and places.ndim == 1 and len(places) == length:
                 places = np.flatnonzero(places)
             if places.dtype.kind not in "iu":

@@ -56,7 +56,7 @@ def join(s: Specialiser, *parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def key_of(x: Any) -> Any:
     """A key of a dict."""
-    if isinstance(x, Node | Array) or not known(x):
+    if isinstance(x, Node | Array | Unclear) or not known(x):
         raise Error("the keys of a dict must be known when the function is compiled")
     return unwrapped(x)
 

@@ -163,13 +163,13 @@ class Function(Expressions):
                 case ast.If() if exits([*s.body, *s.orelse]) or not (falls(s.body) and falls(s.orelse)):
                     return b.wrap(self._leaving(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]
                 case ast.While() | ast.For():
+                    if s.orelse and exits(s.body, ast.Break):
+                        self.refuse(s, "`else` of a loop with a `break` cannot be compiled; use a truth value")
                     self._loop(s, b)
                     if exits(s.body, ast.Return):
                         after = self.block([*s.orelse, *rest], end, leave)
                         return b.wrap(If(Name(GONE), leave.return_(Name(RESULT)), after, self.at(s)))
                     if s.orelse:
-                        if exits(s.body, ast.Break):
-                            self.refuse(s, "`else` of a loop with a `break` cannot be compiled; use a truth value")
                         return b.wrap(self.block([*s.orelse, *rest], end, leave))
                     if not falls([s]):
                         return b.wrap(end())

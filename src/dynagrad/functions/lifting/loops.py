@@ -101,9 +101,15 @@ class _While:
 
     def in_graph(self, initial: State) -> State:
         s = self.s
+        changes = False  # whether the condition changes something itself
 
         def once(state: State) -> tuple[Any, State]:
-            test = self.test(state)
+            nonlocal changes
+            with s.journal() as changed:
+                test = self.test(state)
+            for ref, content in changed.items():
+                s.put(ref, content)
+            changes = bool(changed)
             return test, self.round(0, state)
 
         def finish(trial: _Trial) -> list[Node]:
@@ -112,7 +118,10 @@ class _While:
                 raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
             return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
 
-        return _in_graph(s, initial, once, finish)
+        found = _in_graph(s, initial, once, finish)
+        if changes:
+            self.test(found)  # the last one, after which there is no round
+        return found
 
 
 class _For:
@@ -134,9 +143,9 @@ class _For:
         return self.s.truth(self.s.evaluate(self.e.going, self._see(None, state)))
 
     def goes_on(self, rounds: int, state: State) -> bool:
-        if self.count is None or rounds >= self.count:
-            if self.count is None:
-                raise Unknown
+        if self.count is None:
+            raise Unknown
+        if rounds >= self.over.now():  # a list may have grown
             return False
         found = self.going(state)
         if isinstance(found, bool):

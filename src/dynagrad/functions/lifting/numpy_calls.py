@@ -127,17 +127,17 @@ _OF_MANY = frozenset(
 )
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
-    np.add: lambda a, b: a + b,
-    np.subtract: lambda a, b: a - b,
-    np.multiply: lambda a, b: a * b,
-    np.floor_divide: lambda a, b: a // b,
+    np.add: lambda a, b: arithmetic("add", a, b),
+    np.subtract: lambda a, b: arithmetic("subtract", a, b),
+    np.multiply: lambda a, b: arithmetic("multiply", a, b),
+    np.floor_divide: lambda a, b: arithmetic("floor_divide", a, b),
     np.less: lambda a, b: a < b,
     np.less_equal: lambda a, b: a <= b,
     np.greater: lambda a, b: a > b,
     np.greater_equal: lambda a, b: a >= b,
     np.equal: lambda a, b: a == b,
     np.not_equal: lambda a, b: a != b,
-    np.remainder: lambda a, b: a % b,
+    np.remainder: lambda a, b: arithmetic("modulo", a, b),
 }
 _LOOKS: dict[Any, Callable[..., Any]] = {
     np.isnan: lambda x: x != x,

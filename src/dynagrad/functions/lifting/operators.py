@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node
 from ...graph import operations as ops
+from ...graph.types import KINDS, arrays
 from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
 from .specialise import Specialiser, primitive
 from .values import (
@@ -26,6 +27,7 @@ from .values import (
     Items,
     List,
     Made,
+    Unclear,
     as_type,
     describe,
     known,
@@ -61,6 +63,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
     "positive": (operator.pos, "__pos__"),
     "invert": (operator.invert, "__invert__"),
 }
+UNCLEAR = "this text has a number in it that is known only as the function runs; such a text can only be a message"
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 _SIMPLE = frozenset({*PYTHON, *UNARY, "not", "is", "is_not"}) - {"matmul"}
 
@@ -88,6 +91,12 @@ def simple(e: Expression) -> bool:
 def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """An operator of Python on two values."""
     compute, method, sign = PYTHON[name]
+    if name != "add" or not (isinstance(a, str) and isinstance(b, str)):
+        for x in (a, b):
+            if isinstance(x, Unclear):
+                raise Error(UNCLEAR)
+    elif isinstance(a, Unclear) or isinstance(b, Unclear):
+        return Unclear(str(a) + str(b))
     if isinstance(a, Instance) or isinstance(b, Instance):
         return _of_objects(s, name, method, a, b)
     numeric = type_of(a) is not None and type_of(b) is not None
@@ -131,6 +140,7 @@ def _of_nodes(name: str, x: Any, y: Any) -> Any:
             return x
         if isinstance(y, int):
             if x.type.kind != "real":
+                x = as_type(x, arrays(KINDS["integer"], x.shape))
                 if y < 0:
                     raise Error("a whole number to a negative power is no whole number; convert it with float()")
                 return _whole_power(x, y)
@@ -147,10 +157,30 @@ def _of_nodes(name: str, x: Any, y: Any) -> Any:
         x = node_of(x)
     if isinstance(y, np.ndarray) and isinstance(x, Node):
         y = node_of(y)
-    result = PYTHON[name][0](x, y)
+    result = arithmetic(name, x, y)
     if result is NotImplemented or not isinstance(result, Node | float | int | np.ndarray):
         raise Error(f"{describe(x)} {PYTHON[name][2]} {describe(y)} cannot be compiled")
     return result
+
+
+_COUNTING = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo"})
+
+
+def arithmetic(name: str, x: Any, y: Any) -> Any:
+    """An operator where one side is a node; truth values count as whole numbers, and those of arrays as in numpy."""
+    kinds = [_kind(x), _kind(y)]
+    if name in _COUNTING and "boolean" in kinds and "real" not in kinds and "" not in kinds:
+        types = [type_of(v) for v in (x, y)]
+        if kinds == ["boolean", "boolean"] and any(t is not None and t.shape for t in types):
+            if name == "subtract":
+                raise Error("truth values cannot be subtracted in numpy; use ^ or np.logical_xor")
+            if name in ("add", "multiply"):
+                return (x | y) if name == "add" else (x & y)
+        x, y = (
+            as_type(v, arrays(KINDS["integer"], t.shape)) if t is not None and t.kind == "boolean" else v
+            for v, t in zip((x, y), types, strict=True)
+        )
+    return PYTHON[name][0](x, y)
 
 
 def _kind(x: Any) -> str:
@@ -365,6 +395,8 @@ def is_not(s: Specialiser, a: Any, b: Any) -> bool:
 @primitive("contained")
 def contained(s: Specialiser, a: Any, b: Any) -> Any:
     """`a in b`."""
+    if isinstance(a, Unclear) or isinstance(b, Unclear):
+        raise Error(UNCLEAR)
     if isinstance(b, Dict):
         return unwrapped(a) in b.content
     if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Items)):
@@ -410,13 +442,14 @@ def write_cell(s: Specialiser, held: Cell, content: Any) -> None:
 
 @primitive("text")
 def text(s: Specialiser, *parts: Any) -> str:
-    return "".join(map(str, parts))
+    found = "".join(map(str, parts))
+    return Unclear(found) if any(isinstance(p, Unclear) for p in parts) else found
 
 
 @primitive("format")
 def format_(s: Specialiser, x: Any, conversion: int, spec: str) -> str:
     if not known(x):  # in a message; its number is not known yet
-        return f"<{describe(x)}>"
+        return Unclear(f"<{describe(x)}>")
     x = unwrapped(x)
     if conversion != -1:
         convert: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from ...errors import Error
 from ...graph import Node, derive
 from ...graph.node import fresh, order, substitute
 from .patterns import Known, Leaf, Parts, Pattern, build, flatten, leaf_types, pattern, taken
 from .specialise import Specialiser, inside
-from .values import Closure, Made, describe, function_like, type_of, zero
+from .values import Array, Closure, Dict, List, Made, describe, function_like, type_of, zero
 
 Given = Sequence[Any]
 Named = Mapping[str, Any]
@@ -35,6 +37,25 @@ def reals(x: Any) -> Pattern:
     if parts is None:
         return Known(x)
     return Parts(parts[0], tuple(map(reals, parts[1])), parts[2])
+
+
+def exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
+    """The derivative of a result with zeros, or something else, for the whole numbers and truth values in it; as
+    `structure.of_result`, which leaves those that a class has in its fields."""
+    t = type_of(x)
+    if t is not None and t.kind != "real":
+        return zeros(t.shape) if to is None else to(x)
+    if type(x) is tuple:
+        return tuple(exact(part, to) for part in x)
+    if isinstance(x, List):
+        return List(tuple(exact(part, to) for part in x.content))
+    if isinstance(x, Dict):
+        return Dict({key: exact(part, to) for key, part in x.content.items()})
+    return x
+
+
+def zeros(shape: tuple[int, ...]) -> Any:
+    return Array(np.zeros(shape)) if shape else 0.0
 
 
 def functions_in(x: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
@@ -119,10 +140,10 @@ class Region:
         return self.known(self.value)
 
     def tangent(self, tangents: Sequence[Node | None]) -> Any:
-        """The derivative of the value; what is no real in it stays as it is."""
+        """The derivative of the value: zero for whole numbers and truth values, what else is no real stays as it is."""
         seeds = dict(zip(self.variables, tangents, strict=True))
         found = self.closed(derive.tangents(self.outputs, seeds), self.outputs)
-        return self.known(build(self.result, iter(found), ""))
+        return self.known(exact(build(self.result, iter(found), "")))
 
     def known(self, x: Any) -> Any:
         """A value with the arguments in the place of the variables."""

@@ -18,7 +18,7 @@ from ...graph import Node
 from ...graph.node import fresh
 from ...graph.types import KINDS, Type, arrays
 from .core import UNDEFINED
-from .values import Array, Cell, Closure, Dict, Instance, Items, List, Made, describe, node_of, type_of
+from .values import Array, Cell, Closure, Dict, Instance, Items, List, Made, Unclear, describe, node_of, type_of
 
 OWNED = "it is an argument of the compiled function, which must not change it; change a copy of it (x = x.copy())"
 _DTYPES = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}
@@ -141,6 +141,8 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         nodes.append(node_of(x))
         shown.append(str(nodes[-1].type))
         return next
+    if isinstance(x, Unclear):
+        raise Error(f"a text in the result has a number in it that is known only as the function runs: {x!s:.60}")
     if x is UNDEFINED:
         raise Error("the function may return a variable that has no value")
     if isinstance(x, np.ndarray) and type_of(x) is not None:

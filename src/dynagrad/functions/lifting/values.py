@@ -67,6 +67,10 @@ class Array(Ref):
         return sight.get(self, self.content) if self.base is None else self.look(self.base.read(sight))
 
 
+class Unclear(str):
+    """A text with numbers in it that are known only as the function runs: for messages, and nothing else."""
+
+
 class List(Ref):
     """A list; its content is a tuple."""
 

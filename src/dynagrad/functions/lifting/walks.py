@@ -25,6 +25,11 @@ class Walk:
     length: int | Node
     known: Callable[[int], Any]
     at: Callable[[Node], Any] | None
+    grown: Callable[[], int] | None = None  # how long it is by now, of what may change while it is gone over
+
+    def now(self) -> int:
+        """How long it is by now, if that is known."""
+        return self.grown() if self.grown is not None else self.length  # type: ignore[return-value]
 
 
 def walk(s: Specialiser, x: Any) -> Walk:
@@ -43,6 +48,14 @@ def walk(s: Specialiser, x: Any) -> Walk:
         return Walk(describe(x), t.shape[0], lambda i: at_index(s, x, i), lambda i: at_index(s, x, i))
     if isinstance(x, Node):
         raise Error("a single number cannot be looped over")
+    if isinstance(x, List):
+        return Walk(
+            describe(x),
+            len(x.content),
+            lambda i: x.content[i],
+            chooser(s, x.content) and (lambda i: _chosen(s, x, i)),
+            lambda: len(x.content),
+        )
     inside = _content(s, x)
     if inside is None:
         raise Error(f"{describe(x)} cannot be looped over in a compiled function")
@@ -82,6 +95,14 @@ def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | 
     return at
 
 
+def _chosen(s: Specialiser, x: List, i: Node) -> Any:
+    """The item of a list, which a loop may change while it goes over it."""
+    choose = chooser(s, x.content)
+    if choose is None:
+        raise Error(f"{describe(x)} is changed by a loop that goes over it; go over a copy of it")
+    return choose(i)
+
+
 def _count(x: Any) -> Any:
     """A length, in arithmetic of nodes where it is one."""
     return x if isinstance(x, Node) else int(x)
@@ -119,6 +140,7 @@ def _enumerate(s: Specialiser, x: Any, start: Any) -> Walk:
         inner.length,
         lambda i: (start + i, inner.known(i)),
         None if at is None else lambda i: (i + start, at(i)),
+        inner.grown and (lambda: inner.now()),
     )
 
 
@@ -138,6 +160,7 @@ def _zip(s: Specialiser, *xs: Any) -> Walk:
         length,
         lambda i: tuple(w.known(i) for w in walks),
         None if any(at is None for at in ways) else lambda i: tuple(at(i) for at in ways if at is not None),
+        (lambda: min(w.now() for w in walks)) if any(w.grown for w in walks) and len(fixed) == len(walks) else None,
     )
 
 

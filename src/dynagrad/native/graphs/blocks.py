@@ -18,7 +18,7 @@ from ...graph.control import LOOPS, PART, POP, PUSH, Graph
 from ...graph.node import Node, order
 from ...graph.operations import add
 from ...graph.places import NEW, Slice
-from ...graph.types import Shape, Type
+from ...graph.types import Shape, Type, arrays
 from . import control, whole
 from .forms import Form, flat, name, number, strides
 from .loops import Nest, nest, size, uniform
@@ -169,6 +169,12 @@ class Block:
         text = self.code.name("m")
         self.code.line(frame_pointer(text, type, place[0]))
         return Memory(text, True, [place], until=self.now)
+
+    def scratch(self, node: Node, copies: int) -> str:
+        """Memory for some copies of an array, as long as this step goes on."""
+        made = self.room(arrays(node.type.scalar, (copies * node.type.size,)))
+        self.live.append(made)
+        return made.text
 
     def fresh(self, node: Node) -> Memory:
         made = self.room(node.type, self.prefer.get(node))

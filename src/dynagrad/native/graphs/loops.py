@@ -33,7 +33,7 @@ NEUTRAL = {
 }
 
 PART = 1 << 21
-"""The work that a part of a loop has at least, in thirds of an addition or so: some 30 us. A loop of two parts is cut."""
+"""The work that a part of a loop has at least, in thirds of an addition or so: some 30 us."""
 _EACH = 8  # of what an element takes besides operations
 _DEAR = 16  # of an exponential and its like, as vectors compute them
 
@@ -48,6 +48,7 @@ class Around(Protocol):
     def pointer(self, node: Node) -> str | None: ...
     def index(self, hole: Node, length: int) -> Form: ...
     def check_all(self, hole: Node, length: int) -> bool: ...
+    def scratch(self, node: Node, copies: int) -> str: ...
 
 
 class Nest:
@@ -83,8 +84,7 @@ class Nest:
         self.forms: list[Form] = []
         self.independent = True
         self.work = [0] * (len(self.loops) + 1)  # of one round of each loop, besides the loops in it
-        self.totals: list[tuple[str, str, str, str]] = []  # sums over all rounds: type, name, start, and what joins two
-        self.shared = False  # whether rounds of the outermost loop write to the same places
+        self.totals: list[_Total] = []  # sums over rounds of the outermost loop
         self.cut = False
 
     # -- text --------------------------------------------------------------------------------------------------------
@@ -217,9 +217,10 @@ class Nest:
         while inner and reduced[inner - 1]:
             inner -= 1
         outer = any(reduced[:inner])
-        self.shared = self.shared or (inner > 0 and reduced[0])
         if pointer is not None and outer:
             self.before[0].append(f"fill<{cxx}>({pointer}, {node.type.size}, {start});")
+            if reduced[0]:
+                self.totals.append(_Total(node, pointer, self.before[0][-1], fold.by))
         if inner == len(reduced) and pointer is not None:
             self.store(pointer, to, text, fold.by if outer else "")
             return ""
@@ -227,7 +228,7 @@ class Nest:
         self.depth[total] = inner
         self.before[inner].append(f"{cxx} {total} = {start};")
         if not inner:
-            self.totals.append((cxx, total, start, fold.by))
+            self.totals.append(_Total(node, total, self.before[0][-1], fold.by))
         self.stores.append(f"{total} = {fold.by}({total}, {text});")
         if pointer is not None:
             at = f"{pointer}[{self.show(to)}]"
@@ -260,7 +261,7 @@ class Nest:
 
     def _cut(self, threads: bool) -> _Cut | None:
         """How the outermost loop is cut, if it is."""
-        if not threads or not self.loops or self.shared:
+        if not threads or not self.loops:
             return None
         done, rounds = 0, 1
         for depth, work in enumerate(self.work):
@@ -270,10 +271,14 @@ class Nest:
         grain = -(-PART * length // (done + _EACH * rounds))
         if length < 2 * grain:
             return None
+        parts = _parts_of(length, grain)
+        if any(t.size * parts * 4 > rounds for t in self.totals):
+            return None
         self.cut = True
-        for cxx, total, start, _ in self.totals:
-            self.before[0].remove(f"{cxx} {total} = {start};")
-        return _Cut(length, grain, 8 if len(self.loops) == 1 else 1)
+        for t in self.totals:
+            self.before[0].remove(t.begin)
+        apart = [self.around.scratch(t.node, parts) if t.array else f"{t.name}_to" for t in self.totals]
+        return _Cut(length, grain, 8 if len(self.loops) == 1 else 1, list(zip(self.totals, apart, strict=True)))
 
     def write(self, threads: bool = False) -> None:
         """The loops, into the code around; in several `threads` if there is much to do."""
@@ -292,12 +297,12 @@ class Nest:
             for text in self.before[depth]:
                 code.line(text)
             if cut and not depth:
-                cut.open(code, self.totals)
+                cut.open(code)
         for text in self.stores:
             code.line(text)
         for depth in range(last, -1, -1):
             if cut and not depth:
-                cut.close(code, self.totals)
+                cut.close(code)
             for text in self.after[depth]:
                 code.line(text)
             if depth:
@@ -308,32 +313,67 @@ class Nest:
 
 
 @dataclass(frozen=True)
+class _Total:
+    """A sum over rounds of the outermost loop: a number by its name, or an array by its pointer."""
+
+    node: Node
+    name: str
+    begin: str  # the statement that it begins with
+    by: str  # what joins two
+
+    @property
+    def array(self) -> bool:
+        return self.begin.startswith("fill<")
+
+    @property
+    def size(self) -> int:
+        return self.node.type.size if self.array else 1
+
+
+@dataclass(frozen=True)
 class _Cut:
-    """A loop whose rounds are shared out; what they sum up is a sum of each part first."""
+    """A loop whose rounds are shared out. What they sum up each part sums up on its own, under the same name."""
 
     length: int
     grain: int
     unit: int
+    totals: list[tuple[_Total, str]]  # and where the parts of arrays are
 
-    def open(self, code: Lines, totals: Sequence[tuple[str, str, str, str]]) -> None:
-        for cxx, total, _, _ in totals:
-            code.line(f"{cxx} {total}_of[kMostParts];")
-            code.line(f"{cxx}* const {total}_to = {total}_of;")
+    def open(self, code: Lines) -> None:
+        for t, place in self.totals:
+            if not t.array:
+                code.line(f"{t.node.type.cxx} {place}_of[kMostParts];")
+                code.line(f"{t.node.type.cxx}* const {place} = {place}_of;")
         given = "[=](int64_t begin, int64_t end, [[maybe_unused]] int64_t part)"
         code.line(f"in_parallel({self.length}, {self.grain}, {given} {{")
         code.depth += 1
-        for cxx, total, start, _ in totals:
-            code.line(f"{cxx} {total} = {start};")
+        for t, place in self.totals:
+            if t.array:
+                code.line(f"{t.node.type.cxx}* const {t.name} = {place} + part * {t.size};")
+            code.line(t.begin)
 
-    def close(self, code: Lines, totals: Sequence[tuple[str, str, str, str]]) -> None:
-        for _, total, _, _ in totals:
-            code.line(f"{total}_to[part] = {total};")
+    def close(self, code: Lines) -> None:
+        for t, place in self.totals:
+            if not t.array:
+                code.line(f"{place}[part] = {t.name};")
         code.depth -= 1
         code.line(f"}}, {self.unit});")
-        parts = f"parts_of({self.length}, {self.grain})"
-        for cxx, total, start, by in totals:
-            code.line(f"{cxx} {total} = {start};")
-            code.line(f"for (int64_t part = 0; part < {parts}; ++part) {total} = {by}({total}, {total}_of[part]);")
+        for t, place in self.totals:
+            code.line(t.begin)
+            with code.block(f"for (int64_t part = 0; part < parts_of({self.length}, {self.grain}); ++part)"):
+                if t.array:
+                    at, one = f"{t.name}[i]", f"{place}[part * {t.size} + i]"
+                    code.line(f"for (int64_t i = 0; i < {t.size}; ++i) {at} = {t.by}({at}, {one});")
+                else:
+                    code.line(f"{t.name} = {t.by}({t.name}, {place}[part]);")
+
+
+def _parts_of(n: int, grain: int) -> int:
+    """As in parallel.hpp."""
+    parts = n // max(grain, 1)
+    if parts < 8:
+        return 1 if parts < 2 else 2 if parts < 4 else 4
+    return min(parts, 32)
 
 
 def uniform(node: Node) -> str | None:

@@ -83,6 +83,7 @@ struct Pool {
             for (int i = 0; i < kLooks && !found; ++i) {
                 found = parts_of(__atomic_load_n(&ticket, __ATOMIC_RELAXED)) > 0;
                 if (!found) rest();
+                if (!found && i % 128 == 127) sched_yield();  // it may have the processor of the one that asks
             }
             if (!found) {
                 pthread_mutex_lock(&lock);

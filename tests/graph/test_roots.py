@@ -1,0 +1,32 @@
+"""Divisions by the same square root: the same to rounding, and the same infinities and NaN."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dynagrad.graph import sqrt
+from dynagrad.graph.control import Graph
+from dynagrad.graph.evaluate import run
+from dynagrad.graph.node import fresh, order
+from dynagrad.graph.operations import divide
+from dynagrad.graph.roots import share
+
+EDGES = [0.0, 5e-324, 1e-310, 1.0, 2.0, 1e300, 1.7e308, math.inf, math.nan]
+
+
+@pytest.mark.parametrize("x", [0.0, -1.5, 5e-324, 1e-200, 1e200, math.inf, math.nan])
+@pytest.mark.parametrize("y", EDGES)
+def test_values_are_the_same(x, y):
+    a, b = fresh(), fresh()
+    outputs = (a / sqrt(b), (a / sqrt(b) + 2.0) / sqrt(b), 1.0 / sqrt(b))
+    shared = share(outputs)
+    found, expected = run(Graph((a, b), shared), (x, y)), run(Graph((a, b), outputs), (x, y))
+    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=5e-324)
+    assert len([n for n in order(shared) if n.operation is divide]) == 1
+
+
+def test_one_division_stays():
+    a, b = fresh(), fresh()
+    [q] = share([a / sqrt(b)])
+    assert q is a / sqrt(b)
