@@ -2,9 +2,9 @@
 
 In order: nodes that another extends are replaced by it (`control.merge`), algebra and constants (`simplify.py`, which
 sees single operations), states of loops and results of branches that nobody looks at, constants and equal values that
-come into a subgraph from outside, divisions by the same root (`roots.py`). Values agree to rounding; that of a graph is the same with infinities and NaN.
-What is not done: loops are not unrolled, and nothing is moved into a branch (native code places what only one branch
-uses there).
+come into a subgraph from outside, and divisions by the same root (`roots.py`). Values agree to rounding; those of a
+graph are the same with infinities and NaN. What is not done: loops are not unrolled, and nothing is moved into a branch
+(native code places what only one branch uses there).
 """
 
 from __future__ import annotations

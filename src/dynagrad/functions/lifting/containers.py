@@ -23,6 +23,7 @@ from .values import (
     Items,
     List,
     Made,
+    Unclear,
     describe,
     known,
     normal,

@@ -19,7 +19,7 @@ from ..numpy_functions import FUNCTIONS
 from .patterns import Known, Parts, Pattern
 from .regions import Given, Named, Region, functions_in, of_chosen
 from .specialise import Specialiser
-from .values import Array, zero
+from .values import Array, type_of, zero
 
 UNROLLED = 8  # columns of a Jacobian that are taken one by one
 
@@ -108,13 +108,18 @@ def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
     """A Jacobian in the structure of the result, with that of the arguments inside."""
     rows = iter(table)
 
-    def leaf(p: Pattern) -> Any:
+    def leaf(p: Pattern, counts: bool = True) -> Any:
         if isinstance(p, Known):
-            return p.value
-        if isinstance(p, Parts):
-            return p.make([leaf(part) for part in p.parts])
-        inner = iter(next(rows))
-        found = within(region.form, inner)
+            t = type_of(p.value)
+            if t is None or not counts:  # whole numbers in the fields of a class are constants
+                return region.known(p.value)
+            row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in region.variables])
+        elif isinstance(p, Parts):
+            counts = counts and p.key[0] in ("tuple", "list", "dict")
+            return p.make([leaf(part, counts) for part in p.parts])
+        else:
+            row = iter(next(rows))
+        found = within(region.form, row)
         return found[0] if alone else found
 
     def within(p: Pattern, nodes: Iterator[Any]) -> Any:

@@ -156,14 +156,13 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
             raise Error(f"grad: with has_aux the function returns its value and something else, and not {describe(y)}")
         y = y[0]
     t = type_of(y)
-    if t is None or t.shape or (t.kind != "real" and not isinstance(y, int)):
+    if t is None or t.shape or t.kind == "boolean":
         raise Error(
             f"grad: the function should return one real, and returned {describe(y)}; for other results there are "
             "dg.jacrev, dg.vjp and dg.jacfwd"
         )
-    if t.kind != "real":
-        raise Error(f"grad: the function returned {describe(y)}, which does not depend on its argument as a real would")
-    seeds = [constant(1.0), *(zero(o.type) for o in region.outputs[1:])]
+    ones = [constant(1.0)] if t.kind == "real" else []  # a whole number has derivative zero
+    seeds = [*ones, *(zero(o.type) for o in region.outputs[len(ones) :])]
     found = region.adjoint(seeds)
     inner = of_chosen(f, places_, given, named)
     first = Made(("first", "a function"), lambda s, held, xs, _: s.call(held[0], list(xs))[0], (inner,))
