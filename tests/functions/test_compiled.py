@@ -208,3 +208,13 @@ def test_what_cannot_be_compiled_names_the_line_and_leaves_the_function():
 def test_only_functions_are_compiled():
     with pytest.raises(dg.Error, match="takes a function"):
         dg.compile(3.0)
+
+
+def test_whole_numbers_and_truth_values_as_arguments_where_a_derivative_is_taken():
+    fast = dg.compile(lambda x, i, m: np.sum(x[i] * np.where(m, 2.0, 3.0)))
+    x, i, m = np.array([1.0, 2.0, 3.0]), np.array([0, -1]), np.array([True, False])
+    np.testing.assert_array_equal(dg.grad(fast)(x, i, m), [2.0, 0.0, 3.0])
+    np.testing.assert_array_equal(dg.grad(fast)(x, i, ~m), [3.0, 0.0, 2.0])
+    np.testing.assert_array_equal(dg.hessian(fast)(x, i, m), np.zeros((3, 3)))
+    with pytest.raises(dg.Error, match=r"2\*\*53"):
+        dg.grad(fast)(x, np.array([0, 2**60]), m)

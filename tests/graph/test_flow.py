@@ -7,6 +7,7 @@ from dynagrad.errors import Error
 from dynagrad.graph import exp, generate_adjoints, node, sin, tangents, variable
 from dynagrad.graph.arrays import total
 from dynagrad.graph.control import (
+    COND,
     PART,
     POP,
     PUSH,
@@ -299,3 +300,14 @@ def test_values_are_taken_from_outside_one_by_one():
     nodes = order([z])
     assert all(a.type.kind != "values" or n.operation is PART for n in nodes for a in n.arguments)
     assert run(Graph((x, y), (z,)), [3.0, 4.0]) == (14.0,)
+
+
+def test_tangents_of_choices_in_a_row_are_no_deeper_than_these():
+    def control_nodes(outputs):
+        found = [node.attribute for node in order(outputs) if node.operation is COND]
+        return len(found) + sum(control_nodes(branch.outputs) for a in found for branch in (a.then, a.otherwise))
+
+    x = y = fresh(real)
+    for _ in range(6):
+        [y] = cond(y > 0.1, lambda y=y: [sin(y)], lambda y=y: [y * 2.0])
+    assert control_nodes(merge([y, *tangents([y], {x: 1.0})])) == 6

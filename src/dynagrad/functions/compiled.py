@@ -194,6 +194,10 @@ def compile(function: Callable[..., Any]) -> Compiled:
     `continue`, `return`, recursion, indexing, changes of arrays that were made inside, functions of numpy and math, and
     all derivatives of this package may be used.
 
+    What the function takes from outside is read when a version is made: globals, what closures hold, attributes of
+    objects, arrays that belong to someone else. When these change later, versions that are there do not see it; what
+    changes should be an argument.
+
     Raises LiftError, with the line and what to write instead, for what cannot be compiled; `function` is untouched and
     can be called as it is. CompileError where there is no C++ compiler.
 

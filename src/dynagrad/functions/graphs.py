@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ..errors import Error
 from ..graph import arrays
 from ..graph.control import Graph, merge
 from ..graph.derive import generate_adjoints, tangents, zero
@@ -18,6 +21,8 @@ from ..graph.node import Node, fresh
 from ..graph.operation import Operation
 from ..graph.types import array
 from ..native.graphs.native import Native
+
+_MOST = 2.0**53  # whole numbers below are exact as reals
 
 
 def joined(outputs: Sequence[Node]) -> Node:
@@ -44,7 +49,14 @@ def operation_of(graph: Graph, name: str) -> Operation:
     derived: dict[Any, Any] = {}
     smooth = [i for i, v in enumerate(graph.inputs) if v.type.kind == "real"]
 
+    exact = [(i, v.type.kind) for i, v in enumerate(graph.inputs) if v.type.kind != "real"]
+
     def value(*xs: Any) -> Any:
+        if exact:  # which operations on numbers have made reals
+            given = list(xs)
+            for i, kind in exact:
+                given[i] = _exact(name, i, given[i], kind)
+            return native(*given)[0]
         return native(*xs)[0]
 
     def tangent(index: int) -> Any:
@@ -86,6 +98,17 @@ def operation_of(graph: Graph, name: str) -> Operation:
         "",
         adjoint=adjoint,
     )
+
+
+def _exact(name: str, i: int, x: Any, kind: str) -> Any:
+    """A whole number, a truth value or an array of these that may have become reals."""
+    found = np.asarray(x)
+    if found.dtype.kind == "f" and kind == "integer" and np.any(np.abs(found) >= _MOST):
+        raise Error(
+            f"{name}: argument {i + 1} has whole numbers of 2**53 or more in it, which are not exact where a "
+            "derivative is taken; make them smaller, or hold them in the function"
+        )
+    return found.astype(np.int64 if kind == "integer" else bool)
 
 
 def _split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:

@@ -104,10 +104,13 @@ def tangent(node: Node, given: Sequence[Any]) -> Several | None:
 
 def _within(graph: Graph, arguments: Sequence[Node], dots: Sequence[Any]) -> tuple[list[Node], Several]:
     """What a graph computes from arguments, and the tangents of that."""
-    seeds = {v: d for v, d in zip(graph.inputs, dots, strict=True) if d is not None}
+    given = {v: d for v, d in zip(graph.inputs, dots, strict=True) if d is not None}
+    # What comes from outside is not to be merged in here: it would be made again, and so be taken for the inside's own.
+    seeds = {v: d if d.is_constant else fresh(d.type) for v, d in given.items()}
     found = tangents(graph.outputs, seeds)
     wanted = merge([*graph.outputs, *(f for f in found if f is not None)])
-    done = substitute(wanted, dict(zip(graph.inputs, arguments, strict=True)))
+    by = dict(zip(graph.inputs, arguments, strict=True)) | {s: given[v] for v, s in seeds.items() if s.is_variable}
+    done = substitute(wanted, by)
     left = iter(done[len(graph.outputs) :])
     return list(done[: len(graph.outputs)]), [None if f is None else next(left) for f in found]
 

@@ -86,6 +86,8 @@ multiply: Operation = _real(
     series=series.multiply,
     needs=((1,), (0,)),
 )
+
+
 def _is_one(a: Any) -> bool:
     """Whether it is the number one, or a node that is: the slope of a reciprocal needs no division."""
     number = a if type(a) is float else getattr(a, "attribute", None) if hasattr(type(a), "is_constant") else None

@@ -182,3 +182,59 @@ def test_recursion_with_structures() -> None:
         return found["gcd"], found["steps"]
 
     agrees(f, 12.0)
+
+
+def test_functions_that_call_each_other_hold_what_each_of_them_needs() -> None:
+    def f(x: Any) -> Any:
+        def g(n: int, k: Any = x) -> Any:
+            return k if n == 0 else h(n - 1) * k
+
+        def h(n: int, k: Any = x * 3.0) -> Any:
+            return k if n == 0 else g(n - 1) + k
+
+        return g(4) + h(3)
+
+    def only_one_holds(x: Any) -> Any:
+        def g(n: int) -> Any:
+            return x if n == 0 else h(n - 1) + x
+
+        def h(n: int) -> Any:
+            return 1.0 if n == 0 else g(n - 1) * 0.5
+
+        return g(4) * h(3)
+
+    def as_the_run_decides(x: Any) -> Any:
+        def g(y: Any, k: Any = x) -> Any:
+            return k if y > 10.0 else h(y * 1.5) + k
+
+        def h(y: Any, k: Any = x * 3.0) -> Any:
+            return k if y > 10.0 else g(y * 2.0) * 0.5
+
+        return g(x) * h(x)
+
+    for each in (f, only_one_holds, as_the_run_decides):
+        agrees_with_gradient(each, 1.3)
+
+
+def test_functions_made_in_a_comprehension_see_the_last_value_of_its_variables() -> None:
+    def late(x: Any) -> Any:
+        i = 7.0
+        fs = [lambda: i * x for i in range(4)]  # noqa: B023
+        return sum(f() for f in fs) + i
+
+    def nested(x: Any) -> Any:
+        fs = {(i, j): (lambda y: y * i + j * x) for i in range(3) for j in range(i + 1)}  # noqa: B023
+        return sum(f(x) for f in fs.values())
+
+    def early(x: Any) -> Any:
+        fs = [lambda i=i: i * x for i in range(4)]
+        return sum(f() for f in fs)
+
+    def at_once(x: Any) -> Any:
+        return sum([dg.derivative(lambda y: y**3 * i)(x) for i in range(4)]) + sum(  # noqa: B023
+            f()
+            for f in ((lambda: i * x) for i in range(4))  # noqa: B023
+        )
+
+    for each in (late, nested, early, at_once):
+        agrees_with_gradient(each, 1.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -150,6 +151,28 @@ def test_derivatives_of_derivatives_with_respect_to_functions() -> None:
     agrees_with_gradient(lambda x: dg.grad(lambda g: g(g(x)))(np.sin)(lambda y: np.cos(y * x)), 0.7)
 
 
-def test_whole_numbers_in_results_are_those_of_the_point() -> None:
+def _halvings(y: float) -> Any:
+    n = 0
+    while y > 1.0:
+        y = y / 2.0
+        n += 1
+    return y, n, {"more": n > 2, "n": [n], "text": "a"}
+
+
+@dataclasses.dataclass
+class Counted:
+    value: float
+    count: int
+
+
+def test_whole_numbers_in_results_have_derivative_zero() -> None:
     found = lifted(lambda x: dg.jvp(lambda y: (y * y, int(y)), (x,), (1.0,)), 2.7)
-    assert found == ((pytest.approx(2.7**2), 2), (pytest.approx(5.4), 2))
+    assert found == ((pytest.approx(2.7**2), 2), (pytest.approx(5.4), 0.0))
+    agrees(dg.derivative(lambda x: (x * x, 3, True, np.arange(2), x > np.ones(2))), 1.5)
+    agrees(dg.derivative(lambda x: 3), 1.5)
+    agrees(dg.grad(lambda x: 3), 1.5)
+    agrees(dg.derivative(lambda x: Counted(x * x, 3)), 1.5)  # a field of a class is a constant
+    for verb in (dg.derivative, dg.jacfwd, dg.jacrev, lambda f: dg.derivative(f, 2), dg.hessian):
+        agrees(verb(_halvings), 9.0)
+    agrees(dg.jacfwd(lambda x: (x * x, np.arange(3), {"n": 2})), np.array([1.0, 2.0]))
+    agrees(dg.jacrev(lambda x: (x * x, np.arange(3), {"n": 2})), np.array([1.0, 2.0]))

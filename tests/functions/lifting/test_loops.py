@@ -213,3 +213,57 @@ def test_elimination() -> None:
     rng = np.random.default_rng(0)
     agrees_with_gradient(f, np.eye(4) + 0.1 * rng.normal(size=(4, 4)))
     agrees_with_gradient(lambda a: f(a), np.eye(18) + 0.01 * rng.normal(size=(18, 18)))
+
+
+def test_a_condition_may_change_things_and_the_last_one_does_so_too() -> None:
+    def f(x: Any) -> Any:
+        seen = [x]
+        count = 0
+
+        def next_is_small() -> Any:
+            nonlocal count
+            seen[0] = seen[0] * 2.0
+            count = count + 1
+            return seen[0] < 10.0
+
+        while next_is_small():
+            seen[0] = seen[0] + x
+        return seen[0] * count
+
+    agrees_with_gradient(f, 1.3)
+    agrees_with_gradient(f, 20.0)
+
+
+def test_a_list_that_grows_while_a_loop_goes_over_it() -> None:
+    def grown(x: Any) -> Any:
+        xs = [x, x * 2.0]
+        for y in xs:
+            if len(xs) < 5:
+                xs.append(y + 1.0)
+        return sum(xs)
+
+    def numbered(x: Any) -> Any:
+        xs, total = [x], 0.0
+        for i, y in enumerate(xs):
+            total = total + i * y
+            if len(xs) < 4:
+                xs.append(y * 2.0)
+        return total
+
+    def replaced(x: Any) -> Any:
+        xs, total = [x, x, x], 0.0
+        for i, y in enumerate(xs):
+            total = total + y
+            if i < 2:
+                xs[i + 1] = y * 3.0
+        return total
+
+    def long(x: Any) -> Any:
+        xs, total = [x] * 100, 0.0
+        for i, y in enumerate(xs):
+            total = total + y
+            xs[99 - i] = y * 1.1
+        return total
+
+    for f in (grown, numbered, replaced, long):
+        agrees_with_gradient(f, 1.5)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.errors import LiftError
-from dynagrad.functions.lifting import specialised
+from dynagrad.errors import Error, LiftError
+from dynagrad.functions.lifting import key_of, specialised
 
 OUTSIDE = np.zeros(3)
 HEAD = "import math\nimport random\nimport numpy as np\nimport dynagrad as dg\nOUTSIDE = np.zeros(3)\n\n"
@@ -235,3 +235,25 @@ def test_the_function_itself_still_runs(made: Any) -> None:
     with pytest.raises(LiftError):
         specialised(f, (3.0,))
     assert f(3.0) == 9.0 and dg.grad(f)(3.0) == 6.0
+
+
+def test_else_of_a_loop_with_break_and_return(made: Any) -> None:
+    text = "def f(x):\n    s = 0.0\n    for j in range(3):\n        if j > 1:\n            break\n        s += x\n"
+    text += "        if s > 50.0:\n            return s\n    else:\n        s += 1000.0\n    return s"
+    with pytest.raises(LiftError, match="`else` of a loop with a `break`"):
+        specialised(made(text), (1.3,))
+
+
+@pytest.mark.parametrize(
+    "result", ["str(n)", "f'{n}'", "{'3': x}[str(n)]", "x if str(n) == '3' else 0.0", "'3' in f'n{n}'", "'n' + str(n)"]
+)
+def test_texts_of_numbers_that_are_not_known(made: Any, result: str) -> None:
+    f = made(f"def f(x):\n    n = 0\n    while n < x:\n        n += 1\n    return {result}")
+    with pytest.raises(LiftError, match="known"):
+        specialised(f, (2.5,))
+
+
+@pytest.mark.parametrize("wrong", [np.matrix([[1.0, 2.0]]), np.ma.array([1.0, 2.0], mask=[False, True])])
+def test_arrays_that_are_more_than_arrays(wrong: Any) -> None:
+    with pytest.raises(Error, match="takes plain arrays"):
+        key_of((wrong,), {})

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from functions.lifting.lifted import agrees, agrees_with_gradient, lifted
+import dynagrad as dg
+from functions.lifting.lifted import agrees, agrees_with_gradient, lifted, same
 
 POINTS = [0.3, 1.5, 2.7, 5.0, 12.0, -3.0]
 
@@ -237,3 +238,58 @@ def test_text_is_known_when_the_function_is_compiled() -> None:
 
 def test_arrays_of_conditions_choose_elements() -> None:
     agrees(lambda a: np.where((a > 0) & ~(a > 0.5) | (a < -0.5), a, 0.0), np.linspace(-1, 1, 9))
+
+
+def test_quotients_are_rounded_down_as_numpy_does() -> None:
+    for x in (1.0, 0.9, -1.3, 0.0, -0.0, math.inf, math.nan, 6e300, 1e-300):
+        for y in (0.1, 0.3, -0.1, 3.0, 1e-300, math.inf, -math.inf, 0.0):
+            with np.errstate(all="ignore"):
+                found, wanted = lifted(lambda x, y: x // y, x, y), np.floor_divide(x, y)
+            assert found == wanted or (found != found and wanted != wanted), (x, y)
+            assert np.signbit(found) == np.signbit(wanted) or wanted != wanted, (x, y)
+    agrees(lambda a: (a // 0.1, np.floor_divide(a, 0.3)), np.array([1.0, 0.3, 0.7, -0.9]))
+    agrees(dg.grad(lambda x: x // 0.1 + x), 1.0)
+
+
+def test_the_larger_of_numbers_is_that_of_python() -> None:
+    agrees(
+        lambda x: (max(1.0, math.nan * x), max(math.nan * x, 1.0), min(math.nan * x, 1.0), min(1.0, math.nan * x)), 2.0
+    )
+    for f in (
+        lambda x: max(x, 1.0),
+        lambda x: max(1.0, x),
+        lambda x: min(2.0 * x, x + 1.0),
+        lambda x: max(x, x * x, 1.0),
+    ):
+        agrees(dg.grad(f), 1.0)
+
+
+def test_truth_values_count_as_whole_numbers() -> None:
+    agrees(
+        lambda x: [(x > 0) + 1, (x > 0) + (x > 1), True + (x > 0), (x > 0) // 1, (x > 0) ** 2, (x > 0) - (x > 1)], 1.3
+    )
+    agrees(
+        lambda a: ((a > 0) + (a < 1), (a > 0) * (a < 1), 1 - (a > 0), np.sum(a > 0), np.max(a > 0)),
+        np.linspace(-1, 1, 5),
+    )
+    agrees(lambda a: np.arange(10.0)[np.sum(a > 0)], np.linspace(-1, 1, 5))
+
+
+WHOLE = {
+    "moved": lambda a: (a.T, a.reshape(3, 2), np.concatenate([a, a]), np.flip(a), np.roll(a, 1), np.tile(a, 2)),
+    "more": lambda a: (np.stack([a, a]), np.sort(a, axis=1), a.ravel(), np.split(a, 3, axis=1), np.diag(a[:2, :2])),
+    "counted": lambda a: (np.sum(a), a.sum(axis=0), np.prod(a, axis=1), np.cumsum(a), np.max(a), a.min(axis=1)),
+    "products": lambda a: (a @ a.T, np.dot(a, a.T), np.inner(a, a), np.outer(a[0], a[1]), np.vdot(a, a)),
+    "chosen": lambda a: (np.where(a > 0, a, 0), np.full_like(a, 2.7), np.zeros_like(a), sum(a[0])),
+    "mean": lambda a: (a.mean(), a / 2, a * 0.5, np.sqrt(a * a)),
+    "signs": lambda a: (np.abs(a * 1), np.sign(a * 1), np.square(a * 1), np.clip(a * 1, -1, 3), np.diff(a * 1)),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_arrays_of_whole_numbers_and_truth_values_stay_so(name: str) -> None:
+    for a in (np.array([[3, -7, 2], [5, 4, -1]]), np.array([[True, False, True], [False, False, True]])):
+        found, wanted = lifted(WHOLE[name], a), WHOLE[name](a)
+        assert same(found, wanted)
+        kinds = [np.asarray(x).dtype.kind for x in found], [np.asarray(x).dtype.kind for x in wanted]
+        assert kinds[0] == kinds[1]

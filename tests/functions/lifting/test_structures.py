@@ -173,3 +173,18 @@ def test_lists_are_looked_up_at_a_place_that_only_the_run_knows() -> None:
         return s
 
     agrees_with_gradient(f, 1.5)
+
+
+def test_fields_and_keys_may_be_named_as_what_takes_them() -> None:
+    def f(x: Any) -> Any:
+        pair, d = Named(x, 1), {"a": x}
+        pair = pair._replace(x=x * 2.0)
+        d.update(x=x * 3.0, s=1.0)
+        return pair.x * d["x"], pair, d
+
+    agrees(f, 1.5)
+
+
+class Named(NamedTuple):
+    x: float
+    s: int

@@ -327,7 +327,7 @@ def _dict_pop(s: Specialiser, x: Dict, key: Any, *default: Any) -> Any:
     return found
 
 
-def _dict_update(s: Specialiser, x: Dict, other: Any = None, **named: Any) -> None:
+def _dict_update(s: Specialiser, x: Dict, other: Any = None, /, **named: Any) -> None:
     s.write(x, {**x.content, **({} if other is None else mapping(other)), **named})
 
 
@@ -338,7 +338,7 @@ def _index(s: Specialiser, x: Any, value: Any) -> int:
     return [unwrapped(i) for i in inside].index(unwrapped(value))
 
 
-def _namedtuple_replace(s: Specialiser, x: Any, **named: Any) -> Any:
+def _namedtuple_replace(s: Specialiser, x: Any, /, **named: Any) -> Any:
     return x._replace(**named)
 
 

@@ -27,7 +27,7 @@ from .core import (
     Project,
     Tuple,
 )
-from .scopes import Comprehension, Names, stores, used
+from .scopes import Comprehension, Names, captured, stores, used
 from .source import SUPPORTED, error, position
 
 BINARY: dict[type[ast.operator], str] = {
@@ -311,17 +311,28 @@ class Expressions:
 
     def _collected(self, node: Any, element: ast.expr, b: Bindings) -> Atom:
         """The tuple of all elements: for each generator a function of its item that gives those of the next."""
-        return self._generator(node, element, node.generators, b)
+        held: dict[str, str] = {}
+        if not isinstance(node, ast.GeneratorExp):  # whose functions are called before its next item, as a rule
+            targets = {name for g in node.generators for name, _ in stores(g.target)}
+            for name in sorted(targets & captured(node)):  # a function made here sees the last value of the variable
+                held[name] = self.fresh()
+                b.let(held[name], self.apply("cell", node, Constant(UNDEFINED), Constant(name)), self.at(node))
+        return self._generator(node, element, node.generators, held, b)
 
-    def _generator(self, node: Any, element: ast.expr, generators: list[ast.comprehension], b: Bindings) -> Atom:
+    def _generator(
+        self, node: Any, element: ast.expr, generators: list[ast.comprehension], held: dict[str, str], b: Bindings
+    ) -> Atom:
+        """One generator; `held` are the variables that are cells, and what these are called outside."""
         (g, *more), at = generators, self.at(node)
         if g.is_async:
             self.refuse(node, f"async cannot be compiled; {SUPPORTED}")
         sequence = self.atom(g.iter, b)
         names = frozenset(name for name, _ in stores(g.target))
-        outer, self.scope = self.scope, Scope(names, frozenset(), self.scope)
+        outer, self.scope = self.scope, Scope(names, names & held.keys(), self.scope)
         try:
             item, inner = self.fresh(), Bindings()
+            for name in sorted(names & held.keys()):
+                inner.let(name, Name(held[name]), at)
             self.unpack(g.target, Name(item), inner)
 
             def rest(ifs: list[ast.expr], b: Bindings) -> Expression:
@@ -329,7 +340,7 @@ class Expressions:
                     test = self.atom(ifs[0], b)
                     deeper = Bindings()
                     return If(test, deeper.wrap(rest(ifs[1:], deeper)), Tuple(()), at)
-                return self._generator(node, element, more, b) if more else Tuple((self.atom(element, b),), at)
+                return self._generator(node, element, more, held, b) if more else Tuple((self.atom(element, b),), at)
 
             body = inner.wrap(rest(g.ifs, inner))
         finally:
@@ -338,7 +349,7 @@ class Expressions:
         reads = frozenset[str]().union(*map(used, needed)) - names
         own = frozenset(name for c in more for name, _ in stores(c.target))
         free = tuple(sorted(n for n in reads - own | (reads & own) if self.scope.owner(n) is not None))
-        function = Lambda("<comprehension>", (Parameter(item),), body, free, at)
+        function = Lambda("<comprehension>", (Parameter(item),), body, (*free, *held.values()), at)
         return self.bind(self.apply("collect", node, self.bind(function, b, at), sequence), b, at)
 
     # -- targets -----------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
                 return region.known(p.value)
             row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in region.variables])
         elif isinstance(p, Parts):
-            counts = counts and p.key[0] in ("tuple", "list", "dict")
+            counts = counts and (p.key[0] in ("list", "dict") or p.key[:2] == ("tuple", tuple))
             return p.make([leaf(part, counts) for part in p.parts])
         else:
             row = iter(next(rows))

@@ -32,6 +32,7 @@ from .values import (
     Items,
     List,
     Made,
+    Unclear,
     describe,
     known,
     type_of,

@@ -109,17 +109,18 @@ def _extreme(largest: bool) -> Callable[..., Any]:
             raise Error("key= cannot be compiled where the keys are known only as the function runs")
         found = inside[0]
         for x in inside[1:]:
-            found = _larger(s, found, x) if largest else _larger(s, found, x, integers.minimum, ops.minimum)
+            found = _larger(s, found, x) if largest else _larger(s, found, x, integers.minimum, ops.less)
         return found
 
     return handler
 
 
-def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, of_reals: Any = ops.maximum) -> Any:
+def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, further: Any = ops.greater) -> Any:
+    """The second where it is larger than the first, as Python has it: this decides about NaN and about ties."""
     if known(a) and known(b):
-        return (max if of_reals is ops.maximum else min)(unwrapped(a), unwrapped(b))
+        return (max if further is ops.greater else min)(unwrapped(a), unwrapped(b))
     x, y = _scalar(a, "max"), _scalar(b, "max")
-    return (of_whole if x.type.kind == y.type.kind == "integer" else of_reals)(x, y)
+    return of_whole(x, y) if x.type.kind == y.type.kind == "integer" else ops.where(further(y, x), y, x)
 
 
 calls(max)(_extreme(True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,12 @@ from ...graph import arrays as whole_arrays
 from ...graph import operations as ops
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS as _KIND
+from ...graph.types import Type
 from .. import special
 from ..numpy_functions import FUNCTIONS, TAKES
 from ..numpy_protocol import COMPOSED, UFUNCS, _check_options, _name, _special, _unknown
 from .arrays import add_each, content_of, converted, holds_node, shaped
+from .operators import arithmetic
 from .specialise import KINDS, Specialiser
 from .values import Array, Items, as_type, known, node_of, type_of, unwrapped, wrapped
 
@@ -105,6 +107,69 @@ setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010
 
 
 def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+    found = _of_reals(function, given, options)
+    kind = _exact_kind(function, given, options)
+    return found if kind is None else of_kind(found, kind)
+
+
+_MOVES = frozenset(
+    {np.reshape, np.transpose, np.ravel, np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack}
+    | {np.flip, np.flipud, np.fliplr, np.rot90, np.roll, np.tile, np.repeat, np.sort, np.broadcast_to, np.tril, np.triu}
+    | {np.moveaxis, np.squeeze, np.expand_dims, np.swapaxes, np.split, np.array_split, np.diag, np.diagonal, np.pad}
+    | {np.atleast_1d, np.atleast_2d, np.atleast_3d, np.max, np.min, np.amax, np.amin}
+)
+_COUNTS = frozenset({np.sum, np.prod, np.cumsum, np.cumprod, np.trace})
+_PRODUCTS = frozenset({np.matmul, np.dot, np.inner, np.outer, np.vdot, np.tensordot, np.kron})
+_ON_WHOLE: frozenset[Any] = frozenset(
+    {np.absolute, np.sign, np.square, np.negative, np.power, np.fmax, np.fmin, np.clip, np.ptp, np.diff, np.cross}
+)
+
+
+_SUBTRACTS: frozenset[Any] = frozenset({np.diff, np.ptp, np.cross, np.negative})
+
+
+def _exact_kind(function: Any, given: list[Any], options: dict[str, Any]) -> str | None:
+    """Whether this is of whole numbers or truth values where its arguments are; the operations themselves are of reals,
+    in which whole numbers below 2**53 are exact."""
+    if function not in _MOVES | _COUNTS | _PRODUCTS | _ON_WHOLE or "dtype" in options:
+        return None
+    looked = (
+        given[:1]
+        if function in _MOVES | _COUNTS
+        else given[:2]
+        if function in _PRODUCTS
+        else [*given, *options.values()]
+    )
+    kinds = {t.kind for x in looked for t in _types(x)}
+    if not kinds or "real" in kinds:
+        return None
+    if "integer" in kinds or function in _COUNTS:
+        return "integer"
+    if function in _SUBTRACTS:
+        raise Error(f"{_name(function)} is not of truth values; np.logical_xor is")
+    return None if function in _ON_WHOLE else "boolean"
+
+
+def _types(x: Any) -> Iterator[Type]:
+    t = type_of(x)
+    if t is not None:
+        yield t
+    elif isinstance(x, tuple | list):
+        for part in x:
+            yield from _types(part)
+
+
+def of_kind(x: Any, kind: str) -> Any:
+    if isinstance(x, tuple | list):
+        return type(x)(of_kind(part, kind) for part in x)
+    if not isinstance(x, Node) or x.type.kind == kind:
+        return x
+    if kind == "boolean":
+        return x != (0 if x.type.kind == "integer" else 0.0)
+    return converted(x, np.int64)
+
+
+def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     own = _HERE.get(function)
     if own is not None:
         return own(*given, **options)
@@ -180,6 +245,8 @@ def _where(condition: Any, *choices: Any) -> Any:
     test = node_of(content_of(condition))
     test = test if test.type.kind == "boolean" else test != 0
     a, b = (node_of(content_of(x)) for x in choices)
+    if {a.type.kind, b.type.kind} == {"integer", "boolean"}:
+        a, b = of_kind(a, "integer"), of_kind(b, "integer")
     if a.type.kind == b.type.kind and a.type.kind in ("integer", "boolean"):
         return (integers.where if a.type.kind == "integer" else integers.choose)(test, a, b)
     return ops.where(test, a, b)
@@ -227,8 +294,16 @@ def _full(shape: Any, value: Any, dtype: Any = None) -> Any:
     sizes = shape if isinstance(shape, tuple | list) else (shape,)
     if holds_node(sizes):
         raise Error(_SHAPES)
+    if not holds_node(value):
+        return np.full(tuple(map(int, sizes)), value)
     node = node_of(value)
     return whole_arrays.broadcast_to(tuple(map(int, sizes)))(node)
+
+
+def _full_like(x: Any, value: Any, dtype: Any = None, **options: Any) -> Any:
+    t = type_of(content_of(x))
+    assert t is not None
+    return _full(t.shape, converted(value, dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
 
 
 _SHAPES = (
@@ -295,7 +370,7 @@ _HERE: dict[Any, Callable[..., Any]] = {
     np.ones_like: _like(1),
     np.empty_like: _like(0),
     np.full: _full,
-    np.full_like: lambda x, value, **_: _full(np.shape(x) if not isinstance(x, Node) else x.shape, value),
+    np.full_like: _full_like,
     np.zeros: _no_shape,
     np.ones: _no_shape,
     np.empty: _no_shape,

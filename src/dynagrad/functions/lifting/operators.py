@@ -180,7 +180,12 @@ def arithmetic(name: str, x: Any, y: Any) -> Any:
             as_type(v, arrays(KINDS["integer"], t.shape)) if t is not None and t.kind == "boolean" else v
             for v, t in zip((x, y), types, strict=True)
         )
-    return PYTHON[name][0](x, y)
+    found = PYTHON[name][0](x, y)
+    if name == "matmul" and "real" not in kinds:
+        from .numpy_calls import of_kind
+
+        return of_kind(found, "integer" if "integer" in kinds else "boolean")
+    return found
 
 
 def _kind(x: Any) -> str:
@@ -283,6 +288,8 @@ def unary(s: Specialiser, name: str, a: Any) -> Any:
     if isinstance(x, Node):
         if name == "invert" and x.type.kind != "boolean":
             raise Error("~ is for truth values where they are known only as the function runs")
+        if name != "invert" and x.type.kind == "boolean" and x.type.shape:
+            raise Error("truth values have no sign in numpy; use ~ or np.logical_not")
         if name != "invert" and x.type.kind == "boolean":
             x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]
     elif type_of(a) is None and not known(a):

@@ -191,6 +191,11 @@ def _nested(body: Iterable[ast.AST]) -> Iterator[Scope]:
             yield from _nested(ast.iter_child_nodes(node))
 
 
+def captured(node: ast.AST) -> Names:
+    """The names that functions made in a part of a function take from outside of themselves."""
+    return NONE.union(*map(free, _nested([node])))
+
+
 # -- which ways a block ends -------------------------------------------------------------------------------------------
 
 EXITS = (ast.Return, ast.Break, ast.Continue)

@@ -59,6 +59,10 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
     """
     t = leaf_type(x)
     if t is not None:
+        if isinstance(x, np.matrix | np.ma.MaskedArray):
+            raise Error(
+                f"an argument is a {type(x).__name__}, and a compiled function takes plain arrays; use np.asarray"
+            )
         leaves.append(x)
         return t
     if isinstance(x, np.ndarray):

@@ -74,6 +74,11 @@ class Frame:
         self.code, self.level, self.at = code, level, at
 
 
+def _needed(code: Lambda) -> list[str]:
+    """What a function has to hold: what it takes from outside, and its default values."""
+    return [*code.free, *(p.default.name for p in code.parameters if isinstance(p.default, Name))]
+
+
 def primitive(name: str) -> Callable[[H], H]:
     """Enter a handler for a primitive."""
 
@@ -161,7 +166,8 @@ class Specialiser:
 
     def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
         own = {name for name, _ in group}
-        held = {name: env[name] for name in code.free if name not in own and name in env}
+        needed = [name for each in (code, *(c for _, c in group)) for name in _needed(each)]
+        held = {name: env[name] for name in needed if name not in own and name in env}
         defaults = {p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)}
         return Closure(code, held, group, defaults)
 
@@ -295,11 +301,15 @@ class Specialiser:
 
     def environment(self, function: Closure, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the body of a function sees."""
-        env = dict(function.held)
+        held = function.held
+        env = {name: held[name] for name in function.code.free if name in held}
         for name, code in function.group:
-            own = {n for n, _ in function.group}
-            held = {n: function.held[n] for n in code.free if n not in own and n in function.held}
-            env[name] = function if code is function.code else Closure(code, held, function.group, function.defaults)
+            if code is function.code:
+                env[name] = function
+                continue
+            names = ((p.name, p.default.name) for p in code.parameters if isinstance(p.default, Name))
+            defaults = {parameter: held[name] for parameter, name in names if name in held}
+            env[name] = Closure(code, held, function.group, defaults)
         env.update(given)
         return env
 

@@ -11,7 +11,7 @@ its length and its work alone, so results are the same with any number of thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
