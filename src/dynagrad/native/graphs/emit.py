@@ -22,6 +22,16 @@ from .text import Lines, literal
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
 """What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit."""
 
+
+def flags_of(source: str) -> tuple[str, ...]:
+    """The flags for a source.
+
+    A pair of divisions, or of roots, costs what one does. Other operations are quicker one by one where each waits for
+    the one before: an equation that is integrated, by a third.
+    """
+    return FLAGS if " / " in source or "sqrt(" in source else (*FLAGS, "-fno-slp-vectorize")
+
+
 NAME = "body"
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vector.hpp>

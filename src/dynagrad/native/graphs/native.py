@@ -12,7 +12,7 @@ from ...graph.control import Graph
 from ...graph.optimise import optimise
 from .. import cache, library
 from ..calling import Leaf, callable_of, glue
-from .emit import FLAGS, NAME, emit
+from .emit import NAME, emit, flags_of
 from .running import attach, failed
 
 
@@ -53,7 +53,9 @@ class Native:
     def _library(self) -> Any:
         with self._lock:
             start = time.perf_counter()
-            made = library.load(cache.build(self.source + glue(NAME, self.inputs, self.outputs), flags=FLAGS))
+            made = library.load(
+                cache.build(self.source + glue(NAME, self.inputs, self.outputs), flags=flags_of(self.source))
+            )
             kept = attach(made, self.text)
             self.seconds = time.perf_counter() - start
             return made, kept

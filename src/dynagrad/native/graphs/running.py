@@ -14,7 +14,7 @@ from ...graph.control import Graph
 from ...graph.types import DTYPES, Type
 from .. import blas, cache, library, parallel
 from ..calling import Leaf, callable_of, glue
-from .emit import FLAGS, NAME, Hosted, Text, emit
+from .emit import NAME, Hosted, Text, emit, flags_of
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
 _FAILED = threading.local()
@@ -98,7 +98,9 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
     outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
-    made = library.load(cache.build(text.source + glue(NAME, inputs, outputs), optimise=optimise, flags=FLAGS))
+    made = library.load(
+        cache.build(text.source + glue(NAME, inputs, outputs), optimise=optimise, flags=flags_of(text.source))
+    )
     kept = attach(made, text)
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed), kept)
 
