@@ -73,16 +73,16 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     """What numpy calls for a ufunc with a number among its arguments."""
     if method == "__call__":
         if options:
-            _check_options(f"np.{ufunc.__name__}", options)
+            check_options(f"np.{ufunc.__name__}", options)
         operation = UFUNCS.get(ufunc)
         if operation is not None and ufunc not in STEPS:
             return lift(operation, inputs)
         if ufunc in STEPS:
             return ufunc(*map(real_part, inputs))
-        handler = COMPOSED.get(ufunc) or _special(ufunc)
+        handler = COMPOSED.get(ufunc) or of_scipy(ufunc)
         if handler is not None:
             return handler(*inputs)
-        raise _unknown(f"np.{ufunc.__name__}")
+        raise unknown(f"np.{ufunc.__name__}")
     if method == "reduce" and ufunc in REDUCTIONS:
         return array_function(self, REDUCTIONS[ufunc], (), inputs, {"axis": 0} | options)
     if method == "reduce" and ufunc in STEPS:
@@ -98,14 +98,14 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     )
 
 
-def _special(ufunc: Any) -> Handler | None:
+def of_scipy(ufunc: Any) -> Handler | None:
     """A ufunc of scipy.special, by its name."""
     from . import special
 
     return special.UFUNCS.get(ufunc.__name__)
 
 
-def _check_options(name: str, options: dict[str, Any]) -> None:
+def check_options(name: str, options: dict[str, Any]) -> None:
     """Let through what changes nothing."""
     for option, value in options.items():
         if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
@@ -187,15 +187,16 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
             arguments = arguments[:positional]
         if options:
             takes = TAKES[function]
-            _check_options(_name(function), {k: v for k, v in options.items() if k not in takes})
+            check_options(name_of(function), {k: v for k, v in options.items() if k not in takes})
             options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
         return handler(*arguments, **options)
     if function in LOOKS:
         return function(*_stripped(list(arguments)), **_stripped(options))
-    raise _unknown(_name(function))
+    raise unknown(name_of(function))
 
 
-def _name(function: Any) -> str:
+def name_of(function: Any) -> str:
+    """What a user calls a function of numpy."""
     module = "np.linalg" if "linalg" in function.__module__ else "np.fft" if "fft" in function.__module__ else "np"
     return f"{module}.{function.__name__}"
 
@@ -226,8 +227,8 @@ INSTEAD = {
 }
 
 
-def _unknown(name: str) -> NotDifferentiable:
-    known = sorted({_name(f) for f in FUNCTIONS} | {f"np.{u.__name__}" for u in (*UFUNCS, *COMPOSED)})
+def unknown(name: str) -> NotDifferentiable:
+    known = sorted({name_of(f) for f in FUNCTIONS} | {f"np.{u.__name__}" for u in (*UFUNCS, *COMPOSED)})
     near = difflib.get_close_matches(name, known, 3, 0.75)
     if name in INSTEAD:
         advice = f"use {INSTEAD[name]}"

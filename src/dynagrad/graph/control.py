@@ -155,7 +155,7 @@ def pop(off: Node, types: Sequence[Type]) -> tuple[Node, list[Node]]:
 # -- subgraphs ---------------------------------------------------------------------------------------------------------
 
 
-def _now() -> int:
+def now() -> int:
     """A birth that all nodes made from now on come after."""
     return fresh().birth
 
@@ -270,7 +270,7 @@ def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = N
         raise Error(f"a condition is a truth value, and {condition!r:.60} is none")
     if test.is_constant:
         return _lift(then() if test.attribute else otherwise(), None, "cond")
-    since = _now()
+    since = now()
     first, second = list(then()), list(otherwise())
     if len(first) != len(second):
         raise Error(f"cond: one branch has {len(first)} results and the other {len(second)}")
@@ -301,13 +301,13 @@ def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], exte
     'real'
     """
     start = _lift(init, None, "while")
-    since = _now()
+    since = now()
     states = [fresh(node.type) for node in start]
     test = as_node(condition(*states))
     if test is None or test.type is not boolean:
         raise Error("while: the condition is a truth value")
     after = _lift(body(*states), [s.type for s in states], "while")
-    return _loop(None, test, states, after, start, since, extends)
+    return loop_of(None, test, states, after, start, since, extends)
 
 
 def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
@@ -322,14 +322,14 @@ def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = 
     if number is None or number.type is not integer:
         raise Error(f"repeat: how often is a whole number, and {count!r:.60} is none")
     start = _lift(init, None, "repeat")
-    since = _now()
+    since = now()
     counter = fresh(integer)
     states = [fresh(node.type) for node in start]
     after = _lift(body(counter, *states), [s.type for s in states], "repeat")
-    return _loop(number, counter, states, after, start, since, extends)
+    return loop_of(number, counter, states, after, start, since, extends)
 
 
-def _loop(
+def loop_of(
     count: Node | None,
     test: Node,
     states: list[Node],
@@ -346,7 +346,7 @@ def _loop(
         replaced = substitute([test, *(after[i] for i in moving)], known)
         since = max(since, max(b.birth for b in known.values()))
         inner = (
-            _loop(
+            loop_of(
                 count,
                 replaced[0],
                 [states[i] for i in moving],

@@ -19,16 +19,16 @@ HEAD = "import math\nimport random\nimport numpy as np\nimport dynagrad as dg\nO
 
 # The text of a function, the arguments, a line of it, what stands above the caret, a part of the message.
 CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
-    "with": ("def f(x):\n    with open('a') as g:\n        return x", (1.0,), "with open", "with cannot be compiled"),
+    "with": ("def f(x):\n    with open('a') as g:\n        return x", (1.0,), "with open", "`with` cannot be compiled"),
     "try": (
         "def f(x):\n    try:\n        return x\n    finally:\n        pass",
         (1.0,),
         "try:",
-        "try cannot be compiled",
+        "`try` cannot be compiled",
     ),
     "yield": ("def f(x):\n    yield x", (1.0,), "yield x", "yield cannot be compiled; compiled functions are made of"),
     "class": ("def f(x):\n    class A:\n        pass\n    return x", (1.0,), "class A", "a class inside a function"),
-    "del": ("def f(x):\n    del x\n    return 1.0", (1.0,), "del x", "del cannot"),
+    "del": ("def f(x):\n    del x\n    return 1.0", (1.0,), "del x", "`del` cannot"),
     "global": ("def f(x):\n    global Q\n    Q = x\n    return x", (1.0,), "Q", "global variable Q"),
     "name": ("def f(x):\n    return x + matth.sqrt(2)", (1.0,), "matth", "matth is not defined"),
     "near name": ("def f(value):\n    return valeu + 1", (1.0,), "valeu", "is it value?"),

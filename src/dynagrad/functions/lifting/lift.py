@@ -373,12 +373,12 @@ class Function(Expressions):
 
 _STATEMENTS = {
     "ClassDef": "a class inside a function",
-    "With": "with",
-    "AsyncWith": "with",
-    "AsyncFor": "async for",
+    "With": "`with`",
+    "AsyncWith": "`with`",
+    "AsyncFor": "`async for`",
     "AsyncFunctionDef": "an async function",
-    "Try": "try",
-    "TryStar": "try",
-    "Match": "match",
-    "Delete": "del",
+    "Try": "`try`",
+    "TryStar": "`try`",
+    "Match": "`match`",
+    "Delete": "`del`",
 }

@@ -116,7 +116,7 @@ class _While:
             test = node_of(trial.test)
             if not trial.states or (test.is_constant and test.attribute):
                 raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
-            return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
+            return control.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
 
         found = _in_graph(s, initial, once, finish)
         if changes:
@@ -188,7 +188,7 @@ class _For:
             from ...graph.operations import logical_and
 
             test = logical_and(integers.less(trial.states[0], count), node_of(trial.test))
-            return control._loop(None, test, trial.states, trial.after, trial.start, trial.since)
+            return control.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
 
         zero = whole(0)
         found = _in_graph(s, (zero, *initial), once, finish)
@@ -202,7 +202,7 @@ class _For:
             return i, found
 
         def finish(trial: _Trial) -> list[Node]:
-            return control._loop(count, i, trial.states, trial.after, trial.start, trial.since)
+            return control.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
 
         return _in_graph(s, initial, once, finish)
 
@@ -224,7 +224,7 @@ def _in_graph(
     finish: Callable[[_Trial], list[Node]],
 ) -> State:
     """The state after a loop of the graph. Raises Mismatch where a round changes the kind of something."""
-    since = control._now()
+    since = control.now()
     forms: list[Pattern] = [pattern(x, vary=True) for x in initial]
     kept: dict[Ref, Pattern] = {}
     for _ in range(TRIALS):

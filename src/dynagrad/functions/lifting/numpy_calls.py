@@ -22,7 +22,7 @@ from ...graph.types import KINDS as _KIND
 from ...graph.types import Type
 from .. import special
 from ..numpy_functions import FUNCTIONS, TAKES
-from ..numpy_protocol import COMPOSED, UFUNCS, _check_options, _name, _special, _unknown
+from ..numpy_protocol import COMPOSED, UFUNCS, check_options, name_of, of_scipy, unknown
 from .arrays import add_each, content_of, converted, holds_node, shaped
 from .operators import arithmetic
 from .specialise import KINDS, Specialiser
@@ -37,7 +37,7 @@ _VIEWS = frozenset(
 def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     """A function of numpy. Raises Error for those that have no handler, where something is not known yet."""
     if function in _CHANGE:
-        raise Error(f"{_name(function)} changes an array in place; write x[index] = value, or use np.where")
+        raise Error(f"{name_of(function)} changes an array in place; write x[index] = value, or use np.where")
     if "out" in named and named["out"] is not None:
         raise Error("out= cannot be compiled; assign the result")
     named = {k: v for k, v in named.items() if k != "out"}
@@ -146,7 +146,7 @@ def _exact_kind(function: Any, given: list[Any], options: dict[str, Any]) -> str
     if "integer" in kinds or function in _COUNTS:
         return "integer"
     if function in _SUBTRACTS:
-        raise Error(f"{_name(function)} is not of truth values; np.logical_xor is")
+        raise Error(f"{name_of(function)} is not of truth values; np.logical_xor is")
     return None if function in _ON_WHOLE else "boolean"
 
 
@@ -178,12 +178,12 @@ def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     handler = FUNCTIONS.get(function)
     if handler is not None:
         takes = TAKES[function]
-        _check_options(_name(function), {k: v for k, v in options.items() if k not in takes})
+        check_options(name_of(function), {k: v for k, v in options.items() if k not in takes})
         options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
         if function not in _OF_MANY:
             given = [content_of(x) if isinstance(x, list) and holds_node(x) else x for x in given]
         return handler(*given, **options)
-    raise _unknown(_name(function))
+    raise unknown(name_of(function))
 
 
 _OF_MANY = frozenset(
@@ -216,7 +216,7 @@ _WHOLE: dict[Any, Operation] = {np.maximum: integers.maximum, np.minimum: intege
 
 
 def _ufunc(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
-    _check_options(f"np.{function.__name__}", options)
+    check_options(f"np.{function.__name__}", options)
     nodes = [node_of(content_of(x)) for x in given]
     if function in _OPERATORS:
         return _OPERATORS[function](*nodes)
@@ -233,9 +233,9 @@ def _ufunc(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     found = UFUNCS.get(function)
     if found is not None:
         return found(*nodes)
-    handler = COMPOSED.get(function) or _special(function)
+    handler = COMPOSED.get(function) or of_scipy(function)
     if handler is None:
-        raise _unknown(f"np.{function.__name__}")
+        raise unknown(f"np.{function.__name__}")
     return handler(*nodes)
 
 

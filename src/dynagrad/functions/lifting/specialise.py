@@ -387,7 +387,7 @@ class Specialiser:
 
     def either(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False) -> Any:
         """What one function returns, or the other, and what they change. Raises Mismatch."""
-        since = control._now()
+        since = control.now()
         results: list[Any] = []
         changes: list[dict[Ref, Any]] = []
         diverged = 0
