@@ -13,6 +13,7 @@ from ...graph.optimise import optimise
 from .. import cache, library
 from ..calling import Leaf, callable_of, glue
 from .emit import NAME, emit, flags_of
+from .recurrences import cut_recurrences
 from .running import attach, failed
 
 
@@ -37,7 +38,7 @@ class Native:
     @functools.cached_property
     def small(self) -> Graph:
         """What is compiled."""
-        return optimise(self.graph)
+        return cut_recurrences(optimise(self.graph))
 
     @functools.cached_property
     def text(self) -> Any:
