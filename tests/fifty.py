@@ -108,6 +108,7 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "log10": mp.log10,
     "log1p": mp.log1p,
     "sqrt": mp.sqrt,
+    "rsqrt": lambda x: 1 / mp.sqrt(x),
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "sin": mp.sin,
     "cos": mp.cos,

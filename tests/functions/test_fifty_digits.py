@@ -212,6 +212,7 @@ DOMAINS = {  # of each argument of the operations that work on elements
     "sin": (ANY,),
     "sinh": (ANY,),
     "sqrt": (POSITIVE,),
+    "rsqrt": (POSITIVE,),
     "square": (ANY,),
     "subtract": (ANY, ANY),
     "tan": ((-1.2, 1.2),),
@@ -223,8 +224,9 @@ CONDITION = np.array([[True, False, True], [False, False, True]])
 
 def meaning_of(name):
     """What an operation on elements is, of arrays of 50 digits."""
+    others = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x)}
     ufunc = ops.TABLE[name].array
-    return ufunc if isinstance(ufunc, np.ufunc) else {"sigmoid": lambda x: 1 / (1 + np.exp(-x))}[name]
+    return ufunc if isinstance(ufunc, np.ufunc) else others[name]
 
 
 def elements(name, *shapes):

@@ -41,6 +41,7 @@ MEANING = {
     "log": (mp.log, POSITIVE),
     "log1p": (mp.log1p, SMALL),
     "sqrt": (mp.sqrt, POSITIVE),
+    "rsqrt": (lambda x: 1 / mp.sqrt(x), POSITIVE),
     "sin": (mp.sin, ANY),
     "cos": (mp.cos, ANY),
     "tanh": (mp.tanh, ANY),

@@ -25,6 +25,7 @@ from typing import Any
 from ..errors import Error
 from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole
 from .operation import Operation
+from .twins import twins
 from .types import Type, array, boolean, integer, stack
 
 Trace = Callable[..., Sequence[Any]]
@@ -338,7 +339,7 @@ def loop_of(
     since: int,
     extends: Node | None = None,
 ) -> list[Node]:
-    """A loop, without the states that no round changes."""
+    """A loop, without the states that no round changes, and with one of those that are always equal."""
     stays = [a is s for a, s in zip(after, states, strict=True)]
     if any(stays):  # what a round leaves alone is as it was before the loop, and so on for what is made of it alone
         known = {s: b for s, b, same in zip(states, start, stays, strict=True) if same}
@@ -362,11 +363,26 @@ def loop_of(
         return [found.get(i, start[i]) for i in range(len(states))]
     if count is not None:
         [body], captured = close([((test, *states), after)], since, hoist=True)
-        loop = Loop(body, len(states), None, extends)
+        condition = None
     else:
         [condition, body], captured = close([(states, [test]), (states, after)], since, hoist=True)
-        loop = Loop(body, len(states), condition, extends)
-    return parts(make_loop(count, loop, start, captured))
+    first = len(body.inputs) - len(captured) - len(states)
+    own = body.inputs[first : first + len(states)]
+    same = twins(own, body.outputs, start, 0 if extends is None else len(part_types(extends)))
+    if same:
+        body = _joined(body, first, same, body.outputs)
+        condition = None if condition is None else _joined(condition, 0, same, ())
+    kept = [i for i in range(len(states)) if i not in same]
+    loop = Loop(body, len(kept), condition, extends)
+    made = dict(zip(kept, parts(make_loop(count, loop, [start[i] for i in kept], captured)), strict=True))
+    return [made[same.get(i, i)] for i in range(len(states))]
+
+
+def _joined(graph: Graph, first: int, same: Mapping[int, int], states: Sequence[Node]) -> Graph:
+    """The graph of a loop with states, from input `first` on, that are others; `states` are those among its outputs."""
+    by = {graph.inputs[first + i]: graph.inputs[first + j] for i, j in same.items()}
+    outputs = [o for i, o in enumerate(states) if i not in same] if states else graph.outputs
+    return Graph(tuple(v for v in graph.inputs if v not in by), substitute(outputs, by))
 
 
 def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> Function:

@@ -46,6 +46,7 @@ from .control import (
 )
 from .derive import connected, generate_adjoints, plus, tangents, zero
 from .node import Node, fresh, order, substitute, whole
+from .roots import share
 from .types import Type, stack
 
 Several = list[Any]
@@ -242,11 +243,12 @@ def _graph(made: Function) -> Graph:
 # -- backward: what is saved -------------------------------------------------------------------------------------------
 
 _DEAR = {
-    *(operations.divide, operations.power, operations.sqrt, operations.cbrt, operations.reciprocal, operations.hypot),
+    *(operations.divide, operations.power, operations.sqrt, operations.rsqrt, operations.cbrt, operations.reciprocal),
     *(operations.exp, operations.exp2, operations.expm1, operations.log, operations.log2, operations.log10),
     *(operations.log1p, operations.log_add, operations.tanh, operations.sigmoid, operations.sinh, operations.cosh),
     *(operations.sin, operations.cos, operations.tan, operations.arcsin, operations.arccos, operations.arctan),
     *(operations.arctan2, operations.arcsinh, operations.arccosh, operations.arctanh, operations.modulo),
+    operations.hypot,
 }
 _VIEWS = frozenset({"broadcast", "reshape", "transpose", "getitem", "item", "flip"})
 
@@ -399,7 +401,7 @@ def _together(outputs: Sequence[Node], results: Sequence[Node]) -> tuple[tuple[N
 
     Before anything is replaced in them: what a node extends is known by its identity.
     """
-    merged = merge([*outputs, *results])
+    merged = share(merge([*outputs, *results]))  # a root by which much is divided is not saved, its reciprocal is
     return merged[: len(outputs)], list(merged[len(outputs) :])
 
 

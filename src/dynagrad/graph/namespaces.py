@@ -69,6 +69,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "cbrt": lambda xp, x: xp.sign(x) * xp.pow(xp.abs(x), 1.0 / 3.0),
     "exp2": lambda xp, x: xp.exp(x * math.log(2.0)),
     "reciprocal": lambda xp, x: 1.0 / x,
+    "rsqrt": lambda xp, x: 1.0 / xp.sqrt(x),
     "to_real": lambda xp, x: xp.astype(x, xp.float64),
     "boolean_to_real": lambda xp, x: xp.astype(x, xp.float64),
     "to_integer": lambda xp, x: xp.astype(x, xp.int64),

@@ -1,4 +1,4 @@
-"""Divisions by square roots: several by the same one are one division and products.
+"""Divisions by square roots: several by the same one are one `rsqrt` and products.
 
 A root is never subnormal, as its square would be far smaller than any number there is, so the reciprocal of one is
 infinite only for a root of zero, and zero only for an infinite one, where the quotients are, too. So unlike those by
@@ -16,12 +16,12 @@ _ONE = constant(1.0)
 
 
 def share(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """The outputs with one division by each root.
+    """The outputs with one division by each root, and none where it is one over it.
 
     >>> from dynagrad.graph import sqrt, variable
     >>> x, y = variable("x"), variable("y")
     >>> share([x / sqrt(y), 2.0 / sqrt(y)])
-    (x * (1.0 / sqrt(y)), 2.0 * (1.0 / sqrt(y)))
+    (x * rsqrt(y), 2.0 * rsqrt(y))
     """
     by_root: dict[Node, list[Node]] = {}
     for node in order(outputs):
@@ -29,9 +29,11 @@ def share(outputs: Sequence[Node]) -> tuple[Node, ...]:
             by_root.setdefault(node.arguments[1], []).append(node)
     by: dict[Node, Node] = {}
     for root, quotients in by_root.items():
-        if len(quotients) > 1:
-            inverse = intern(ops.divide, (_ONE, root))
-            by |= {q: intern(ops.multiply, (q.arguments[0], inverse)) for q in quotients if q is not inverse}
+        if len(quotients) > 1 or quotients[0].arguments[0] is _ONE:
+            inverse = intern(ops.rsqrt, root.arguments)
+            for q in quotients:
+                over = q.arguments[0]
+                by[q] = inverse if over is _ONE else intern(ops.multiply, (over, inverse))
     return _replaced(outputs, by) if by else tuple(outputs)
 
 

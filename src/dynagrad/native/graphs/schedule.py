@@ -25,6 +25,7 @@ _CONVERSIONS = "to_real to_integer boolean_to_real boolean_to_integer"
 _WEIGHTS = {
     **dict.fromkeys(f"{_ONE} {_CONVERSIONS}".split(), 1),
     **dict.fromkeys(["divide", "sqrt", "reciprocal"], 5),
+    "rsqrt": 10,
 }
 _DEAR = 20
 
