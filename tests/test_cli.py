@@ -103,6 +103,16 @@ def test_probabilities_become_the_semirings_numbers(call, paths, tmp_path):
     assert call("run", program, *facts, "--semiring", "real").stdout == "0.25\n"
 
 
+def test_pairs_with_probabilities(call, tmp_path):
+    program = tmp_path / "p.dyna"
+    program.write_text(":- semiring expectation.\ngoal += a(X).\n")
+    (tmp_path / "a.1.tsv").write_text("x\t0.5 2\n")
+    (tmp_path / "more.tsv").write_text("y\n")  # a fact without a number is one
+    facts = ["-f", tmp_path / "a.1.tsv", "-f", f"a/1={tmp_path / 'more.tsv'}"]
+    assert call("run", program, *facts, "--values", "probabilities").stdout == "1.5 2.0\n"
+    assert call("run", program, *facts).stdout == "1.5 2.0\n"
+
+
 def test_stats_go_to_standard_error(call, paths):
     result = call("run", *paths, "-q", "goal", "--stats")
     assert result.stdout == "3.5\n"

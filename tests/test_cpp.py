@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 import dynagrad as dg
 import examples
 from dynagrad import cli, demo
+from dynagrad.cli.commands import header_plan
+from dynagrad.cli.inputs import Values
 from dynagrad.encoding import kinds, program_constants
 from dynagrad.native import cache, toolchain
 from dynagrad.plan.assume import assumed_plan
@@ -89,7 +91,7 @@ def fitted_header(name: str, source: str, facts: Mapping[str, Any]) -> str:
     """The header of a program for facts like these."""
     program = dg.Program(source)
     setting = program._setting
-    plan = cli._header_plan(program, program.bind(facts)._binding.given, cli.Values.weights)
+    plan = header_plan(program, program.bind(facts)._binding.given, Values.weights)
     return header(plan, name, program_constants(setting.rules, setting.domains))
 
 

@@ -1,18 +1,15 @@
 """Facts in: every form of table gives the same relation, and what is wrong is named with its place."""
 
-import pickle
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dynagrad.errors import FactError
-from dynagrad.facts import AtomColumn, IntColumn, Relation, TermColumn, read, with_values
-from dynagrad.terms import Term
+from dynagrad.facts import read, with_values
+from dynagrad.relation import AtomColumn, IntColumn, Relation, TermColumn
 
 ROWS = [("s", "np", 1, 0.5), ("s", "vp", 2, 0.25), ("np", "np", 1, 0.125)]
 COLUMNS = {"left": ["s", "s", "np"], "right": ["np", "vp", "np"], "n": [1, 2, 1], "value": [0.5, 0.25, 0.125]}
@@ -202,120 +199,7 @@ def test_empty_frames_are_fine(make: Any) -> None:
     assert read("rewrite/3", make()[:0]).count == 0
 
 
-# -- columns
-
-
-def test_lists_and_terms_make_a_column_of_terms() -> None:
-    relation = read("p/1", [(["n", ["pp"]],), ("x",), (Term("f", 1),), ((),), (3,)])
-    assert isinstance(relation.columns[0], TermColumn)
-    assert relation.columns[0].to_list() == [("n", ("pp",)), "x", Term("f", 1), (), 3]
-
-
-def test_mixed_atoms_keep_their_types() -> None:
-    column = read("p/1", [(1,), (1.0,), ("1",), (0.0,), (-0.0,), (1,)]).columns[0]
-    assert isinstance(column, AtomColumn)
-    assert [(type(atom), atom) for atom in column.atoms] == [(int, 1), (float, 1.0), (str, "1"), (float, 0.0)]
-    assert column.codes.tolist() == [0, 1, 2, 3, 3, 0]
-
-
-@given(st.lists(st.tuples(st.text(max_size=2) | st.integers(-5, 5) | st.floats(-5, 5), st.lists(st.text(max_size=1)))))
-def test_arguments_come_back_and_pickle(rows: list[tuple[Any, list[str]]]) -> None:
-    relation = read("p/2", rows)
-    for again in (relation, pickle.loads(pickle.dumps(relation))):
-        first, second = (column.to_list() for column in again.columns)
-        assert [(type(value), value) for value in first] == [(type(row[0]), row[0]) for row in rows]
-        assert [[x or "nil" for x in value] for value in second] == [[x or "nil" for x in row[1]] for row in rows]
-
-
-@given(st.lists(st.tuples(st.text("abc", max_size=2), st.integers(0, 3)), max_size=20), st.randoms())
-def test_rows_can_be_taken(rows: list[tuple[str, int]], random: Any) -> None:
-    relation = read("p/2", rows)
-    chosen = np.array([random.randrange(len(rows)) for _ in range(5)] if rows else [], np.int64)
-    for index, column in enumerate(relation.columns):
-        taken = column.take(chosen)
-        assert taken.to_list() == [rows[row][index] for row in chosen]
-        if isinstance(taken, AtomColumn):
-            assert taken.atoms == list(dict.fromkeys(taken.to_list()))
-
-
-def test_columns_of_floats_in_frames_are_taken_for_a_mistake_unless_declared() -> None:
-    frame = pandas_frame().astype({"n": float})
-    with pytest.raises(FactError, match=r"row 1, column 3: 1.0 is a float, and 1.0 is not 1; convert .*astype\(int\)"):
-        read("rewrite/3", frame)
-    column = read("rewrite/3", frame, float_columns={2}).columns[2]
-    assert column.to_list() == [1.0, 2.0, 1.0] and isinstance(column.to_list()[0], float)
-    frame["n"] += 0.5
-    assert read("rewrite/3", frame).columns[2].to_list() == [1.5, 2.5, 1.5]
-
-
-# -- values
-
-
-def test_counts_are_exact() -> None:
-    def values(numbers: list[Any]) -> Any:
-        return read("n/1", list(enumerate(numbers)), value_shape="count").values
-
-    assert values([1, 2**62 + 1]).tolist() == [1, 2**62 + 1]
-    assert values([1, 2**62 + 1]).dtype == np.int64
-    assert values([1, 10**40]).tolist() == [1, 10**40]
-    assert values([1.0, np.uint8(3)]).tolist() == [1, 3]
-    large = read("n/1", np.array([2**64 - 1], np.uint64), value_shape="count").values
-    assert large is not None and large.tolist() == [2**64 - 1]
-    with pytest.raises(FactError, match=r"row 2, value: the value 0.5 is no whole number"):
-        values([1, 0.5])
-    with pytest.raises(FactError, match="float too large to be exact"):
-        values([1e300])
-    with pytest.raises(FactError, match="nan is no whole number"):
-        values([float("nan")])
-
-
-def test_truths() -> None:
-    def values(truths: Any) -> Any:
-        return read("b/1", truths, value_shape="boolean").values
-
-    assert values([("x", True), ("y", 0), ("z", 1.0)]).tolist() == [True, False, True]
-    assert values(np.array([True, False])).tolist() == [True, False]
-    with pytest.raises(FactError, match="row 1, value: the value 2 is neither true nor false"):
-        values([("x", 2)])
-
-
-def test_pairs_and_vectors() -> None:
-    def values(shape: Any, *given: Any) -> Any:
-        array = read("e/1", list(enumerate(given)), value_shape=shape).values
-        assert array is not None
-        return array.tolist()
-
-    assert values("expectation", (0.5, 1), [1, 2.0]) == [[0.5, 1.0], [1.0, 2.0]]
-    assert values("expectation", (0.5, (1, 2)), (1.0, np.array([3, 4]))) == [[0.5, 1.0, 2.0], [1.0, 3.0, 4.0]]
-    assert values(("vector", 3), (1, 2, 3)) == [[1.0, 2.0, 3.0]]
-    assert values(("vector", None), (1, (2, 3)), np.array([4, 5, 6])) == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-    dense = read("e/1", np.ones((4, 2)), value_shape="expectation")
-    assert dense.dense_shape == (4,) and dense.values is not None and dense.values.shape == (4, 2)
-    with pytest.raises(FactError, match=r"row 1, value: the value 0.5 is no pair \(p, r\)"):
-        values("expectation", 0.5)
-    with pytest.raises(FactError, match="row 2, value: the value has 2 numbers, but 3 are needed"):
-        values("expectation", (0.5, (1, 2)), (0.5, 1))
-    with pytest.raises(FactError, match="row 1, value: the value 'x' is no number"):
-        values(("vector", 2), (1, "x"))
-    with pytest.raises(FactError, match="row 2, value: nan is not possible"):
-        values("expectation", (0.5, 1), (0.5, float("nan")))
-
-
-@pytest.mark.parametrize(
-    ("finite", "good", "bad"),
-    [
-        ("finite", [0.0], [float("nan"), float("inf"), -float("inf")]),
-        ("no_nan", [float("inf"), -float("inf")], [float("nan")]),
-        ("no_nan_no_posinf", [-float("inf")], [float("nan"), float("inf")]),
-        ("no_nan_no_neginf", [float("inf")], [float("nan"), -float("inf")]),
-    ],
-)
-def test_what_a_semiring_does_not_have_is_refused(finite: str, good: list[float], bad: list[float]) -> None:
-    assert read("p/1", list(enumerate(good)), finite=finite).count == len(good)
-    for value in bad:
-        for rows in ([(1, 0.0), (2, value)], np.array([0.0, value])):
-            with pytest.raises(FactError, match=f"p/1, row 2, value: {value} is not possible"):
-                read("p/1", rows, finite=finite)
+# -- new values
 
 
 def test_new_values_for_the_same_rows() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynagrad.errors import FactError
-from dynagrad.facts import AtomColumn, IntColumn, Place, TextColumn
+from dynagrad.errors import FactError, Place
 from dynagrad.files import (
     all_integers,
     as_floats,
@@ -18,6 +17,7 @@ from dynagrad.files import (
     integers_if_all,
     read_file,
 )
+from dynagrad.relation import AtomColumn, IntColumn, TextColumn
 from dynagrad.terms import Term
 
 

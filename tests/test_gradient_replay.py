@@ -243,7 +243,7 @@ def ended_by_itself(chart: Any) -> set[str]:
 
 def has_roots(chart: Any) -> bool:
     """Whether the program takes roots: at zero the chain rule has no answer, and the engine says so."""
-    return "sqrt(" in chart._binding.setting.rules.source.text
+    return "sqrt(" in chart._setting.rules.source.text
 
 
 def check(
@@ -260,7 +260,7 @@ def check(
     The class that derives forward is a compile of its own, which `forward=False` saves.
     """
     pops = [(key.removeprefix(prefix), row) for key, row in chart._pops() if key.startswith(prefix)]
-    agenda = chart._binding.setting.rules.agenda
+    agenda = chart._setting.rules.agenda
     source = f":- agenda {agenda}.\n{program.source}"
     ended = {key.removeprefix(prefix) for key in ended_by_itself(chart) if key.startswith(prefix)}
     computed = Computation(source, program.facts, pops, semiring=semiring, functions=program.functions, ended=ended)

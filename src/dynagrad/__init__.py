@@ -25,6 +25,7 @@ from .functions.checkpoint import checkpoint
 from .functions.closures import Dual
 from .functions.compiled import compile
 from .functions.fixed_point import fixed_point
+from .functions.jacobians import hessian, jacfwd, jacrev
 from .functions.rules import custom_rule
 from .functions.seeing import cpp, graph
 from .functions.structure import add, register, scale
@@ -32,10 +33,7 @@ from .functions.verbs import (
     derivative,
     grad,
     gradient,
-    hessian,
     hvp,
-    jacfwd,
-    jacrev,
     jvp,
     pullback,
     value_and_grad,

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .errors import Error, FactError, NotDifferentiable, ValueRangeError
-from .facts import Relation, fact_text
+from .errors import Error, FactError, NotDifferentiable, ValueRangeError, cut, shown
 from .gradient import differentiable, like
+from .relation import Relation, fact_text
 from .semirings import Scale
 from .table import Table
-from .terms import cut, shown
 
 if TYPE_CHECKING:
     from .chart import Chart

@@ -7,17 +7,19 @@ negation, pruning, declared priorities or arithmetic that only a fresh run gets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Binding, Prepared, Setting
+from .database import Database
 from .encoding import Encoding
-from .facts import Relation
+from .loading import Prepared, intern, load
 from .plan.compiled import Settings
 from .reading import decode
+from .relation import Relation, matching, take
 from .rules.syntax import Negation
+from .setting import Setting
 
 MOST_ROWS = 5_000
 """More changed facts than this are not worth following one by one."""
@@ -36,21 +38,20 @@ def can_change(setting: Setting) -> bool:
 
 
 def change(
-    binding: Binding,
+    database: Database,
     before: Prepared,
-    run: Mapping[str, Relation],
-    instead: Mapping[str, Relation],
-    touched: Mapping[str, npt.NDArray[np.bool_]],
-    came: Mapping[str, npt.NDArray[np.bool_]],
+    changed: Mapping[str, Sequence[Relation]],
     settings: Settings,
     connect: Callable[[Prepared], None],
 ) -> Prepared | None:
     """The chart for other facts, from the chart before; None where only a fresh run will do.
 
-    `touched` says which rows of the relations before are gone or changed, `came` which rows of those now are new or
-    changed.
+    `changed` has the facts that may be others than before, by predicate.
     """
-    after = binding.prepare(run, instead=instead, changing=True, like=before.encoding)
+    setting = database.setting
+    touched = _among(before.relations, changed)  # rows that are gone or have another value
+    came = _among(database.gathered(), changed)  # rows that are new or have another value
+    after = database.binding.prepare(database.run, instead=database.instead, changing=True, like=before.encoding)
     if not _compatible(before.encoding, after.encoding):
         return None
     connect(after)
@@ -58,20 +59,20 @@ def change(
     for key, table in tables.items():
         old = before.compiled.plan.tables.get(key)
         if table.kind in ("dense", "hashed") and old is not None:
-            codes, words = before.chart.items(old.number, old.arity, binding.setting.scale.width)
-            after.chart.restore(table.number, _translated(binding, before, after, table.domains, codes), words)
+            codes, words = before.chart.items(old.number, old.arity, setting.scale.width)
+            after.chart.restore(table.number, _translated(before, after, table.domains, codes), words)
     chart = after.chart
     keys = [k for k in {**touched, **came} if k in tables]
     gone, stay = {}, {}
     for key in keys:
         relation = before.relations.get(key)
         if relation is None:
-            relation = _rows(after.relations[key], np.zeros(after.relations[key].count, np.bool_))
+            relation = take(after.relations[key], np.zeros(0, np.int64))
         mask = touched.get(key, np.zeros(relation.count, np.bool_))
-        old_table, codes = binding.load(after, relation)
+        old_table, codes = load(setting, after, relation)
         chart.swap(tables[key].number, old_table, settled=True)
         gone[key] = codes[mask]
-        stay[key] = binding.load(after, _rows(relation, ~mask))[0]
+        stay[key] = load(setting, after, take(relation, np.flatnonzero(~mask)))[0]
     if any(len(c) for c in gone.values()):
         chart.change(0)
         for key in keys:
@@ -84,11 +85,11 @@ def change(
             return after
     arrived = {}
     for key in keys:
-        new_table, codes = binding.load(after, after.relations[key])
+        new_table, codes = load(setting, after, after.relations[key])
         chart.swap(tables[key].number, new_table, settled=False)
         rows = codes[came.get(key, np.zeros(len(codes), np.bool_))]
         arrived[key] = (new_table, np.unique(rows, axis=0) if rows.shape[1] else rows[:1])
-    width = binding.setting.scale.width
+    width = setting.scale.width
     for key, (new_table, rows) in arrived.items():
         number = tables[key].number
         words = np.zeros((len(rows), width), np.uint64)
@@ -104,12 +105,16 @@ def change(
     return after
 
 
-def _rows(relation: Relation, keep: npt.NDArray[np.bool_]) -> Relation:
-    rows = np.flatnonzero(keep)
-    values = None if relation.values is None else relation.values[rows]
-    return Relation(
-        relation.key, len(rows), tuple(c.take(rows) for c in relation.columns), values, relation.value_shape
-    )
+def _among(
+    relations: Mapping[str, Relation], changed: Mapping[str, Sequence[Relation]]
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which rows of relations are among changed facts, by predicate."""
+    found: dict[str, npt.NDArray[np.bool_]] = {}
+    for key, parts in changed.items():
+        if key in relations and relations[key].count:
+            masks = [matching(relations[key], part, None)[0] for part in parts]
+            found[key] = np.logical_or.reduce(masks)
+    return found
 
 
 def _compatible(before: Encoding, after: Encoding) -> bool:
@@ -125,7 +130,7 @@ def _compatible(before: Encoding, after: Encoding) -> bool:
 
 
 def _translated(
-    binding: Binding, before: Prepared, after: Prepared, domains: tuple[int, ...], codes: npt.NDArray[np.int32]
+    before: Prepared, after: Prepared, domains: tuple[int, ...], codes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
     """Codes of the chart before as codes of the one after: terms are numbered anew, everything else stays."""
     out = codes.copy()
@@ -133,5 +138,5 @@ def _translated(
         if before.encoding.domains[d].kind == "term":
             used, places = np.unique(codes[:, i], return_inverse=True)
             values = decode(before, d, used)
-            out[:, i] = binding.intern(after, values)[places.reshape(-1)] if len(used) else codes[:, i]
+            out[:, i] = intern(after, values)[places.reshape(-1)] if len(used) else codes[:, i]
     return out

@@ -2,13 +2,13 @@
 
 The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]` and `chart.query` read it; `add`,
 `retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
-at a time. What lives here is the state of a chart: its facts, whether it is up to date, how its run went. When a run
-stops is said in `limits`, how items are found in `looking`, and what derivatives answer in `questions`.
+at a time. What lives here is the state of a chart: its facts, whether it is up to date, how its run went. How facts
+change is said in `database`, when a run stops in `limits`, how items are found in `looking`, and what derivatives
+answer in `questions`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,26 +18,27 @@ import numpy as np
 import numpy.typing as npt
 
 from . import looking, questions
-from .binding import Along, Binding, Prepared, Setting, concatenate, matching, read_facts, take
+from .binding import Binding
 from .changing import MOST_ROWS, can_change, change
+from .database import Database
 from .directions import read_weighted
-from .encoding import kinds, settle_texts
 from .errors import Error, FactError, ProgramWarning, QueryError
-from .facts import Relation, parse_key
+from .externals import connect
 from .gradient import Gradient, Source, Tangents, differentiable
 from .limits import LOST, PAUSE, End, Limits, Statistics, check_end
+from .loading import Along, Prepared
 from .plan.compiled import STATUS, Stop
 from .plan.model import Derivatives
 from .plan.resting import resting
 from .progress import Progress
-from .reading import decode
+from .reading import popped
+from .relation import Relation, parse_key
 from .rules.syntax import Item, Variable
+from .setting import Setting, probabilities_flag, read_facts
 from .table import Table
-from .terms import cut, item_text
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
-NATIVE_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 
 
 class Chart:
@@ -54,9 +55,7 @@ class Chart:
     def __init__(
         self, binding: Binding, relations: Mapping[str, Relation], limits: Limits, probabilities: bool
     ) -> None:
-        self._binding = binding
-        self._relations = dict(relations)  # the run's own facts
-        self._shared: dict[str, Relation] = {}  # bound predicates whose facts this chart changed
+        self._facts = Database(binding, dict(relations))
         self._limits = limits
         self._probabilities = probabilities
         self._prepared: Prepared | None = None
@@ -108,20 +107,11 @@ class Chart:
             return False
         if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
             return False
-        relations = self._binding.gathered(self._relations, self._shared)
-        touched: dict[str, npt.NDArray[np.bool_]] = {}
-        came: dict[str, npt.NDArray[np.bool_]] = {}
-        for key, rows in self._touched.items():
-            for relation in rows:
-                for found, where in ((touched, before.relations), (came, relations)):
-                    if key in where and where[key].count:
-                        mask = matching(where[key], relation, None)[0]
-                        found[key] = mask | found[key] if key in found else mask
         self._complete = False
         self._columns.clear()
         self._raised.clear()
         settings = limits.settings(0, 0)
-        after = change(self._binding, before, self._relations, self._shared, touched, came, settings, self._connect_all)
+        after = change(self._facts, before, self._touched, settings, self._connect)
         if after is None:
             return False
         self._prepared, self._stale, self._limits = after, False, limits
@@ -129,9 +119,8 @@ class Chart:
         self._after(after.chart.report)
         return True
 
-    def _connect_all(self, prepared: Prepared) -> None:
-        for key, function in self._setting.externals.items():
-            self._connect(prepared, key, function)
+    def _connect(self, prepared: Prepared) -> None:
+        connect(self._setting, prepared, self._raised)
 
     def over(self, derivatives: Derivatives | None, along: Along) -> Prepared:
         """Runs once, from the start, in a class with these derivatives: for `function`, which reads the native chart.
@@ -156,18 +145,16 @@ class Chart:
         derivatives: Derivatives | None = None,
         along: Along | None = None,
     ) -> None:
-        until = None
-        if limits.until is not None:
-            until = self._item(limits.until).key
-        prepared = self._binding.prepare(
-            self._relations,
-            until,
+        binding = self._facts.binding
+        prepared = binding.prepare(
+            self._facts.run,
+            None if limits.until is None else self._item(limits.until).key,
             Progress.compiling if progress else None,
-            instead=self._shared,
-            derivatives=self._binding.derivatives if along is None else derivatives,
+            instead=self._facts.instead,
+            derivatives=binding.derivatives if along is None else derivatives,
             along=along,
         )
-        self._connect_all(prepared)
+        self._connect(prepared)
         self._prepared = prepared
         self._stale = False
         self._course = []
@@ -176,40 +163,6 @@ class Chart:
         """Does all of the first run that comes before its native part; `run` is to follow."""
         self._start(self._limits, False)
         return self
-
-    def _connect(self, prepared: Prepared, key: str, function: Any) -> None:
-        """Lets native code ask a Python function for the values of an external predicate."""
-        table = prepared.compiled.plan.tables.get(key)
-        if table is None:
-            return
-        if isinstance(function, NATIVE_FUNCTION):
-            if any(prepared.encoding.domains[d].kind != "int" for d in table.domains):
-                raise Error(f"the function behind {key} is native, so all arguments of {key} have to be integers")
-            # the setting, which the chart holds, keeps the function alive
-            address = ctypes.cast(function, ctypes.c_void_p)
-            prepared.chart.engine.chart_external(prepared.chart.pointer, table.number, address)
-            return
-        scale, known = self._setting.scale, dict[tuple[int, ...], Any]()
-        arity = table.arity
-
-        def answer(arguments: Any, words: Any) -> int:
-            try:
-                codes = tuple(arguments[i] for i in range(arity))
-                if codes not in known:
-                    values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
-                    given = function(*values)
-                    known[codes] = None if given is None else scale.word_of(scale.one if given is True else given)
-                found = known[codes]
-                if found is None:
-                    return 0
-                for i in range(scale.width):
-                    words[i] = int(found[i])
-                return 1
-            except BaseException as error:
-                self._raised.append(error)
-                return -1
-
-        prepared.chart.set_external(table.number, answer)
 
     def _go(self, limits: Limits, progress: bool, stop: Stop | None) -> None:
         prepared = self._prepared
@@ -257,7 +210,7 @@ class Chart:
 
     @property
     def _setting(self) -> Setting:
-        return self._binding.setting
+        return self._facts.setting
 
     def _require(self) -> Prepared:
         if self._prepared is None:
@@ -463,7 +416,7 @@ class Chart:
             return prepared
         if self._taped is None:
             self._taped = self._again(source, True)
-            self._binding.derivatives = Derivatives()  # later runs keep a tape from the start
+            self._facts.binding.derivatives = Derivatives()  # later runs keep a tape from the start
         return self._taped
 
     def _again(self, source: Source, adjoint: bool, along: Along | None = None, *, outside: bool = False) -> Prepared:
@@ -486,27 +439,17 @@ class Chart:
             )
         until = None if self._limits.until is None else self._item(self._limits.until).key
         return Source(
-            self._binding,
-            dict(self._relations),
-            dict(self._shared),
+            self._facts,
             tuple(self._course),
             until,
             self._limits.room,
-            self._connect_all,
+            self._connect,
             0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
         )
 
     def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:
         """The items that were popped, in order, as the tape has them."""
-        prepared = self._tape(self._source())
-        tables = {t.number: t for t in prepared.compiled.plan.tables.values()}
-        found = []
-        for number, cell in zip(*(a.tolist() for a in prepared.chart.pops()), strict=True):
-            table = tables[number]
-            codes = prepared.chart.arguments(number, cell, table.arity)
-            values = [decode(prepared, d, [c])[0] for d, c in zip(table.domains, codes, strict=True)]
-            found.append((table.key, tuple(values)))
-        return found
+        return popped(self._tape(self._source()))
 
     # -- changing
 
@@ -523,9 +466,7 @@ class Chart:
         1.0
         """
         relation = self._read(key, rows, values)
-        here = self._own(key)
-        self._put(key, relation if here is None else concatenate(here, relation, self._setting.scale.one), True)
-        self._touch(relation)
+        self._change(self._facts.added(relation), relation)
 
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Removes every copy of the given facts; rows may have a value, and then only copies with that value go.
@@ -541,15 +482,7 @@ class Chart:
         inf
         """
         gone = self._read(key, rows, values)
-        here = self._own(key)
-        if here is None or not here.count:
-            raise QueryError(f"there are no facts of {key} to retract")
-        among, found = matching(here, gone, self._setting.scale.one)
-        if not found.all():
-            row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
-            raise QueryError(f"{cut(item_text(key, row))} is no fact of this chart, so it cannot be retracted")
-        self._put(key, take(here, np.flatnonzero(~among)))
-        self._touch(gone)
+        self._change(self._facts.retracted(gone), gone)
 
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Gives facts new values: every copy goes, and the given one takes its place.
@@ -562,15 +495,11 @@ class Chart:
         7.0
         """
         relation = self._read(key, rows, values)
-        here = self._own(key)
-        if here is not None:
-            kept = np.flatnonzero(~matching(here, replace(relation, values=None), None)[0])
-            here = concatenate(take(here, kept), relation, self._setting.scale.one)
-        self._put(key, relation if here is None else here, True)
-        self._touch(relation)
+        self._change(self._facts.updated(relation), relation)
 
-    def _touch(self, relation: Relation) -> None:
-        """Remembers which facts changed since the last run."""
+    def _change(self, facts: Database, relation: Relation) -> None:
+        """Takes other facts, and remembers which of them changed since the last run."""
+        self._facts, self._stale = facts, True
         self._touched.setdefault(relation.key, []).append(replace(relation, values=None))
 
     def _read(self, key: str, rows: Any, values: str) -> Relation:
@@ -587,26 +516,6 @@ class Chart:
                 )
         return relation
 
-    def _own(self, key: str) -> Relation | None:
-        """The facts that this chart has of a predicate, without the axioms of the text."""
-        shared = self._shared.get(key, self._binding.given.get(key))
-        run = self._relations.get(key)
-        if shared is None or run is None:
-            return shared if run is None else run
-        return concatenate(shared, run, self._setting.scale.one)
-
-    def _put(self, key: str, relation: Relation, check: bool = False) -> None:
-        if check:  # now, so that what does not fit leaves the chart as it is
-            setting = self._setting
-            known = {**self._binding.relations, **self._shared, **self._relations, key: relation}
-            kinds(setting.rules, setting.domains, settle_texts(setting.domains, known))
-        if key in self._binding.given:
-            self._shared[key] = relation
-            self._relations.pop(key, None)
-        else:
-            self._relations[key] = relation
-        self._stale = True
-
     # -- pickling: the facts and how far the run came; the chart is computed again, the same way
 
     def __getstate__(self) -> dict[str, Any]:
@@ -615,9 +524,7 @@ class Chart:
             limits = replace(limits, max_pops=self._prepared.chart.report.pops, timeout=None)
         ran = self._prepared is not None and not self._stale
         return {
-            "binding": self._binding,
-            "relations": self._relations,
-            "shared": self._shared,
+            "facts": self._facts,
             "limits": limits,
             "probabilities": self._probabilities,
             "ran": ran,
@@ -625,8 +532,8 @@ class Chart:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["binding"], state["relations"], state["limits"], state["probabilities"])  # type: ignore[misc]
-        self._shared = state["shared"]
+        self.__init__(state["facts"].binding, {}, state["limits"], state["probabilities"])  # type: ignore[misc]
+        self._facts = state["facts"]
         if state["ran"]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
@@ -638,10 +545,3 @@ class Chart:
             return "<Chart, to be run>"
         r = self._prepared.chart.report
         return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._status}>"
-
-
-def probabilities_flag(values: str) -> bool:
-    """Whether numbers are given as probabilities."""
-    if values not in ("weights", "probabilities"):
-        raise Error(f'values={values!r}: it is "weights", the semiring\'s own numbers, or "probabilities"')
-    return values == "probabilities"

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Prepared, concatenate, read_facts, row_numbers
-from .errors import FactError, QueryError
-from .facts import Relation, fact_text
+from .errors import FactError, QueryError, cut, shown
 from .gradient import Source
+from .loading import Prepared
 from .looking import check_known
-from .terms import cut, shown
+from .relation import Relation, concatenate, fact_text, row_numbers
+from .setting import read_facts
 
 Codes = npt.NDArray[np.int32]
 Array = npt.NDArray[np.float64]
@@ -35,14 +35,14 @@ def read_directions(source: Source, prepared: Prepared, direction: Any) -> dict[
     for key, rows in direction.items():
         if not isinstance(key, str):
             raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
-        check_known(source.binding.setting, prepared, key)
-        given[key] = source.gathered(key, read_direction(source, key, rows))
+        check_known(source.facts.setting, prepared, key)
+        given[key] = source.facts.for_all(key, read_direction(source, key, rows))
     return given
 
 
 def read_direction(source: Source, key: str, rows: Any) -> Array:
     """A direction of a predicate's facts: a row of numbers for each row of these."""
-    own, scale = source.own(key), source.scale
+    own, scale = source.facts.own(key), source.scale
     if own is None:
         raise QueryError(f"there are no facts of {key}, so there is no direction for them")
     width = scale.width
@@ -54,7 +54,7 @@ def read_direction(source: Source, key: str, rows: Any) -> Array:
         return numbers
     if isinstance(rows, list | np.ndarray) and all(isinstance(x, int | float | np.number) for x in rows):
         raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
-    relation = read_facts(source.binding.setting, {key: rows}, False)[key]
+    relation = read_facts(source.facts.setting, {key: rows}, False)[key]
     if relation.values is None:
         raise FactError(f"the direction of {key} has no numbers")
     together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)

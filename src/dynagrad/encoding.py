@@ -16,23 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FactError, ProgramWarning, SourceError
-from .facts import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn
+from .errors import FactError, ProgramWarning, SourceError, shown
 from .files import as_floats, as_integers, as_symbols, as_terms, integers_if_all
+from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, atom_key
 from .rules import parse_term
 from .rules.normal import Rules
 from .rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Symbol, Term
 from .rules.types import Domains
-from .terms import INTEGER_MAX, INTEGER_MIN, Flat, Interner, shown
+from .terms import INTEGER_MAX, INTEGER_MIN, Flat, Interner
 from .terms import Term as DataTerm
 
 Codes = npt.NDArray[np.int32]
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,9})")
-
-
-def atom_key(value: Any) -> Any:
-    """What a dictionary holds an atom under: 1 and 1.0 are different atoms."""
-    return value if type(value) is str else (type(value), value)
 
 
 def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[str, Relation]:
@@ -334,6 +329,14 @@ class Encoding:
         table = np.array([codes.number[int, v] for v in values.tolist()] or [0], np.int32)
         return table[inverse.reshape(-1)]
 
+    def codes(self, domains: Domains, relation: Relation) -> list[Codes | None]:
+        """The codes of a relation's columns; None for a column of terms, which native code numbers."""
+        numbers = [domains.of[relation.key, i] for i in range(relation.arity)]
+        return [
+            None if self.domains[d].kind == "term" else self.column(d, c)
+            for d, c in zip(numbers, relation.columns, strict=True)
+        ]
+
 
 def _numbers(column: Column) -> npt.NDArray[np.int64]:
     if isinstance(column, IntColumn):
@@ -361,38 +364,6 @@ def data_value(value: Any) -> Any:
             made = DataTerm(functor, *front, made)
         return made
     return value
-
-
-def topological_ranks(count: int, arcs: Sequence[tuple[Codes, Codes]]) -> Codes | None:
-    """Numbers for 0..count-1 such that every arc goes from a smaller to a larger one, or None where arcs form a cycle.
-
-    >>> topological_ranks(3, [(np.array([2, 0], np.int32), np.array([0, 1], np.int32))])
-    array([1, 2, 0], dtype=int32)
-    """
-    tails = np.concatenate([a for a, _ in arcs]) if arcs else np.zeros(0, np.int32)
-    heads = np.concatenate([b for _, b in arcs]) if arcs else np.zeros(0, np.int32)
-    order = np.argsort(tails, kind="stable")
-    start = np.searchsorted(tails[order], np.arange(count + 1)).tolist()
-    following = heads[order].tolist()
-    waiting = np.bincount(heads, minlength=count).tolist() if len(heads) else [0] * count
-    ranks = np.zeros(count, np.int32)
-    ready = [n for n in range(count) if not waiting[n]]
-    done = 0
-    depth = [0] * count
-    while done < len(ready):
-        node = ready[done]
-        done += 1
-        below = depth[node] + 1
-        for to in following[start[node] : start[node + 1]]:
-            if depth[to] < below:
-                depth[to] = below
-            waiting[to] -= 1
-            if not waiting[to]:
-                ready.append(to)
-    if done < count:
-        return None
-    ranks[:] = depth
-    return ranks
 
 
 def text_value(text: str) -> Any:

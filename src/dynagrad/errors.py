@@ -1,13 +1,13 @@
 """What can go wrong, and where: every error that a user can cause is a `dg.Error`.
 
-This file imports nothing of ours and everything of ours may import it. It knows two kinds of place:
-a `Span` of source text (shown as a line with a caret), and a row and column of facts (said in words by
-whoever raises). It holds no checks of its own.
+This file imports nothing of ours and everything of ours may import it. It knows two kinds of place: a `Span` of source
+text, shown as a line with a caret, and a `Place` among facts, said in words. It holds no checks of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -37,6 +37,52 @@ def excerpt(source: str, span: Span) -> str:
     line = line.replace("\t", " ")
     gutter = f"{span.line:>3}"
     return f"{gutter} | {line}\n{' ' * len(gutter)} | {' ' * column}{'^' * width}"
+
+
+def cut(text: str, length: int = 200) -> str:
+    """The start of a text, for messages."""
+    return text if len(text) <= length else f"{text[:length]}..."
+
+
+def shown(value: object) -> str:
+    """A short text of anything at all, for messages."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"of {value.bit_length()} bits"
+    if isinstance(value, str | bytes) and len(value) > 60:
+        return f"{value[:60]!r}..."
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Says in messages where facts stand. `lines` are the numbers of rows in a file, where these are not 1, 2, ..."""
+
+    key: str
+    arity: int
+    file: str = ""
+    lines: Sequence[int] | None = field(default=None, repr=False)
+
+    def error(self, message: str, row: int | None = None, column: int | None = None) -> FactError:
+        """The error for row and column, both from 0; the column after the arguments is the value."""
+        words = [self.key]
+        if self.file:
+            words.append(self.file)
+        if row is not None:
+            words.append(f"{'line' if self.file else 'row'} {self.lines[row] if self.lines else row + 1}")
+        if column is not None:
+            words.append("value" if column == self.arity else f"column {column + 1}")
+        return FactError(f"{', '.join(words)}: {message}")
+
+    def checked(self, row: int, column: int, value: object, check: Callable[[object], Any]) -> Any:
+        """What `check` makes of a value; the `FactError` that it may raise is given its place."""
+        try:
+            return check(value)
+        except FactError as error:
+            raise self.error(str(error), row, column) from None
 
 
 class Error(Exception):

@@ -19,25 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from .errors import FactError
-from .facts import (
-    AtomColumn,
-    Column,
-    IntColumn,
-    Place,
-    Raw,
-    Relation,
-    TermColumn,
-    TextColumn,
-    ValueShape,
-    checked,
-    encode,
-    finish,
-    from_arrow,
-    import_module,
-    parse_key,
-)
-from .terms import INTEGER_MAX, INTEGER_MIN, canonical, cut, shown
+from .columns import Raw, finish
+from .errors import FactError, Place, cut, shown
+from .facts import from_arrow, import_module
+from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
+from .terms import INTEGER_MAX, INTEGER_MIN, canonical
 
 
 def read_file(
@@ -206,7 +192,7 @@ def _values(place: Place, texts: Sequence[str], value_shape: ValueShape) -> list
             return list(map(float, texts))
         except ValueError:
             pass  # the slow way knows more forms, and says what is wrong
-    return [checked(place, row, place.arity, text, _value) for row, text in enumerate(texts)]
+    return [place.checked(row, place.arity, text, _value) for row, text in enumerate(texts)]
 
 
 def _value(text: Any) -> Any:

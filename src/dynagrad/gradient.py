@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Along, Binding, Prepared, concatenate, jet_words
-from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError
-from .facts import IntColumn, Relation, fact_text
+from .database import Database
+from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
 from .limits import function_failed, unsettled
+from .loading import Along, Prepared, jet_words
 from .plan.compiled import STATUS, Settings, Stop
 from .plan.model import Derivatives
 from .reading import code, place_text, reported, reported_item
+from .relation import IntColumn, Relation, fact_text
 from .rules.check import nearest
 from .semirings import Scale
 from .table import Table
-from .terms import cut, item_text, shown
+from .terms import item_text
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
@@ -64,9 +65,7 @@ class Source:
     be made again, to the bit. `stopped` is the stage that it stopped in, from one, and 0 where it came to its end.
     """
 
-    binding: Binding
-    run: Mapping[str, Relation]
-    shared: Mapping[str, Relation]
+    facts: Database
     course: tuple[tuple[int | None, float], ...]
     until: str | None
     max_bytes: int
@@ -75,7 +74,7 @@ class Source:
 
     @property
     def scale(self) -> Scale:
-        return self.binding.setting.scale
+        return self.facts.setting.scale
 
     def again(
         self, adjoint: bool, along: Along | None = None, *, outside: bool = False, stop: Stop | None = None
@@ -88,7 +87,10 @@ class Source:
         return prepared
 
     def _prepared(self, derivatives: Derivatives, along: Along) -> Prepared:
-        prepared = self.binding.prepare(self.run, self.until, instead=self.shared, derivatives=derivatives, along=along)
+        facts = self.facts
+        prepared = facts.binding.prepare(
+            facts.run, self.until, instead=facts.instead, derivatives=derivatives, along=along
+        )
         self.connect(prepared)
         return prepared
 
@@ -100,7 +102,7 @@ class Source:
         """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
         or infinite. None where none is, or where the run cannot be made again over dual numbers.
         """
-        shared, axioms, run = self.places(key)
+        shared, axioms, run = self.facts.places(key)
         direction = np.zeros((shared + axioms + run, self.scale.width))
         direction[row if row < shared else row + axioms, 0] = 1.0
         along = Along(({key: direction},), (None,))
@@ -117,30 +119,6 @@ class Source:
             if status not in ("done", "max_pops"):
                 break
         return None
-
-    def own(self, key: str) -> Relation | None:
-        """The facts of a predicate that were given, without the axioms of the text."""
-        shared, run = self.shared.get(key, self.binding.given.get(key)), self.run.get(key)
-        if shared is None or run is None:
-            return run if shared is None else shared
-        return concatenate(shared, run, self.scale.one)
-
-    def places(self, key: str) -> tuple[int, int, int]:
-        """How many rows a predicate's gathered facts have: shared ones, axioms, those of the run."""
-        shared, axioms, run = self.shared.get(key, self.binding.given.get(key)), self.binding.axioms.get(key), self.run
-        return (
-            0 if shared is None else shared.count,
-            0 if axioms is None else axioms.count,
-            run[key].count if key in run else 0,
-        )
-
-    def gathered(self, key: str, rows: Array) -> Array:
-        """Numbers for the rows that were given, as numbers for all rows; those of axioms are zero."""
-        shared, axioms, run = self.places(key)
-        out = np.zeros((shared + axioms + run, rows.shape[1]))
-        out[:shared] = rows[:shared]
-        out[shared + axioms :] = rows[shared:]
-        return out
 
 
 def ended(prepared: Prepared, report: Any) -> None:
@@ -205,7 +183,7 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
 def row_adjoints(source: Source, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:
     """The derivatives with respect to the facts of a predicate that were given: a row of doubles for each."""
     width = adjoint_width(prepared, source.scale)
-    shared, axioms, run = source.places(key)
+    shared, axioms, run = source.facts.places(key)
     table = prepared.compiled.plan.tables.get(key)
     if table is None or not shared + run:  # what the outputs do not need has no part in them
         return np.zeros((shared + run, width))
@@ -232,7 +210,7 @@ def _unsound(source: Source, prepared: Prepared, key: str, row: int, stop: Stop 
     before = _first_backward(prepared, source.scale)
     if before is not None:
         return _first(prepared, before)
-    own = source.own(key)
+    own = source.facts.own(key)
     assert own is not None
     found, text = source.first_steep(key, row, stop), ""
     if found is not None:
@@ -297,7 +275,7 @@ def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array) -> Array:
 
 def shaped(source: Source, key: str, numbers: Array) -> Table:
     """Derivatives as a table like the facts that came in."""
-    own = source.own(key)
+    own = source.facts.own(key)
     assert own is not None
     return like(own, source.scale, numbers)
 
@@ -373,7 +351,7 @@ class Gradient(Mapping[str, Table]):
         asked.fill()
         source = asked.source
         for key in self:  # facts are read at once, derived items when they are asked for
-            own = source.own(key)
+            own = source.facts.own(key)
             if own is not None:
                 numbers = row_adjoints(source, asked.prepared, key)
                 if counts is not None:
@@ -382,7 +360,7 @@ class Gradient(Mapping[str, Table]):
                 self._tables[key] = shaped(source, key, numbers)
 
     def __iter__(self) -> Iterator[str]:
-        predicates = self._asked.source.binding.setting.rules.predicates
+        predicates = self._asked.source.facts.setting.rules.predicates
         return (key for key, predicate in predicates.items() if not predicate.external)
 
     def __len__(self) -> int:
@@ -414,7 +392,7 @@ class Gradient(Mapping[str, Table]):
         prepared, scale = self._asked.prepared, self._asked.source.scale
         table = prepared.compiled.plan.tables.get(key)
         if table is None:  # what the outputs do not need
-            arity = self._asked.source.binding.setting.rules.predicates[key].arity
+            arity = self._asked.source.facts.setting.rules.predicates[key].arity
             none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
             return Table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
         self._still()

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .binding import Prepared
-from .errors import Error, NotConverged, ProgramWarning, ValueRangeError
+from .errors import Error, NotConverged, ProgramWarning, ValueRangeError, cut
+from .loading import Prepared
 from .plan.compiled import Settings
 from .reading import reported
 from .semirings import Scale
-from .terms import cut
 
 MAX_ITEMS = 200_000_000
 """The limit on the items of a chart where none is given."""

@@ -17,19 +17,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Prepared, Setting
 from .encoding import syntax_value
-from .errors import FactError, NotComputed, QueryError
-from .facts import Relation
+from .errors import FactError, NotComputed, QueryError, cut, shown
+from .loading import Prepared
 from .reading import code as code_of
 from .reading import column, decode, matches, ranks
+from .relation import Relation
 from .rules import parse_item
 from .rules.check import nearest
 from .rules.show import show
 from .rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
 from .rules.syntax import Term as SyntaxTerm
+from .setting import Setting
 from .table import Table
-from .terms import canonical, cut, shown, term_text
+from .terms import canonical, term_text
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

@@ -17,10 +17,9 @@ import numpy as np
 
 from . import facts as fact_forms
 from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
-from .binding import Binding, Setting, from_probabilities, read_facts
-from .chart import Chart, probabilities_flag
-from .errors import Error, FactError, ProgramError, QueryError
-from .facts import Relation
+from .binding import Binding
+from .chart import Chart
+from .errors import Error, FactError, ProgramError, QueryError, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -31,12 +30,14 @@ from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring
 from .plan.remembered import checked
 from .plan.values import trace_semiring
+from .relation import Relation
 from .rules import infer
 from .rules.check import nearest
 from .rules.normal import Rules
 from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, PredicateDeclaration, Term
 from .semirings import Semiring, scale
-from .terms import INTEGER_MAX, INTEGER_MIN, shown
+from .setting import Setting, from_probabilities, probabilities_flag, read_facts
+from .terms import INTEGER_MAX, INTEGER_MIN
 
 
 class Program:
@@ -246,8 +247,7 @@ class Bound:
         """
         probabilities = probabilities_flag(values) or self.program._probabilities
         scale_ = self.program._setting.scale
-        plain = probabilities and scale_.shape != "expectation"
-        shape, finite = ("float", "finite") if plain else (scale_.shape, scale_.finite)
+        shape, finite, _ = scale_.given(probabilities)
         given = dict(self._binding.given)
         for key, row_values in numbers.items():
             if key not in given:
@@ -456,12 +456,7 @@ class Bound:
 def _text(source: str | Path) -> tuple[str, str]:
     """A program's text, and the name of its file."""
     if isinstance(source, Path):
-        try:
-            return source.read_text("utf-8"), str(source)
-        except OSError as error:
-            raise Error(f"the program {str(source)!r} cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError as error:
-            raise Error(f"the program {str(source)!r} is not UTF-8 text: byte {error.start + 1}") from None
+        return file_text(source), str(source)
     if not isinstance(source, str):
         raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
     if source.endswith(".dyna") and "\n" not in source:  # no program ends so
@@ -469,6 +464,16 @@ def _text(source: str | Path) -> tuple[str, str]:
             f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it"
         )
     return source, ""
+
+
+def file_text(file: Path, what: str = "program") -> str:
+    """The text of a file; `what` says in errors what it should be."""
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise Error(f"the {what} {str(file)!r} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise Error(f"the {what} {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
 
 
 def _check_integers(rules: Rules, text: str, filename: str) -> None:

@@ -16,15 +16,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Along, Prepared, Setting, row_numbers
 from .directions import read_cotangent, read_directions
-from .errors import NotDifferentiable, QueryError
-from .facts import Relation
+from .errors import NotDifferentiable, QueryError, shown
 from .gradient import Asked, Gradient, Seed, Source, Tangents, adjoint_width, backward, differentiable, row_adjoints
+from .loading import Along, Prepared
 from .looking import find, place_of, table_of, value_of, words_at, words_of, zero_of
 from .plan.compiled import Stop
 from .plan.values import numbers
-from .terms import shown
+from .relation import Relation, row_numbers
+from .setting import Setting
 
 
 class Again(Protocol):
@@ -86,11 +86,11 @@ def row_gradient(
     source, prepared = asked.source, asked.prepared
     if not asked.seeds:  # never derived
         width = adjoint_width(prepared, source.scale)
-        return [np.zeros((source.places(key)[0], width)) for key in keys]
+        return [np.zeros((source.facts.places(key)[0], width)) for key in keys]
     prepared.chart.adjoints_of = None
     backward(prepared, asked.seeds, stop=stop)
     prepared.chart.adjoints_of = asked
-    return [row_adjoints(source, prepared, key, stop)[: source.places(key)[0]] for key in keys]
+    return [row_adjoints(source, prepared, key, stop)[: source.facts.places(key)[0]] for key in keys]
 
 
 def tangents(ran: Ran, direction: Any) -> Tangents:
@@ -173,7 +173,7 @@ def entropy(ran: Ran, goal: Any) -> float:
             raise QueryError(f"the entropy needs the weights of all facts, and those of {key} are a function's")
     if not log and any(n < 0 for rule in ran.setting.rules.rules for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
-    for key, relation in source.binding.gathered(source.run, source.shared).items():
+    for key, relation in source.facts.gathered().items():
         directions[key] = _along_temperature(relation, log)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
     prepared = ran.again(source, False, Along((directions,), (constants,)))

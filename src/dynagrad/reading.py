@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .binding import Prepared
-from .encoding import atom_key, flat_terms, syntax_value
-from .facts import AtomColumn, Column, IntColumn, TermColumn
+from .encoding import flat_terms, syntax_value
+from .loading import Prepared
+from .relation import AtomColumn, Column, IntColumn, TermColumn, atom_column, atom_key
 from .rules.syntax import Compound, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .terms import Flat, Term, item_text, same_term, term_text, unflatten
@@ -23,23 +23,35 @@ def reported_item(prepared: Prepared, report: Any) -> tuple[str, list[Any]] | No
     if table is None or report.error_cell < 0:
         return None
     codes = prepared.chart.arguments(table.number, report.error_cell, table.arity)
-    return table.key, _arguments(prepared, table.key, codes)
+    return table.key, arguments(prepared, table.key, codes)
 
 
-def _arguments(prepared: Prepared, key: str, codes: Sequence[int]) -> list[Any]:
+def arguments(prepared: Prepared, key: str, codes: Sequence[int]) -> list[Any]:
+    """The arguments of an item of a predicate, from their codes."""
     domains = prepared.compiled.plan.tables[key].domains
     return [decode(prepared, d, [c])[0] for d, c in zip(domains, codes, strict=True)]
 
 
 def place_text(prepared: Prepared, key: str, codes: Sequence[int]) -> str:
     """The item with these codes, in the syntax of rules."""
-    return item_text(key, _arguments(prepared, key, codes))
+    return item_text(key, arguments(prepared, key, codes))
 
 
 def reported(prepared: Prepared, report: Any) -> str:
     """That item in the syntax of rules."""
     found = reported_item(prepared, report)
     return "an item" if found is None else item_text(*found)
+
+
+def popped(prepared: Prepared) -> list[tuple[str, tuple[Any, ...]]]:
+    """The items that a run popped, in order, as its tape has them."""
+    tables = {t.number: t for t in prepared.compiled.plan.tables.values()}
+    found = []
+    for number, cell in zip(*(a.tolist() for a in prepared.chart.pops()), strict=True):
+        table = tables[number]
+        codes = prepared.chart.arguments(number, cell, table.arity)
+        found.append((table.key, tuple(arguments(prepared, table.key, codes))))
+    return found
 
 
 def code(prepared: Prepared, domain: int, value: Any) -> int | None:
@@ -85,9 +97,7 @@ def column(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Col
         return IntColumn(np.array(values, np.int64))
     if any(isinstance(v, tuple | Term) for v in values):
         return TermColumn(values)
-    number: dict[Any, int] = {}
-    places_list = [number.setdefault((type(v), v), len(number)) for v in values]
-    return AtomColumn(np.array(places_list, np.int32), [v for _, v in number])
+    return atom_column(values)
 
 
 def ranks(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

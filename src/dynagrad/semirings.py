@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import Error
-from .facts import ValueShape
-from .terms import shown
+from .errors import Error, shown
+from .relation import ValueShape
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
@@ -121,6 +120,12 @@ class Scale:
         if self.shape == "boolean":
             return bool(array[0])
         return tuple(array[0].tolist())
+
+    def given(self, probabilities: bool) -> tuple[ValueShape, str, Any]:
+        """How values of facts look, what they may not be, and which is one: in this scale, or as probabilities."""
+        if probabilities and self.shape != "expectation":
+            return "float", "finite", 1.0
+        return self.shape, self.finite, self.one
 
     def from_probabilities(self, values: Array | None) -> Array | None:
         """Probabilities in this scale."""

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FactError, QueryError
-from .facts import AtomColumn, Column, IntColumn, Relation, import_module
-from .terms import Interner, canonical, cut, float_text, shown, symbol_text, term_text
+from .errors import FactError, QueryError, cut, shown
+from .facts import import_module
+from .relation import AtomColumn, Column, IntColumn, Relation, take
+from .terms import Interner, canonical, float_text, symbol_text, term_text
 
 ROWS_SHOWN = 20
 SCANS = 8  # lookups that look through all rows; after them an index pays
@@ -232,7 +233,7 @@ class Table:
     def __repr__(self) -> str:
         count = len(self)
         title = f"{self.key}: {count} row{'' if count == 1 else 's'}"
-        head = Table(replace(self.relation, **_head(self.relation, ROWS_SHOWN))) if count > ROWS_SHOWN else self
+        head = Table(take(self.relation, np.arange(ROWS_SHOWN))) if count > ROWS_SHOWN else self
         cells = [[_cell(value) for value in row] for row in head]
         numbers = [all(isinstance(row[i], int | float) for row in head) for i in range(self.arity + 1)]
         widths = [max((len(row[i]) for row in cells), default=0) for i in range(self.arity + 1)]
@@ -294,17 +295,6 @@ def _same_column(left: Column, right: Column) -> bool:
         return bool(np.array_equal(left.numbers, right.numbers))
     interner = Interner()
     return list(map(interner.add, left.to_list())) == list(map(interner.add, right.to_list()))
-
-
-def _head(relation: Relation, count: int) -> dict[str, Any]:
-    rows = np.arange(count)
-    assert relation.values is not None
-    return {
-        "count": count,
-        "columns": tuple(column.take(rows) for column in relation.columns),
-        "values": relation.values[:count],
-        "dense_shape": None,
-    }
 
 
 def _arrow_column(pa: Any, column: Column) -> Any:

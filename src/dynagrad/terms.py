@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FactError, QueryError
+from .errors import FactError, QueryError, shown
 
 INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
 """The range of integers in arguments: they are packed into 32 bits."""
@@ -185,24 +185,6 @@ def _leaf(value: object) -> Any:
         return value
     plain = atom(value)
     return () if plain == "nil" else plain
-
-
-def cut(text: str, length: int = 200) -> str:
-    """The start of a text, for messages."""
-    return text if len(text) <= length else f"{text[:length]}..."
-
-
-def shown(value: object) -> str:
-    """A short text of anything at all, for messages."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"of {value.bit_length()} bits"
-    if isinstance(value, str | bytes) and len(value) > 60:
-        return f"{value[:60]!r}..."
-    try:
-        text = repr(value)
-    except Exception:
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 # -- walking without recursion ---------------------------------------------------------------------------------------

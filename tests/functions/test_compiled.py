@@ -191,6 +191,101 @@ def test_truth_values_and_whole_numbers_beside_reals():
     assert (value, tangent) == (4.0, 4.0)
 
 
+# -- what was not picked or chosen -------------------------------------------------------------------------------------
+
+
+def _overwritten(x):
+    y = np.sqrt(x)
+    y = np.where(x > 0.0, y, 0.0)
+    y[0] = 3.0 * x[1]
+    return np.sum(y)
+
+
+def _in_a_loop(x):
+    total = 0.0
+    for i in range(len(x)):
+        root = np.sqrt(x[i])
+        if x[i] > 0.0:
+            total += root
+    return total
+
+
+def _of_a_loop(x):
+    total, roots, i = 0.0, np.sqrt(x), 0
+    while i < len(x):
+        total += roots[i] if x[i] > 0.0 else 0.0
+        i += 1
+    return total
+
+
+def _returned(x):
+    y = np.sqrt(x)
+    if x[0] > 0.0:
+        return y[0]
+    return y[1]
+
+
+def _distances(p):
+    d = p[:, None] - p
+    i, j = np.triu_indices(3, 1)
+    return np.sum(np.sqrt(np.sum(d**2, axis=-1))[i, j])
+
+
+ROOTS = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 5.0])
+PICKED = {
+    "an element": (lambda x: np.log(x)[1], ROOTS),
+    "a slice": (lambda x: np.sum(np.log(x)[1:3]), ROOTS),
+    "places": (lambda x: np.sum(np.sqrt(x)[[1, 3]]), ROOTS),
+    "take": (lambda x: np.sum(np.take(np.sqrt(x), [1, 2])), ROOTS),
+    "reshaped": (lambda x: np.sum(np.log(x).reshape(2, 3)[:1, 1]), ROOTS),
+    "concatenated": (lambda x: np.concatenate([np.sqrt(x), x])[1], ROOTS),
+    "sorted": (lambda x: np.sort(np.sqrt(x))[-1], ROOTS),
+    "the largest": (lambda x: max(np.sqrt(x)), ROOTS),
+    "where it is largest": (lambda x: np.sqrt(x)[np.argmax(x)], ROOTS),
+    "padded": (lambda x: np.pad(np.sqrt(x), 1)[3], ROOTS),
+    "chosen and broadcast": (lambda x: np.sum(np.where((x > 0)[:, None], np.log(x)[:, None] * np.ones(2), 0.0)), ROOTS),
+    "overwritten": (_overwritten, ROOTS),
+    "in a loop": (_in_a_loop, ROOTS),
+    "of a loop": (_of_a_loop, ROOTS),
+    "returned early": (_returned, ROOTS),
+    "distances": (_distances, np.array([[0.1, -0.3], [0.7, 1.1], [-1.2, 0.4]])),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PICKED))
+def test_what_is_not_picked_has_derivative_zero_though_its_slope_is_infinite(name):
+    f, x = PICKED[name]
+    expected = np.zeros_like(x)  # by central differences, where the function does not look at zeros
+    for k in np.ndindex(*x.shape):
+        if x[k] != 0.0:
+            e = np.zeros_like(x)
+            e[k] = 1e-6
+            with np.errstate(divide="ignore"):
+                expected[k] = (f(x + e) - f(x - e)) / 2e-6
+    np.testing.assert_allclose(dg.compile(dg.grad(f))(x), expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(dg.grad(dg.compile(f))(x), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_picking_from_what_a_compiled_function_returned():
+    root, both = dg.compile(lambda x: np.sqrt(x)), dg.compile(lambda x: (2.0 * x, np.sqrt(x)))
+    x = np.array([0.0, 4.0])
+    np.testing.assert_array_equal(dg.grad(lambda x: root(x)[1])(x), [0.0, 0.25])
+    np.testing.assert_array_equal(dg.grad(lambda x: np.sum(np.where(x > 0, root(x), 0.0)))(x), [0.0, 0.25])
+    np.testing.assert_allclose(
+        dg.hessian(lambda x: np.sum(np.where(x > 0, root(x), 0.0)))(x), [[0.0, 0.0], [0.0, -0.03125]], rtol=1e-15
+    )
+    assert dg.grad(lambda x: both(x)[0])(0.0) == 2.0
+    with pytest.raises(dg.NotDifferentiable):
+        dg.grad(lambda x: both(x)[1] ** 2)(0.0)
+
+
+def test_derivatives_that_nobody_asked_for_may_be_infinite():
+    assert dg.grad(dg.grad(dg.compile(lambda x, n: x**n)))(-1.5, 2.0) == 2.0
+    assert dg.grad(dg.grad(dg.compile(lambda x, y: x * x + x * np.sqrt(y))))(2.0, 0.0) == 2.0
+    fast = dg.compile(lambda x, y: (x * y, np.sqrt(x)))
+    assert dg.grad(lambda y: fast(0.0, y)[0])(3.0) == 0.0
+
+
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 

@@ -113,3 +113,21 @@ def test_by_hand_without_a_peer() -> None:
             jacobian(lambda x, y: x, (0, -2))(1.0, 2.0)
         with pytest.raises(dg.Error, match="functions have no coordinates"):
             jacobian(lambda x, g: g(x), (0, 1))(1.0, lambda z: z)
+
+
+def test_jacobians_of_structures() -> None:
+    def g(p: Any) -> Any:
+        return {"product": p[0] * p[1], "square": p[0] * p[0]}
+
+    wanted = {"product": (3.0, 2.0), "square": (4.0, 0.0)}
+    assert dg.jacfwd(g)((2.0, 3.0)) == wanted
+    assert dg.jacrev(g)((2.0, 3.0)) == wanted
+    for jacobian in (dg.jacfwd, dg.jacrev):
+        assert jacobian(lambda x, y: x * y * y, 1)(3.0, 2.0) == 12.0
+
+
+def test_jacobians_of_arrays() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    for jacobian in (dg.jacfwd, dg.jacrev):
+        assert np.array_equal(jacobian(lambda z: z * z)(x), np.diag(2 * x))
+        assert np.array_equal(jacobian(lambda z: z * 2.0)(np.ones((2, 2))).shape, (2, 2, 2, 2))

@@ -135,74 +135,6 @@ def test_functions_of_two_reals(name):
     assert rows[0, 0] == pytest.approx(sum(dg.grad(f)(float(a[0, 0]), float(x)) for x in b))
 
 
-# -- sums of exponentials ----------------------------------------------------------------------------------------------
-
-X = np.random.default_rng(3).normal(size=(2, 3, 4)) * 3
-
-
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
-@pytest.mark.parametrize(
-    ("f", "plain"),
-    [
-        (special.logsumexp, lambda x, axis: np.log(np.sum(np.exp(x), axis=axis))),
-        (special.softmax, lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)),
-        (special.log_softmax, lambda x, axis: x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))),
-    ],
-)
-def test_sums_of_exponentials_equal_what_they_abbreviate(f, plain, axis):
-    weights = np.random.default_rng(4).normal(size=np.shape(plain(X, axis)))
-    direction = np.cos(X)
-    assert f(X, axis) == pytest.approx(plain(X, axis), rel=1e-12)
-
-    def g(x, function):
-        return np.sum(function(x, axis) * weights)
-
-    def along(x, function):
-        return dg.jvp(lambda x: g(x, function), (x,), (direction,))[1]
-
-    for h in (g, along):
-        expected = dg.grad(h)(X, plain)
-        assert dg.grad(h)(X, f) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert dg.jvp(lambda x, h=h: h(x, f), (X,), (direction,))[1] == pytest.approx(
-            np.sum(expected * direction), rel=1e-9, abs=1e-12
-        )
-
-
-def test_options_of_logsumexp():
-    assert special.logsumexp(X, 1, keepdims=True).shape == (2, 1, 4)
-    assert special.logsumexp(X, b=np.full(4, 2.0)) == pytest.approx(special.logsumexp(X) + math.log(2.0))
-    assert special.logsumexp(2.0) == 2.0
-    assert special.logsumexp([0.0, -inf], b=[1.0, 0.0]) == 0.0
-    assert isinstance(special.logsumexp(X), float)
-    with pytest.raises(ValueError):
-        special.logsumexp(X, 3)
-
-
-@pytest.mark.parametrize(
-    ("x", "value", "shares"),
-    [
-        ([-inf, -inf], -inf, [0.5, 0.5]),
-        ([-inf, 1.0], 1.0, [0.0, 1.0]),
-        ([inf, 1.0], inf, [1.0, 0.0]),
-        ([inf, inf, 0.0], inf, [0.5, 0.5, 0.0]),
-        ([1e300, -1e300], 1e300, [1.0, 0.0]),
-        ([1000.0, 1000.0], 1000.0 + math.log(2.0), [0.5, 0.5]),
-    ],
-)
-def test_infinite_weights_have_finite_gradients(x, value, shares):
-    x = np.array(x)
-    assert special.logsumexp(x) == value
-    assert dg.grad(special.logsumexp)(x).tolist() == shares
-    assert special.softmax(x).tolist() == shares
-    assert np.isfinite(dg.jacrev(special.softmax)(x)).all()
-
-
-def test_log_softmax_does_not_underflow():
-    assert special.log_softmax(np.array([0.0, -2000.0])).tolist() == [0.0, -2000.0]
-    assert dg.jacfwd(special.log_softmax)(np.array([0.0, -2000.0])).tolist() == [[0.0, 0.0], [-1.0, 1.0]]
-    assert special.log_softmax(np.array([0.0, -inf])).tolist() == [0.0, -inf]
-
-
 # -- edges -------------------------------------------------------------------------------------------------------------
 
 
@@ -290,25 +222,6 @@ def test_differences_of_polygammas_have_their_digits(n, a, b):
     with mp.workdps(80):
         expected = mp.polygamma(n, a) - mp.polygamma(n, mp.mpf(a) + mp.mpf(b))
     assert special._gap(n)(a, b) == pytest.approx(float(expected), rel=1e-13)
-
-
-def test_weights_of_logsumexp_may_be_zero_or_negative():
-    a, b = np.array([1.0, 2.0]), np.array([-1.0, 1.0])
-    total = math.exp(2.0) - math.exp(1.0)
-    assert special.logsumexp(a, b=b) == pytest.approx(math.log(total), rel=1e-15)
-    expected = pytest.approx(np.exp(a) / total, rel=1e-14)
-    assert dg.grad(lambda b: special.logsumexp(a, b=b))(b) == expected
-    assert dg.grad(lambda a: special.logsumexp(a, b=b))(a) == pytest.approx(b * np.exp(a) / total, rel=1e-14)
-    assert dg.jvp(lambda b: special.logsumexp(a, b=b), (b,), (np.ones(2),))[1] == pytest.approx(
-        np.sum(np.exp(a)) / total, rel=1e-14
-    )
-    assert dg.grad(lambda b: special.logsumexp(a, b=b))(np.array([1.0, 0.0])) == pytest.approx([1.0, math.e])
-    assert dg.grad(lambda a: special.logsumexp(a, b=np.array([1.0, 0.0])))(np.array([1.0, 800.0])).tolist() == [1, 0]
-    assert dg.hessian(lambda b: special.logsumexp(a, b=b))(np.array([1.0, 0.0])) == pytest.approx(
-        -np.outer([1.0, math.e], [1.0, math.e])
-    )
-    rows = special.logsumexp(np.stack([a, a]), 1, np.stack([b, -b]), keepdims=True)
-    assert rows.shape == (2, 1) and rows[0, 0] == pytest.approx(math.log(total)) and math.isnan(rows[1, 0])
 
 
 def test_ufuncs_of_scipy_work_on_numbers():

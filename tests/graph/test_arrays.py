@@ -98,6 +98,8 @@ HELPERS = {
     "shape_of",
     "single",
     "spread",
+    "spread_over",
+    "surely_finite",
 }
 
 
@@ -240,3 +242,54 @@ def test_where_no_derivative_exists_the_rule_says_so():
     with pytest.raises(NotDifferentiable, match="singular matrix"):
         matrices.qr_orthogonal.tangent[0](one, one, np.zeros((3, 3)))
     assert matrices.log_determinant(np.zeros((2, 2))) == -math.inf
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 2), (2,), ()])
+def test_what_came_out_of_a_reduction_is_repeated_along_its_axes(axes, keepdims):
+    shape = (2, 3, 4)
+    narrow = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    delta = np.random.default_rng(5).normal(size=narrow)
+    given = delta if keepdims else delta.reshape([n for i, n in enumerate(shape) if i not in axes])
+    for x in (given, np.asfortranarray(given), given[..., ::-1], np.array(given)[...]):
+        expected = np.broadcast_to(x.reshape(narrow), shape)
+        found = arrays.spread(x, axes, keepdims, shape)
+        np.testing.assert_array_equal(found, expected)
+        assert not found.flags.writeable or not np.shares_memory(found, x)
+        slopes = np.random.default_rng(6).normal(size=shape)
+        product = slopes * expected
+        np.testing.assert_array_equal(arrays.spread_over(slopes, x, axes, keepdims), product)
+        np.testing.assert_array_equal(slopes, product)  # written over
+    with pytest.raises(ValueError):
+        arrays.spread(np.ones(5), (0,), False, (2, 3, 4))
+
+
+def test_spreading_what_is_no_array():
+    assert arrays.spread(2.0, (0, 1), False, (2, 3)).tolist() == [[2.0] * 3] * 2
+    assert arrays.spread(np.ones(0), (1,), False, (0, 3)).shape == (0, 3)
+    assert arrays.spread(np.ones(2), (1,), False, (2, 0)).shape == (2, 0)
+    slopes = np.array([1.0, 2.0])
+    assert arrays.spread_over(slopes, 3.0, (0,), False).tolist() == [3.0, 6.0]
+    assert arrays.spread_over(4.0, 3.0, (), False) == 12.0
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (1,), (1, 4), (3, 1), (3, 4), (1, 1), (2, 1, 4), (1, 3, 4), (1, 1, 1)])
+def test_sums_to_a_shape_are_the_transpose_of_repeating_from_it(shape):
+    x = np.random.default_rng(7).normal(size=(2, 3, 4))
+    found = arrays.sum_to(shape)(x)
+    assert np.shape(found) == shape
+    one = np.random.default_rng(8).normal(size=shape)
+    assert np.sum(found * one) == pytest.approx(np.sum(x * np.broadcast_to(one, x.shape)), rel=1e-12)
+
+
+def test_what_is_surely_finite():
+    for n in (1, 5, 100, 20_000):
+        x = np.linspace(-1.0, 1.0, n)
+        assert arrays.surely_finite(x)
+        for bad in (math.inf, -math.inf, math.nan):
+            for i in {0, n // 2, n - 1}:
+                y = x.copy()
+                y[i] = bad
+                assert not arrays.surely_finite(y)
+                assert not arrays.surely_finite(y[::-1])
+    assert arrays.surely_finite(np.zeros(0))

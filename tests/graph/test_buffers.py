@@ -11,7 +11,9 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.graph import buffers
+from dynagrad.graph import operations as ops
 from dynagrad.graph.buffers import LARGEST, MOST, SMALLEST, copy, empty
+from dynagrad.graph.operation import apply
 
 SHAPE = (100, SMALLEST // 50)
 
@@ -39,7 +41,42 @@ def test_arrays_are_as_others() -> None:
     assert x.shape == SHAPE and x.dtype == np.float64 and x.flags.c_contiguous and x.flags.writeable
     y = copy(np.asfortranarray(x))
     assert y.flags.c_contiguous and (x == y).all() and not np.shares_memory(x, y)
+    assert type(x) is type(x.T) is type(np.asarray(x)) is type(x * 2.0) is np.ndarray
     assert empty((2, 3)).base is None  # small ones are left to numpy
+
+
+@pytest.mark.parametrize("look", [lambda x: x[3:][::2], lambda x: x.reshape(-1)[1:], lambda x: x.T, memoryview])
+def test_whatever_looks_at_an_array_keeps_its_memory(look: Any) -> None:
+    first = empty(SHAPE)
+    where = address(first)
+    view = look(first)
+    del first
+    assert address(empty(SHAPE)) != where
+    del view
+    assert address(empty(SHAPE)) == where
+
+
+def test_large_operations_of_mixed_arguments_are_those_of_numpy() -> None:
+    x = np.linspace(-1.0, 1.0, SMALLEST).reshape(-1, 64)
+    row, column = np.linspace(1.0, 2.0, 64), np.linspace(1.0, 2.0, len(x))[:, None]
+    for other in (
+        x + 1.0,
+        row,
+        column,
+        2.0,
+        x > 0.0,
+        x.astype(np.float32),
+        np.arange(64),
+        row.astype(">f8"),
+        x.T.copy().T,
+    ):
+        for f in (np.add, np.multiply, np.divide):
+            with np.errstate(all="ignore"):
+                operation = {np.add: ops.add, np.multiply: ops.multiply, np.divide: ops.divide}[f]
+                for a, b in ((x, other), (other, x)):
+                    found = apply(operation, a, b)
+                    np.testing.assert_array_equal(found, f(a, b))
+                    assert found.dtype == f(a, b).dtype
 
 
 def test_large_arrays_and_many_do_not_wait() -> None:

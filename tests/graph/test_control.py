@@ -221,3 +221,12 @@ def test_merging_leaves_what_is_older_alone():
 def test_errors_say_what_is_wrong(attempt, message):
     with pytest.raises(Error, match=message):
         attempt()
+
+
+def test_a_loop_without_rounds_reads_at_no_index():
+    """What does not change from round to round moves out of a loop, but not what may be an error."""
+    x, k, n, s = fresh(arrays(real, (3,))), fresh(integer), fresh(integer), variable("s")
+    [y] = repeat(n, lambda i, s: [s + x[k] * x[k]], [s])
+    graph = Graph((x, k, n, s), (y,))
+    assert run(graph, [np.array([1.0, 2.0, 3.0]), 7, 0, 5.0]) == (5.0,)
+    assert run(graph, [np.array([1.0, 2.0, 3.0]), 2, 2, 5.0]) == (23.0,)

@@ -29,8 +29,12 @@ PAIRS = {
     ints.greater_equal: operator.ge,
     ints.equal: operator.eq,
     ints.not_equal: operator.ne,
+    ints.bitwise_and: operator.and_,
+    ints.bitwise_or: operator.or_,
+    ints.bitwise_xor: operator.xor,
 }
-SINGLE = {ints.negative: operator.neg, ints.absolute: abs, ints.to_real: float}
+SHIFTS = {ints.left_shift: np.left_shift, ints.right_shift: np.right_shift}
+SINGLE = {ints.negative: operator.neg, ints.absolute: abs, ints.to_real: float, ints.invert: operator.invert}
 VALUES = [-7, -2, -1, 1, 3, 10**6]
 
 
@@ -41,7 +45,7 @@ def at(node, *points):
 
 def test_every_operation_is_tested_here():
     rest = {ints.where, ints.choose, ints.to_integer, ints.count_true, ints.truth_to_real}
-    assert set(ints.TABLE.values()) == {*PAIRS, *SINGLE, *rest}
+    assert set(ints.TABLE.values()) == {*PAIRS, *SHIFTS, *SINGLE, *rest}
 
 
 @pytest.mark.parametrize("operation", PAIRS, ids=lambda o: o.name)
@@ -62,6 +66,14 @@ def test_pairs_of_arrays_are_those_of_numpy(operation):
     assert node.type.shape == found.shape == (3, 4)
     assert node.dtype == found.dtype
     np.testing.assert_array_equal(found, [[PAIRS[operation](p, q) for q in b.tolist()] for p in a[:, 0].tolist()])
+
+
+@pytest.mark.parametrize("operation", SHIFTS, ids=lambda o: o.name)
+def test_shifts_are_those_of_numpy(operation):
+    for a in (-7, 1, 2**62, -(2**63)):
+        for b in (-1, 0, 1, 5, 62, 63, 64, 100):
+            found = at(operation(i, j), a, b)
+            assert found == SHIFTS[operation](np.int64(a), np.int64(b)) and type(found) is int
 
 
 @pytest.mark.parametrize("operation", SINGLE, ids=lambda o: o.name)

@@ -89,6 +89,13 @@ def test_constants_from_outside_are_constants_inside():
     assert len(node.arguments) == 2 and constant(2.0) in set(order(node.attribute.body.outputs))
 
 
+def test_arrays_of_one_number_are_made_inside():
+    ones = broadcast_to((3,))(1.0)
+    [a] = repeat(n, lambda i, a: [a * y + ones], [broadcast_to((3,))(x)])
+    loop = the(small(total((0,))(a)), REPEAT)
+    assert [v.type for v in loop.attribute.body.inputs] == [integer, arrays(real, (3,)), real]  # and y
+
+
 def test_equal_inputs_are_one():
     p, q = fresh(), fresh()
     [a] = repeat(n, lambda i, s: [s * p + q], [x])

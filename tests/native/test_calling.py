@@ -445,14 +445,16 @@ def test_nothing_leaks(function):
     before = [sys.getrefcount(o) for o in (a, x, n, dtype)]
     tracemalloc.start()
     try:
-        start = tracemalloc.get_traced_memory()[0]
-        work(200)
-        gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - start
+        grown = []
+        for _ in range(2):  # in one of them a table of the interpreter may grow
+            start = tracemalloc.get_traced_memory()[0]
+            work(200)
+            gc.collect()
+            grown.append(tracemalloc.get_traced_memory()[0] - start)
     finally:
         tracemalloc.stop()
     assert [sys.getrefcount(o) for o in (a, x, n, dtype)] == before
-    assert grown < 20_000  # one leaked result per round would be 32,000 at least
+    assert min(grown) < 20_000  # one leaked result per round would be 32,000 at least
 
 
 def test_a_large_result_is_given_back(function):

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import dynagrad as dg
 from dynagrad import binding
 from dynagrad.plan.model import IndexPlan, Join, Plan, Scan, Stage
+from dynagrad.setting import read_facts
 
 
 class _Planned(Exception):
@@ -23,8 +24,8 @@ def planned(source: str, facts: Mapping[str, Any], *, until: str | None = None, 
         raise _Planned(plan)
 
     setting = dg.Program(source)._setting
-    shared = binding.read_facts(setting, {k: v for k, v in facts.items() if k in bound}, False)
-    own = binding.read_facts(setting, {k: v for k, v in facts.items() if k not in bound}, False)
+    shared = read_facts(setting, {k: v for k, v in facts.items() if k in bound}, False)
+    own = read_facts(setting, {k: v for k, v in facts.items() if k not in bound}, False)
     with patch.object(binding, "compile_plan", stop):
         try:
             binding.Binding(setting, shared).prepare(own, until)

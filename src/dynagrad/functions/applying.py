@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph import operations as ops
 from ..graph.arrays import broadcast_to
+from ..graph.frugal import follow
 from ..graph.operation import Operation, apply
 from .copies import kept, owned
 from .entries import CHOOSING, Outline, Recorded, Scalars, leaves_out, no_derivative
@@ -24,6 +25,27 @@ from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, plain, real_part, 
 
 def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
     """An operation on numbers, by the youngest tag among its arguments: their primals first, then its part."""
+    tape, foreign, places, numbers, primals = None, False, [], [], []
+    for i, x in enumerate(arguments):  # most often there are cells of one tape, beside floats and arrays
+        kind = type(x)
+        if kind is TapeCell:
+            if tape is None:
+                tape = x.tape
+            elif x.tape is not tape:
+                break
+            places.append(i)
+            numbers.append(x.number)
+            x = x.primal
+        elif kind is _ndarray:
+            if x.dtype is not _FLOAT or not x.ndim:
+                break
+            foreign = True
+        elif kind is not float:
+            break
+        primals.append(x)
+    else:
+        if tape is not None and not operation.steps:
+            return _record(operation, tape, places, numbers, primals, foreign)
     tag, youngest, given = 0, float, []
     for x in arguments:
         kind = type(x)
@@ -92,33 +114,32 @@ def tangent_part(operation: Operation, index: int, d: Any, y: Any, primals: Sequ
     rule = operation.tangent[index] if index < len(operation.tangent) else operation.tangent[-1]
     if rule is None:
         return None
-    part = rule(d, y, *primals)
-    if operation.elementwise:
-        shape = shape_of(y)
-        if shape_of(part) != shape:
-            part = broadcast_to(shape)(part)
+    if not operation.elementwise:
+        return rule(d, y, *primals)
+    part, shape = follow(operation, index, d, y, primals), shape_of(y)
+    if shape_of(part) != shape:
+        part = broadcast_to(shape)(part)
     return part
 
 
 def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
-    places, numbers, primals, floats, foreign = [], [], [], True, False
-    tape: Any = None
-    for i, x in enumerate(arguments):
-        kind = type(x)
-        if kind is TapeCell and x.tape.tag == tag:
-            tape = x.tape
-            places.append(i)
-            numbers.append(x.number)
-            x = x.primal
-            kind = type(x)
-        elif kind is _ndarray:
-            foreign = True  # somebody may write to it later
-        if kind is not float:
-            floats = False
-        primals.append(x)
+    mine = [i for i, x in enumerate(arguments) if type(x) is TapeCell and x.tape.tag == tag]
+    tape, numbers = arguments[mine[0]].tape, [arguments[i].number for i in mine]
+    primals = [x.primal if i in mine else x for i, x in enumerate(arguments)]
+    foreign = any(type(x) is _ndarray for i, x in enumerate(arguments) if i not in mine)
+    return _record(operation, tape, mine, numbers, primals, foreign)
+
+
+def _record(
+    operation: Operation, tape: Any, places: list[int], numbers: list[int], primals: list[Any], foreign: bool
+) -> Any:
+    """An operation whose arguments at some places are cells of a tape, given by their numbers and primals.
+
+    With `foreign`, other arguments are arrays, and somebody may write to them later.
+    """
     if tape.paused and tape.rests(*numbers):
         return owned(apply(operation, *primals))
-    if floats and operation in SLOPES:
+    if operation in SLOPES and all([type(x) is float for x in primals]):
         y, *partials = SLOPES[operation](*primals)
         if operation in CHOOSING:  # what was not chosen is not connected: zero times infinity would be NaN
             chosen = [(n, partials[i]) for n, i in zip(numbers, places, strict=True) if partials[i] != 0.0]
@@ -126,12 +147,12 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
         return tape.cell(y, _entry(numbers, [partials[i] for i in places]))
     y = owned(apply(operation, *primals))
     if operation.elementwise:
-        if operation in FREE:
-            if _alike(y, primals, places):
-                if foreign and operation is ops.multiply:
-                    primals = [x if i in places else kept(x) for i, x in enumerate(primals)]
-                slopes = FREE[operation](*primals)
-                return tape.cell(y, _entry(numbers, [slopes[i] for i in places]))
+        free = FREE.get(operation)
+        if free is not None and _alike(y, primals, places):
+            if foreign and operation is ops.multiply:
+                primals = [x if i in places else kept(x) for i, x in enumerate(primals)]
+            slopes = free(*primals)
+            return tape.cell(y, _entry(numbers, [slopes[i] for i in places]))
         if type(y) is float:
             if operation.tangent is None:
                 raise no_derivative(operation, places[0])
@@ -144,15 +165,14 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
         if operation in CHOOSING if operation.elementwise else leaves_out(operation) and _computed(tape, numbers):
             tape.chooses = True
     wanted = _wanted(operation.needs, tuple(places))
-    needed: list[Any] = []
     for i, x in enumerate(primals):
-        if wanted is not None and i not in wanted and type(x) is not float:
-            x = Outline(x)
+        if wanted is not None and i not in wanted:
+            if type(x) is not float:
+                primals[i] = Outline(x)
         elif foreign and i not in places:
-            x = kept(x)
-        needed.append(x)
+            primals[i] = kept(x)
     result = y if wanted is None or -1 in wanted or type(y) is float else Outline(y)
-    return tape.cell(y, Recorded(operation, places, numbers, result, needed))
+    return tape.cell(y, Recorded(operation, places, numbers, result, primals))
 
 
 def _computed(tape: Any, numbers: list[int]) -> bool:
@@ -163,10 +183,11 @@ def _computed(tape: Any, numbers: list[int]) -> bool:
 def _alike(y: Any, primals: list[Any], places: list[int]) -> bool:
     """Whether the arguments at these places have the shape of the result."""
     shape = shape_of(y)
-    return not [i for i in places if shape_of(primals[i]) != shape]
+    return all([shape_of(primals[i]) == shape for i in places])
 
 
 _ndarray = np.ndarray
+_FLOAT = np.dtype(np.float64)
 
 
 @functools.lru_cache(maxsize=4096)

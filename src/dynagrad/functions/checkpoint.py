@@ -50,6 +50,7 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
 
     This is for the youngest reverse pass that is open; others that are open around it record the steps as usual, as
     does this one where a forward pass was begun inside of it. A forward pass, and no pass, simply run the loop.
+    Compiled functions keep some dozens of states, whatever `snapshots` is.
 
     >>> from dynagrad.functions.verbs import grad
     >>> grad(lambda x: checkpoint(lambda s: s * x, 1.0, 5))(2.0)  # of x**5

@@ -19,6 +19,8 @@ import numpy as np
 
 from ..errors import Error, NotDifferentiable
 from ..graph import operations as ops
+from ..graph.arrays import surely_finite
+from ..graph.buffers import SMALLEST
 from ..graph.operation import apply
 from .combinations import Combination
 from .copies import kept
@@ -179,13 +181,16 @@ def _no_answer(verb: str) -> NotDifferentiable:
 
 def _is_nan(leaf: Any) -> bool:
     """Whether there is a NaN in a leaf."""
-    x = real_part(leaf)
+    x = leaf if type(leaf) is _ndarray else real_part(leaf)
     if type(x) is float:
         return x != x
-    if not is_real(leaf) or not x.size:
+    if not is_real(x) or not x.size or (x.size < SMALLEST and surely_finite(x)):
         return False
-    least = x.min()  # which passes NaN on
+    least = np.minimum.reduce(x, axis=None)  # which passes NaN on
     return bool(least != least)
+
+
+_ndarray = np.ndarray
 
 
 # -- functions as inputs, forward --------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from ..graph.node import as_node
 from ..graph.operation import Operation
 from .applying import lift
 from .numbers import Number, real_part
+from .structure import parts
 
 if TYPE_CHECKING:
     from .lifting import Specialised
@@ -170,18 +171,11 @@ def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
 
     if isinstance(x, kind):
         return change(x)
-    if type(x) in (tuple, list):
-        return type(x)(_changed(part, kind, change) for part in x)
-    if type(x) is dict:
-        return {key: _changed(part, kind, change) for key, part in x.items()}
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)._make(_changed(part, kind, change) for part in x)  # type: ignore[attr-defined]
-    taken = parts_of(x)
-    if taken is None or not any(isinstance(leaf, kind) for leaf in _leaves(x)):
+    if parts_of(x) is None or not any(isinstance(leaf, kind) for leaf in _leaves(x)):
         return x
-    copy = object.__new__(type(x))
-    copy.__dict__.update({name: _changed(value, kind, change) for name, value in vars(x).items()})
-    return copy
+    taken = parts(x)
+    assert taken is not None
+    return taken[1](x, [_changed(part, kind, change) for part in taken[0]])
 
 
 def compile(function: Callable[..., Any]) -> Compiled:
@@ -192,7 +186,8 @@ def compile(function: Callable[..., Any]) -> Compiled:
     strings, None and functions are known when it is made, so another value of one of these is another version.
     Assignments, tuples, lists, dicts, dataclasses, closures, functions as arguments, `if`, `while`, `for`, `break`,
     `continue`, `return`, recursion, indexing, changes of arrays that were made inside, functions of numpy and math, and
-    all derivatives of this package may be used.
+    all derivatives of this package may be used, with `fixed_point`, `checkpoint` and `custom_rule`. A function that has
+    a rule is compiled like the rest, or else called by Python.
 
     What the function takes from outside is read when a version is made: globals, what closures hold, attributes of
     objects, arrays that belong to someone else. When these change later, versions that are there do not see it; what

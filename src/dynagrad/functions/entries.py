@@ -16,6 +16,7 @@ from ..errors import NotDifferentiable
 from ..graph import operations as ops
 from ..graph.arrays import sum_to
 from ..graph.buffers import SMALLEST
+from ..graph.frugal import follow
 from ..graph.operation import Operation, apply
 from .numbers import shape_of
 from .passes import place
@@ -51,7 +52,7 @@ class Outline:
     __slots__ = ("shape",)
 
     def __init__(self, x: Any) -> None:
-        self.shape = shape_of(x)
+        self.shape = x.shape if type(x) is _ndarray else shape_of(x)
 
 
 def times(delta: Any, slope: Any) -> Any:
@@ -99,27 +100,39 @@ class Recorded:
 
     def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
         operation, y, arguments = self.operation, self.result, self.arguments
-        found: list[tuple[int, Any]] = []
+        if operation.partial is not None:
+            return self.partial(None, delta)
         if operation.adjoint is not None and not operation.elementwise:
             parts = operation.adjoint(delta, y, *arguments)
-            for number, i in zip(self.numbers, self.places, strict=True):
-                part = parts[i]
-                if part is not None:
-                    found.append((number, part))
-            return found
+            if len(self.places) == 1:
+                part = parts[self.places[0]]
+                return () if part is None else ((self.numbers[0], part),)
+            both = [(number, parts[i]) for number, i in zip(self.numbers, self.places, strict=True)]
+            return [pair for pair in both if pair[1] is not None]
+        found: list[tuple[int, Any]] = []
         rules = operation.tangent
         if rules is None:
             raise no_derivative(operation, self.places[0])
         for number, i in zip(self.numbers, self.places, strict=True):
             rule = rules[i if i < len(rules) else -1]
-            part = None if rule is None else rule(delta, y, *arguments)
+            if rule is None:
+                continue
+            if operation.elementwise:
+                part, shape = follow(operation, i, delta, y, arguments), shape_of(arguments[i])
+                if shape_of(part) != shape:
+                    part = sum_to(shape)(part)
+                found.append((number, part))
+                continue
+            part = rule(delta, y, *arguments)
             if part is not None:
-                if operation.elementwise:
-                    shape = shape_of(arguments[i])
-                    if shape_of(part) != shape:
-                        part = sum_to(shape)(part)
                 found.append((number, part))
         return found
+
+    def partial(self, counts: Any, delta: Any) -> list[tuple[int, Any]]:
+        """The increments where only some elements of the result count."""
+        assert self.operation.partial is not None
+        parts = self.operation.partial(self.places, counts, delta, self.result, *self.arguments)
+        return [pair for pair in zip(self.numbers, parts, strict=True) if pair[1] is not None]
 
     def held(self) -> Sequence[Any]:
         """What it computes with."""

@@ -16,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotConverged, NotDifferentiable
+from ..errors import Error
+from ..graph import failures
 from ..graph import operations as ops
 from ..graph.arrays import linear
+from ..graph.failures import failure
+from ..graph.implicit import DENSE, ILL
 from ..graph.operation import Operation
 from .entries import Recorded, Scalars
 from .numbers import Bundle, Number, Tape, TapeCell, fresh, plain, real_part, zero_like
@@ -27,8 +30,6 @@ from .splitting import split
 from .structure import is_function, leaves, together, transform
 from .sweep import sweep
 from .vectors import join, part, size
-
-DENSE = 1000  # reals; up to here A is a matrix, above it is only multiplied with
 
 
 def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_steps: int = 10_000) -> Any:
@@ -103,21 +104,14 @@ def _settled(f: Callable[[Any], Any], x: Any, tolerance: float, max_steps: int) 
         change, settled = 0.0, True
         for a, b in zip(leaves(x), leaves(new), strict=True):
             if not np.isfinite(b).all():
-                raise Error(
-                    f"fixed_point: step {step} reached {'NaN' if np.isnan(b).any() else 'an infinity'}; start nearer "
-                    "to the solution, or take smaller steps, such as x + 0.5 * (f(x) - x)"
-                )
+                raise failure(failures.NAN if np.isnan(b).any() else failures.INFINITE, step)
             d = np.abs(b - a)
             settled = settled and bool((d <= tolerance * np.maximum(1.0, np.abs(b))).all())
             change = max(change, float(np.max(d, initial=0.0)))
         x = new
         if settled:
             return x
-    raise NotConverged(
-        f"fixed_point: no fixed point was reached in {max_steps} steps; the last one still changed x by {change:.3g}. "
-        "Give more max_steps or a larger tolerance, start nearer, or iterate something that contracts, such as a step "
-        "of Newton's method"
-    )
+    raise failure(failures.UNSETTLED, max_steps, change)
 
 
 @contextmanager
@@ -207,17 +201,14 @@ def _dense(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
     a = np.stack([_along(f, x, unit) for unit in np.eye(n)], axis=-1)
     matrix = np.eye(n) - a
     if not np.isfinite(matrix).all():
-        raise NotDifferentiable("fixed_point: the derivative of f at the solution is not finite")
+        raise failure(failures.NOT_FINITE)
     try:
         inverse = np.linalg.inv(matrix)
         condition = float(np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1))
     except np.linalg.LinAlgError:
         condition = math.inf
-    if not condition < 1e15:
-        raise NotDifferentiable(
-            "fixed_point: I - A is singular, where A is the derivative of f at the solution: an eigenvalue of A is 1, "
-            "as where two solutions meet, and then the solution is no differentiable function of what f depends on"
-        )
+    if not condition < ILL:
+        raise failure(failures.SINGULAR)
     return lambda v: inverse @ v, lambda v: inverse.T @ v
 
 
@@ -250,9 +241,6 @@ def _iterated(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
             v = new
             if done:
                 return v
-        raise NotDifferentiable(
-            f"fixed_point: v = r + A v, where A is the derivative of f at the solution, did not settle in {max_steps} "
-            "steps: an eigenvalue of A is 1 or close to it. Where that is expected, give more max_steps"
-        )
+        raise failure(failures.LINEAR_UNSETTLED, max_steps)
 
     return lambda v: solve(along, v), lambda v: solve(transposed, v)

@@ -1,9 +1,9 @@
 """Graphs as operations: what a compiled function is where it is differentiated.
 
 `operation_of` makes an operation of a graph whose outputs are reals. Its value is machine code, its tangent with
-respect to an input another graph, and its adjoint one graph for all inputs; both are operations of the same kind, made
-when they are first used, so derivatives nest. An operation has one result: where a graph has several outputs, they
-stand one after the other in a vector.
+respect to an input another graph, and its adjoint one graph for all inputs that are wanted; both are operations of the
+same kind, made when they are first used, so derivatives nest. An operation has one result: where a graph has several
+outputs, they stand one after the other in a vector.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ..graph.control import Graph, merge
 from ..graph.derive import generate_adjoints, tangents, zero
 from ..graph.node import Node, fresh
 from ..graph.operation import Operation
-from ..graph.types import array
+from ..graph.operations import where
+from ..graph.types import array, boolean
+from ..graph.types import arrays as arrays_of
 from ..native.graphs.native import Native
 
 _MOST = 2.0**53  # whole numbers below are exact as reals
@@ -71,23 +73,25 @@ def operation_of(graph: Graph, name: str) -> Operation:
 
         return rule
 
-    def adjoint(delta: Any, _: Any, *xs: Any) -> Any:
-        if "adjoint" not in derived:
-            arriving = fresh(result.type)
-            found = generate_adjoints([result], [arriving], [graph.inputs[i] for i in smooth])
-            known = [(i, found[graph.inputs[i]]) for i in smooth]
-            reached = [(i, node) for i, node in known if node is not None]
-            outputs = merge([node for _, node in reached])
-            made = operation_of(Graph((*graph.inputs, arriving), outputs), f"{name} back") if outputs else None
-            derived["adjoint"] = ([i for i, _ in reached], made)
-        places, made = derived["adjoint"]
-        parts: list[Any] = [None] * len(xs)
+    def back(wanted: Sequence[int], counts: Any, delta: Any, _: Any, *xs: Any) -> Sequence[Any]:
+        """One graph for the inputs that are wanted; the others may not even have a derivative."""
+        key = (tuple(wanted), counts is None)
+        if key not in derived:
+            arriving, chosen = fresh(result.type), fresh(arrays_of(boolean, result.shape))
+            seed = arriving if counts is None else where(chosen, arriving, 0.0)
+            wrt = [i for i in wanted if i in smooth]
+            found = generate_adjoints([result], [seed], [graph.inputs[i] for i in wrt])
+            reached = {i: node for i in wrt if (node := found[graph.inputs[i]]) is not None}
+            inputs = (*graph.inputs, arriving) if counts is None else (*graph.inputs, arriving, chosen)
+            outputs = merge(list(reached.values()))
+            made = operation_of(Graph(inputs, outputs), f"{name} back") if outputs else None
+            derived[key] = (list(reached), made)
+        places, made = derived[key]
         if made is None:
-            return parts
-        flat = made(*xs, delta)
-        for i, part in zip(places, _split(flat, [graph.inputs[i].type.shape for i in places]), strict=True):
-            parts[i] = part
-        return parts
+            return [None] * len(wanted)
+        flat = made(*xs, delta) if counts is None else made(*xs, delta, counts)
+        parts = dict(zip(places, _split(flat, [graph.inputs[i].type.shape for i in places]), strict=True))
+        return [parts.get(i) for i in wanted]
 
     return Operation(
         name,
@@ -96,7 +100,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
         value,
         tuple(tangent(i) if i in smooth else None for i in range(len(graph.inputs))),
         "",
-        adjoint=adjoint,
+        partial=back,
     )
 
 

@@ -85,6 +85,8 @@ class Masks:
             return self._of_part(entry, delta, mask, whole)
         if type(entry) is Recorded:
             operation = entry.operation
+            if operation.partial is not None and mask is not None:
+                return [(parent, part, None) for parent, part in entry.partial(mask, delta)]
             if operation.elementwise and (mask is not None or operation in CHOOSING):
                 return self._chosen(entry, delta, mask)
             if moves(operation) and (mask is not None or leaves_out(operation)):

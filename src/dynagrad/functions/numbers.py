@@ -351,6 +351,9 @@ _USUAL = frozenset([float, TapeCell, np.ndarray])
 """What stands beside cells of arrays, and is an argument without another look."""
 
 
+_ndarray = np.ndarray
+
+
 # -- what is a number --------------------------------------------------------------------------------------------------
 
 
@@ -372,10 +375,11 @@ def shape_of(x: Any) -> tuple[int, ...]:
     >>> shape_of(2.0), shape_of(np.ones((2, 3)))
     ((), (2, 3))
     """
-    while type(x) in LIFTS:
-        x = x.primal
     kind = type(x)
-    return () if kind is float else x.shape if kind is np.ndarray else np.shape(x)
+    while kind in LIFTS:
+        x = x.primal
+        kind = type(x)
+    return x.shape if kind is _ndarray else () if kind is float else np.shape(x)
 
 
 def zero_like(x: Any) -> Any:

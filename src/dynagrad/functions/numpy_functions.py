@@ -64,7 +64,9 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes as numbers from 0; None is all of them."""
     if axis is None:
         return tuple(range(ndim))
-    found = tuple(_axis(a, ndim) for a in axis) if isinstance(axis, tuple | list) else (_axis(axis, ndim),)
+    if not isinstance(axis, tuple | list):
+        return (_axis(axis, ndim),)
+    found = tuple(_axis(a, ndim) for a in axis)
     if len(set(found)) < len(found):
         raise ValueError("an axis is named twice")
     return found

@@ -187,7 +187,9 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
             arguments = arguments[:positional]
         if options:
             takes = TAKES[function]
-            check_options(name_of(function), {k: v for k, v in options.items() if k not in takes})
+            others = {k: v for k, v in options.items() if k not in takes}
+            if others:
+                check_options(name_of(function), others)
             options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
         return handler(*arguments, **options)
     if function in LOOKS:

@@ -1,10 +1,9 @@
 """Special functions of numbers, floats and arrays: `dg.special`.
 
-`logsumexp`, `softmax` and their kin work at infinities: an infinite maximum takes all, several equal ones share alike,
-so that gradients of sums of weights in the log domain are never NaN. `xlogy` and the entropies are 0 where their first
-factor is. The rest has its values from scipy, which must be installed for these; scipy's own ufuncs of the same names
-work on numbers too. All have derivatives of every order, with respect to real arguments; the order of a Bessel function
-or a polygamma is a constant.
+`logsumexp` and `softmax` stand in `exponentials.py`; here are the functions of one or two reals, which go over arrays
+element by element. `xlogy` and the entropies are 0 where their first factor is. The rest has its values from scipy,
+which must be installed for these; scipy's own ufuncs of the same names work on numbers too. All have derivatives of
+every order, with respect to real arguments; the order of a Bessel function or a polygamma is a constant.
 """
 
 from __future__ import annotations
@@ -18,14 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from ..graph import arrays
 from ..graph import operations as ops
-from ..graph.arrays import shape_of
 from ..graph.operation import LinearMap, Operation
 from ..graph.types import real
 from .applying import lift
-from .numbers import plain, real_part
-from .numpy_functions import axes_of
+from .exponentials import log_softmax, logsumexp, softmax
+from .numbers import real_part
 
 __all__ = [
     "beta",
@@ -71,146 +68,6 @@ __all__ = [
 
 ROOT_PI = math.sqrt(math.pi)
 ROOT_2PI = math.sqrt(2.0 * math.pi)
-
-
-# -- sums of exponentials ----------------------------------------------------------------------------------------------
-
-
-def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The maximum over axes, and what is left above it: 0 where an element is the maximum, if infinite too."""
-    top = np.max(x, axis=axes, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        return top, np.where(x == top, 0.0, x - top)
-
-
-@arrays.remember
-def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
-    def value(x: Any) -> Any:
-        top, rest = _apart(x, axes)
-        found = top + np.log(np.sum(np.exp(rest), axis=axes, keepdims=True))
-        return arrays.single(found if keepdims else np.squeeze(found, axes))
-
-    def adjoint(delta: Any, y: Any, x: Any) -> Any:
-        return ops.multiply(arrays.spread(delta, axes, keepdims, shape_of(x)), _softmax(axes)(x))
-
-    return arrays.several(
-        "logsumexp",
-        value,
-        (lambda d, y, x: arrays.total(axes, keepdims)(ops.multiply(d, _softmax(axes)(x))),),
-        (adjoint,),
-    )
-
-
-@arrays.remember
-def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
-    """The same of a and weights, which need not be positive."""
-
-    def value(a: Any, b: Any) -> Any:
-        top, rest = _apart(np.where(np.asarray(b) != 0.0, a, -math.inf), axes)
-        with np.errstate(all="ignore"):
-            found = top + np.log(
-                np.sum(np.where(np.asarray(b) != 0.0, b * np.exp(rest), 0.0), axis=axes, keepdims=True)
-            )
-        return arrays.single(found if keepdims else np.squeeze(found, axes))
-
-    def slope(y: Any, a: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return ops.exp(ops.subtract(a, arrays.spread(y, axes, keepdims, shape_of(a))))
-
-    def part(y: Any, a: Any, b: Any) -> Any:
-        share = slope(y, a)
-        nothing = ops.logical_and(ops.equal(b, 0.0), ops.equal(share, math.inf))
-        return ops.where(nothing, 0.0, ops.multiply(b, share))
-
-    def sum_of(x: Any) -> Any:
-        return arrays.total(axes, keepdims)(x)
-
-    def spread(delta: Any, a: Any) -> Any:
-        return arrays.spread(delta, axes, keepdims, shape_of(a))
-
-    return arrays.several(
-        "weighted_logsumexp",
-        value,
-        (
-            lambda d, y, a, b: sum_of(ops.multiply(d, part(y, a, b))),
-            lambda d, y, a, b: sum_of(ops.multiply(d, slope(y, a))),
-        ),
-        (
-            lambda delta, y, a, b: ops.multiply(spread(delta, a), part(y, a, b)),
-            lambda delta, y, a, b: ops.multiply(spread(delta, a), slope(y, a)),
-        ),
-    )
-
-
-@arrays.remember
-def _softmax(axes: tuple[int, ...]) -> Operation:
-    def value(x: Any) -> Any:
-        weights = np.exp(_apart(x, axes)[1])
-        return arrays.single(weights / np.sum(weights, axis=axes, keepdims=True))
-
-    def change(d: Any, y: Any, x: Any) -> Any:
-        part = ops.multiply(y, d)
-        whole = arrays.broadcast_to(shape_of(y))(arrays.total(axes, True)(part))
-        return ops.subtract(part, ops.multiply(y, whole))
-
-    return arrays.several("softmax", value, (change,), (change,))
-
-
-@arrays.remember
-def _log_softmax(axes: tuple[int, ...]) -> Operation:
-    def value(x: Any) -> Any:
-        rest = _apart(x, axes)[1]
-        return arrays.single(rest - np.log(np.sum(np.exp(rest), axis=axes, keepdims=True)))
-
-    def whole(x: Any) -> Any:
-        return arrays.broadcast_to(shape_of(x))(arrays.total(axes, True)(x))
-
-    return arrays.several(
-        "log_softmax",
-        value,
-        (lambda d, y, x: ops.subtract(d, whole(ops.multiply(_softmax(axes)(x), d))),),
-        (lambda delta, y, x: ops.subtract(delta, ops.multiply(_softmax(axes)(x), whole(delta))),),
-    )
-
-
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(b * exp(a))) over axes, without overflow; its gradient is the softmax.
-
-    All -inf gives -inf, and a gradient of equal shares. Weights may be zero or negative; of a negative sum there is no
-    logarithm, so the result is NaN. Shapes as `np.sum`. Errors: an axis that is not there.
-
-    >>> logsumexp(np.array([1000.0, 1000.0]))
-    1000.6931471805599
-    """
-    a = plain(a)
-    if b is None:
-        return lift(_logsumexp(axes_of(axis, len(shape_of(a))), bool(keepdims)), (a,))
-    b = plain(b)
-    if np.all(real_part(b) > 0.0):
-        return logsumexp(lift(ops.add, (a, lift(ops.log, (b,)))), axis, None, keepdims)
-    shape = np.broadcast_shapes(shape_of(a), shape_of(b))
-    a, b = (x if shape_of(x) == shape else lift(arrays.broadcast_to(shape), (x,)) for x in (a, b))
-    return lift(_weighted(axes_of(axis, len(shape)), bool(keepdims)), (a, b))
-
-
-def softmax(x: Any, axis: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) over axes. Equal infinities share alike: of nothing but -inf all get the same.
-
-    >>> softmax(np.array([0.0, -math.inf]))
-    array([1., 0.])
-    """
-    x = plain(x)
-    return lift(_softmax(axes_of(axis, len(shape_of(x)))), (x,))
-
-
-def log_softmax(x: Any, axis: Any = None) -> Any:
-    """log(softmax(x)) over axes, without underflow.
-
-    >>> log_softmax(np.array([0.0, -2000.0]))
-    array([    0., -2000.])
-    """
-    x = plain(x)
-    return lift(_log_softmax(axes_of(axis, len(shape_of(x)))), (x,))
 
 
 # -- elementwise functions ---------------------------------------------------------------------------------------------

@@ -44,7 +44,12 @@ def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     _REGISTERED[cls] = (flatten, unflatten)
 
 
+def is_registered(cls: type) -> bool:
+    return cls in _REGISTERED
+
+
 _STRUCTURES = frozenset([tuple, list, dict])
+_ndarray = np.ndarray
 
 
 def is_real(x: Any) -> bool:
@@ -52,6 +57,8 @@ def is_real(x: Any) -> bool:
     kind = type(x)
     if kind is float or kind in LIFTS:
         return True
+    if kind is _ndarray:
+        return bool(x.dtype.kind == "f")
     if kind in _STRUCTURES:
         return False
     if isinstance(x, Node):
@@ -125,10 +132,11 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     >>> transform((1.0, [2.0, "a", 3]), lambda r: -r)
     (-1.0, [-2.0, 'a', 3])
     """
-    if is_real(x):
-        return real(x)
-    if type(x) is tuple and _level < _MOST:  # most of what there is
+    kind = type(x)
+    if kind is tuple and _level < _MOST:  # most of what there is
         return tuple([transform(part, real, function, _level + 1) for part in x])
+    if kind in LIFTS or is_real(x):
+        return real(x)
     taken = parts(x)
     if taken is None:
         return function(x) if function is not None and is_function(x) else x
@@ -300,7 +308,10 @@ def leaves(x: Any) -> Iterator[Any]:
     taken = parts(x)
     if taken is not None:
         for part in taken[0]:
-            yield from leaves(part)
+            if type(part) in LIFTS or type(part) is float:
+                yield part
+            else:
+                yield from leaves(part)
     elif is_function(x):
         yield x
 

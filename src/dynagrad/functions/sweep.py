@@ -71,8 +71,8 @@ def whole(adjoint: Any) -> Any:
 
 def plus(a: Any, b: Any) -> Any:
     """The sum of two increments."""
-    if type(a) is float and type(b) is float:
-        return a + b
+    if type(a) is type(b) and type(a) in _PLAIN:
+        return a + b if type(a) is float else apply(ops.add, a, b)
     if type(b) is Partial and type(a) is not Partial:
         return b.onto(a)
     return a.plus(b) if hasattr(type(a), "plus") else apply(ops.add, a, b)
@@ -99,17 +99,20 @@ def sweep(
 
     def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
         entry = take(number, None)
-        if type(entry) is Recorded and entry.operation.accumulate is None and type(delta) is not Partial:
+        if type(entry) is tuple:  # without another call where there are floats, or nothing to do
+            if type(delta) is float:
+                if len(entry) == 2:
+                    a, p = entry
+                    if type(p) is float:
+                        return ((a, delta * p),)
+                else:
+                    a, p, b, q = entry
+                    if type(p) is type(q) is float:
+                        return ((a, delta * p), (b, delta * q))
+        elif entry is None:
+            return ()
+        elif type(entry) is Recorded and entry.operation.accumulate is None and type(delta) is not Partial:
             return entry(delta)
-        if type(entry) is tuple and type(delta) is float:  # of loops over floats, without another call
-            if len(entry) == 2:
-                a, p = entry
-                if type(p) is float:
-                    return ((a, delta * p),)
-            else:
-                a, p, b, q = entry
-                if type(p) is type(q) is float:
-                    return ((a, delta * p), (b, delta * q))
         return _spread(entry, delta)
 
     if masks is None and tape.chooses:

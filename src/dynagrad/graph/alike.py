@@ -13,6 +13,7 @@ from .control import PART, REPEAT, WHILE, Graph, Loop, part
 from .node import Node, order, substitute
 
 _COMMUTE = {ops.add, ops.multiply, ops.logical_and, ops.logical_or, integers.add, integers.multiply}
+_COMMUTE |= {integers.bitwise_and, integers.bitwise_or, integers.bitwise_xor}
 Pairs = dict[Node, Node]
 
 

@@ -14,6 +14,7 @@ so zeros among the factors do no harm.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -29,6 +30,9 @@ Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 Rules = tuple[Callable[..., Any] | None, ...]
 Needs = tuple[tuple[int, ...] | None, ...]
+
+_ndarray = np.ndarray
+_FLOAT = np.dtype(np.float64)
 
 remember = functools.lru_cache(maxsize=4096)
 """One operation for each choice of parameters."""
@@ -46,6 +50,17 @@ def shape_of(x: Any) -> Shape:
 def single(x: Any) -> Any:
     """A value of no dimension as a float."""
     return x if isinstance(x, np.ndarray) and x.ndim else float(x)
+
+
+def surely_finite(x: Any) -> bool:
+    """Whether neither an infinity nor NaN is in an array, at a glance: where numbers are huge it may say no.
+
+    >>> surely_finite(np.array([1.0, -2.0])), surely_finite(np.array([1.0, np.nan])), surely_finite(np.array([1e300]))
+    (True, False, False)
+    """
+    if x.size < SMALLEST:
+        return math.isfinite(np.vdot(x, x))  # the quickest of all, and it never warns
+    return bool(np.isfinite(x).all())
 
 
 # -- how operations are made -------------------------------------------------------------------------------------------
@@ -148,19 +163,24 @@ def broadcast_to(shape: Shape) -> Operation:
 
 
 @remember
+def _repeated(shape: Shape, given: Shape) -> Axes:
+    """The axes along which an array was repeated, as it was broadcast from a shape to the one that is given."""
+    extra = len(given) - len(shape)
+    return (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and given[i + extra] != 1))
+
+
+@remember
 def sum_to(shape: Shape) -> Operation:
     """Sums over the axes along which an array of `shape` would have been broadcast; its transpose."""
 
     def value(x: Any) -> Any:
-        given = np.shape(x)
+        given = np.shape(x) if type(x) is not _ndarray else x.shape
         if given == shape:
             return x
         if not shape:
             return float(np.add.reduce(x, axis=None))
-        extra = len(given) - len(shape)
-        axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and given[i + extra] != 1))
-        total = np.add.reduce(x, axis=axes) if axes else x
-        return np.reshape(total, shape)
+        total = np.add.reduce(x, axis=_repeated(shape, given))
+        return total if total.shape == shape else np.reshape(total, shape)
 
     return linear("sum_to", value, lambda d, s: broadcast_to(s)(d), code=("sum_to",))
 
@@ -170,7 +190,7 @@ def reshape(shape: Shape) -> Operation:
     """The same elements, in the order of C."""
     return linear(
         "reshape",
-        lambda x: np.reshape(x, shape) if shape else _only(x),
+        lambda x: _only(x) if not shape else x.reshape(shape) if type(x) is _ndarray else np.reshape(x, shape),
         lambda d, s: reshape(s)(d),
         code=("reshape",),
     )
@@ -185,7 +205,10 @@ def transpose(axes: Axes) -> Operation:
     """Axis i of the result is axis `axes[i]` of the argument."""
     inverse = tuple(int(i) for i in np.argsort(axes))
     return linear(
-        "transpose", lambda x: np.transpose(x, axes), lambda d, s: transpose(inverse)(d), code=("transpose", axes)
+        "transpose",
+        lambda x: x.transpose(axes) if type(x) is _ndarray else np.transpose(x, axes),
+        lambda d, s: transpose(inverse)(d),
+        code=("transpose", axes),
     )
 
 
@@ -206,10 +229,33 @@ def insert_axes(x: Any, *axes: int) -> Any:
 
 
 def spread(delta: Any, axes: Axes, keepdims: bool, shape: Shape) -> Any:
-    """What came out of a reduction over `axes`, repeated along these."""
+    """What came out of a reduction over `axes`, repeated along these.
+
+    >>> spread(np.array([1.0, 2.0]), (1,), False, (2, 3))
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
+    """
+    narrow = tuple([1 if i in axes else n for i, n in enumerate(shape)])
+    if type(delta) is _ndarray and delta.flags.c_contiguous and 0 not in shape:
+        # np.broadcast_to does the same in several times as long; as there, the view cannot be written to
+        steps = [0 if i in axes else step for i, step in enumerate(delta.reshape(narrow).strides)]
+        found: Any = _ndarray(shape, delta.dtype, delta, 0, steps)
+        found.flags.writeable = False
+        return found
     if not keepdims and len(axes) < len(shape):
-        delta = reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))(delta)
+        delta = reshape(narrow)(delta)
     return broadcast_to(shape)(delta)
+
+
+def spread_over(slopes: Any, delta: Any, axes: Axes, keepdims: bool) -> Any:
+    """What came out of a reduction, repeated along its axes and times slopes that nobody else has.
+
+    An array of slopes is written over.
+    """
+    if type(slopes) is _ndarray and type(delta) is _ndarray:
+        narrow = [1 if i in axes else n for i, n in enumerate(slopes.shape)]
+        return np.multiply(slopes, delta.reshape(narrow), out=slopes)
+    return ops.multiply(spread(delta, axes, keepdims, shape_of(slopes)), slopes)
 
 
 @remember
@@ -217,8 +263,10 @@ def total(axes: Axes, keepdims: bool = False) -> Operation:
     """The sum over axes."""
 
     def value(x: Any) -> Any:
-        over = None if len(axes) == np.ndim(x) else axes
-        return single(x.sum(axis=over, keepdims=keepdims) if isinstance(x, np.ndarray) else x)
+        if not isinstance(x, np.ndarray):
+            return single(x)
+        reduce: Any = np.add.reduce  # of which numpy's types ask for a constant `keepdims`
+        return single(reduce(x, axis=None if len(axes) == x.ndim else axes, keepdims=keepdims))
 
     return linear("sum", value, lambda d, s: spread(d, axes, keepdims, s), code=("sum", axes, keepdims))
 
@@ -613,6 +661,8 @@ def stack(axis: int, count: int) -> Operation:
 
 def _matmul_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
     """The adjoint of the left factor."""
+    if type(delta) is type(b) is _ndarray and delta.ndim == b.ndim == 2:  # as below, without detours
+        return _matmul_value(delta, b.T)
     ranks = len(shape_of(a)), len(shape_of(b))
     if ranks == (2, 2):
         return matmul(delta, transpose((1, 0))(b))
@@ -633,6 +683,8 @@ def _column(b: Any, delta: Any) -> Any:
 
 def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
     """The adjoint of the right factor."""
+    if type(delta) is type(a) is _ndarray and delta.ndim == a.ndim == 2:
+        return _matmul_value(a.T, delta)
     ranks = len(shape_of(a)), len(shape_of(b))
     if ranks == (2, 1):
         return matmul(delta, a)
@@ -652,7 +704,7 @@ def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 def _matmul_value(a: Any, b: Any) -> Any:
-    if type(a) is type(b) is np.ndarray and a.ndim == b.ndim == 2 and a.dtype == b.dtype == np.float64:
+    if type(a) is type(b) is _ndarray and a.ndim == b.ndim == 2 and a.dtype is b.dtype is _FLOAT:
         rows, columns = a.shape[0], b.shape[1]
         if rows * columns >= SMALLEST and a.shape[1] == b.shape[0]:
             return np.matmul(a, b, out=empty((rows, columns)))

@@ -10,6 +10,9 @@ where no argument has them, since nodes know theirs. An elementwise operation ha
     transpose           axes            axis i is axis axes[i] of the argument
     sum prod max min    axes, keepdims  a reduction over axes, counted from 0
     winners             largest, axes   truth values: where the first largest, or smallest, of the axes stands
+    logsumexp           axes, keepdims  the log of the sum of exponentials over axes
+    softmax             axes            exponentials over their sum over axes
+    log_softmax         axes            the logs of these
     cumsum cumprod      axis            running sums and products
     item                pattern         the argument at a place: see places.py; more arguments fill the pattern's holes
     add_at set_at       pattern         the first argument, with the second added, or standing, at a place

@@ -46,15 +46,30 @@ class Graph:
         return f"<graph of {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
 
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The derivatives of a function, where they do not follow from its body; None stands for zero, see ruled.py.
+
+    `tangent(arguments, results, tangents)` gives those of the results, `adjoint(arguments, results, adjoints, wanted)`
+    one for each argument, of which the wanted ones are looked at. Without the first, tangents follow from the body, and
+    `inherit(function)` is told of the function that computes them.
+    """
+
+    tangent: Callable[[Sequence[Node], Sequence[Node], list[Any]], Sequence[Any]] | None
+    adjoint: Callable[[Sequence[Node], Sequence[Node], list[Any], Sequence[int]], Sequence[Any]]
+    inherit: Callable[[Function], None] | None = None
+
+
 class Function:
     """A function that may call itself. Its graph is set once, after its body was traced."""
 
-    __slots__ = ("arguments", "derived", "graph", "name", "results")
+    __slots__ = ("arguments", "derived", "graph", "name", "results", "rule")
 
     def __init__(self, name: str, arguments: Sequence[Type], results: Sequence[Type]) -> None:
         self.name, self.arguments, self.results = name, tuple(arguments), tuple(results)
         self.graph: Graph | None = None
         self.derived: dict[Any, Any] = {}  # its derivatives, as far as they were asked for
+        self.rule: Rule | None = None  # where they do not follow from the graph
 
     def __repr__(self) -> str:
         return f"<function {self.name} of the graph>"
@@ -100,6 +115,7 @@ PUSH = _control("push")
 POP = _control("pop")
 EMPTY = _control("empty_stack")
 LOOPS = frozenset({COND, WHILE, REPEAT, CALL})
+_AT_PLACES = frozenset({"item", "add_at", "set_at"})
 
 
 def values(types: Iterable[Type]) -> Type:
@@ -161,7 +177,7 @@ def now() -> int:
     return fresh().birth
 
 
-def _lift(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
+def as_values(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
     """The results of a trace as nodes, of the types that are wanted where they can be."""
     if types is not None and len(results) != len(types):
         raise Error(f"{what}: {len(types)} values are wanted, and {len(results)} were given")
@@ -208,13 +224,12 @@ def close(
     own = {v for inputs, _ in graphs for v in inputs}
     merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
     graphs = [(inputs, [next(merged) for _ in outputs]) for inputs, outputs in graphs]
-    series = order([o for _, outputs in graphs for o in outputs])
+    series = order([o for _, outputs in graphs for o in outputs], since)
     inside: set[Node] = set()  # depends on an input, or has to stay
     for node in series:
-        if node in own or node.operation is EMPTY:  # a stack belongs to one round
+        used = node.birth > since and (_may_fail(node) or any(a in inside for a in node.arguments))
+        if used or node in own or node.operation is EMPTY:  # a stack belongs to one round
             inside.add(node)
-        elif node.birth > since and (node.operation in LOOPS or any(a in inside for a in node.arguments)):
-            inside.add(node)  # what may not end is not run before it is asked for
     outside: dict[Node, Node] = {}
 
     def captured(node: Node) -> bool:
@@ -239,6 +254,14 @@ def close(
     added = tuple(outside.values())
     closed = [once(Graph((*inputs, *added), share(substitute(outputs, outside)))) for inputs, outputs in graphs]
     return closed, list(outside)
+
+
+def _may_fail(node: Node) -> bool:
+    """Whether a node is not computed before it is asked for: it may not end, or an index may be out of range."""
+    code = node.operation.code
+    if isinstance(code, tuple) and code[0] in _AT_PLACES:
+        return any(a.type.kind == "integer" and not a.is_constant for a in node.arguments)
+    return node.operation in LOOPS
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------------
@@ -270,13 +293,13 @@ def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = N
     if test is None or test.type is not boolean:
         raise Error(f"a condition is a truth value, and {condition!r:.60} is none")
     if test.is_constant:
-        return _lift(then() if test.attribute else otherwise(), None, "cond")
+        return as_values(then() if test.attribute else otherwise(), None, "cond")
     since = now()
     first, second = list(then()), list(otherwise())
     if len(first) != len(second):
         raise Error(f"cond: one branch has {len(first)} results and the other {len(second)}")
     types = [_common(a, b) for a, b in zip(first, second, strict=True)]
-    outputs = [_lift(first, types, "cond"), _lift(second, types, "cond")]
+    outputs = [as_values(first, types, "cond"), as_values(second, types, "cond")]
     [yes, no], captured = close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
     return parts(make_cond(test, Branches(yes, no, extends), captured))
 
@@ -301,13 +324,13 @@ def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], exte
     >>> x.type.name
     'real'
     """
-    start = _lift(init, None, "while")
+    start = as_values(init, None, "while")
     since = now()
     states = [fresh(node.type) for node in start]
     test = as_node(condition(*states))
     if test is None or test.type is not boolean:
         raise Error("while: the condition is a truth value")
-    after = _lift(body(*states), [s.type for s in states], "while")
+    after = as_values(body(*states), [s.type for s in states], "while")
     return loop_of(None, test, states, after, start, since, extends)
 
 
@@ -322,11 +345,11 @@ def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = 
     number = whole(count) if isinstance(count, int) else as_node(count)
     if number is None or number.type is not integer:
         raise Error(f"repeat: how often is a whole number, and {count!r:.60} is none")
-    start = _lift(init, None, "repeat")
+    start = as_values(init, None, "repeat")
     since = now()
     counter = fresh(integer)
     states = [fresh(node.type) for node in start]
-    after = _lift(body(counter, *states), [s.type for s in states], "repeat")
+    after = as_values(body(counter, *states), [s.type for s in states], "repeat")
     return loop_of(number, counter, states, after, start, since, extends)
 
 
@@ -400,7 +423,7 @@ def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body
 def define(made: Function, body: Trace) -> None:
     """Gives a function its body, which may call the function."""
     inputs = tuple(fresh(t) for t in made.arguments)
-    outputs = _lift(body(*inputs), made.results, f"the function {made.name}")
+    outputs = as_values(body(*inputs), made.results, f"the function {made.name}")
     known = set(inputs)
     free = [n for n in order(outputs) if n.is_variable and n not in known]
     if free:
@@ -410,7 +433,7 @@ def define(made: Function, body: Trace) -> None:
 
 def call(made: Function, *arguments: Any) -> list[Node]:
     """The results of a function."""
-    nodes = _lift(arguments, made.arguments, f"the function {made.name}")
+    nodes = as_values(arguments, made.arguments, f"the function {made.name}")
     return parts(make_call(Called(made), nodes))
 
 
@@ -434,7 +457,7 @@ def merge(outputs: Sequence[Node], since: int = 0) -> tuple[Node, ...]:
     """
     outputs = tuple(outputs)
     while True:
-        series = order(outputs)
+        series = order(outputs, since)
         present = set(series)
         better: dict[Node, Node] = {}
         for node in series:

@@ -16,6 +16,7 @@ from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
 from .control import LOOPS, PART, POP, PUSH, merge, part_types, pop, push
 from .control import empty as empty_stack
+from .counting import SAFE, Counting
 from .life import Adjoints, choose
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
@@ -47,31 +48,47 @@ def tangent(operation: Operation, result: Any, arguments: Sequence[Any], tangent
 
 
 def increments(
-    operation: Operation, result: Any, arguments: Sequence[Any], delta: Any, wanted: Iterable[int]
+    operation: Operation,
+    result: Any,
+    arguments: Sequence[Any],
+    delta: Any,
+    wanted: Iterable[int],
+    counting: Counting | None = None,
 ) -> list[tuple[int, Any]]:
     """What an operation whose complete adjoint is `delta` adds to the adjoints of its `wanted` arguments.
+
+    In a sweep over a graph, `counting` knows which elements of an adjoint count.
 
     >>> from dynagrad.graph.operations import multiply
     >>> increments(multiply, 6.0, (2.0, 3.0), 10.0, [0, 1])
     [(0, 30.0), (1, 20.0)]
     """
+    wanted = list(wanted)
+    if operation.partial is not None:
+        found = operation.partial(wanted, None, delta, result, *arguments)
+        return [(index, part) for index, part in zip(wanted, found, strict=True) if part is not None]
     if operation.adjoint is not None:
         parts = operation.adjoint(delta, result, *arguments)
         return [(index, parts[index]) for index in wanted if parts[index] is not None]
     rules = [(index, _rule(operation, index)) for index in wanted]
-    return [(index, _inside(rule, delta, result, arguments)) for index, rule in rules if rule is not None]
+    if not operation.elementwise or operation in SAFE or not isinstance(delta, Node):
+        counting = None
+    return [(index, _inside(rule, delta, result, arguments, counting)) for index, rule in rules if rule is not None]
 
 
-def _inside(rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any]) -> Any:
+def _inside(rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any], counting: Counting | None) -> Any:
     """A linear map of an adjoint; of one that is chosen or zero, the choice of what the map makes of it, or zero.
 
     So a branch that is not taken adds zero, also where a partial derivative there is infinite. There is never more than
-    one choice around what the map makes, so a derivative costs a constant times what it is of.
+    one choice around what the map makes, so a derivative costs a constant times what it is of. Where only a part of the
+    adjoint counts, that is a choice, too.
     """
     choice = _choice(delta)
-    if choice is None:
+    chosen = delta if choice is None else choice[1]
+    counts = None if counting is None else counting(chosen)
+    if choice is None and counts is None:
         return rule(delta, result, *arguments)
-    condition, chosen = choice
+    condition = counts if choice is None else choice[0] if counts is None else logical_and(choice[0], counts)
     part = rule(chosen, result, *arguments)
     inner = _choice(part)
     return where(condition, part, 0.0) if inner is None else where(logical_and(condition, inner[0]), inner[1], 0.0)
@@ -264,14 +281,15 @@ def generate_adjoints(
     known = connected(series, set(asked))
     keep = {*asked, *values_now}
     passing = choose(series, seed, keep, known)
-    adjoints = Adjoints(plus, lambda node, delta: _generate(node, delta, known), passing)
+    counting = Counting()
+    adjoints = Adjoints(plus, lambda node, delta: _generate(node, delta, known, counting), passing)
     found = adjoints.sweep(series, seed.items(), keep)
     if inner is not None:
         inner.update((v, found[n]) for v, n in zip(values, values_now, strict=True) if isinstance(found.get(n), Node))
     return {node: found.get(new) for node, new in zip(wrt, asked, strict=True)}
 
 
-def _generate(node: Node, delta: Any, known: Mapping[Node, Any]) -> Iterable[tuple[Node, Any]]:
+def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Counting) -> Iterable[tuple[Node, Any]]:
     """What a node whose adjoint is complete adds to those of its arguments that are connected."""
     from . import flow
 
@@ -295,7 +313,7 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any]) -> Iterable[tup
         ]
         parts = [(0, push(delta[0] if delta[0] is not None else empty_stack(), items))]
     else:
-        parts = increments(node.operation, node, arguments, delta, wanted)
+        parts = increments(node.operation, node, arguments, delta, wanted, counting)
         if node.operation.elementwise:
             parts = [(i, _shrunk(d, arguments[i])) for i, d in parts]
         else:

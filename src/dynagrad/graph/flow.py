@@ -4,27 +4,21 @@ Forward, a node of control flow is *extended*: it computes its tangents beside i
 
 Backward, it is replaced by two. The first runs forward and is *augmented*: it computes the same, and saves on a stack
 what the way back will look at, and only that. The second runs backward and takes it off again. What is saved is chosen
-value by value (`_split`): what costs more to compute again than to keep is kept, what costs less is computed again from
-what is kept. Adjoints of what comes from outside of a loop are summed in a state of the loop that runs backward. All
-of this is graphs again, so it differentiates again; a stack's derivative is a stack.
+value by value in `saved.py`. Adjoints of what comes from outside of a loop are summed in a state of the loop that runs
+backward. All of this is graphs again, so it differentiates again; a stack's derivative is a stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import Error
-from . import operations
+from . import ruled
 from .control import (
     CALL,
     COND,
     EMPTY,
-    LOOPS,
-    PART,
-    POP,
-    PUSH,
     REPEAT,
     Branches,
     Called,
@@ -36,18 +30,19 @@ from .control import (
     empty,
     make_call,
     merge,
-    part,
+    now,
     part_types,
     parts,
-    pop,
-    push,
     repeat,
     while_,
 )
 from .derive import connected, generate_adjoints, plus, tangents, zero
+from .derive import increments as increments_of
 from .node import Node, fresh, order, substitute, whole
 from .roots import share
+from .saved import Split, augmented, restored, split_up, stacks_of
 from .types import Type, stack
+from .untouched import read_before
 
 Several = list[Any]
 
@@ -99,7 +94,7 @@ def tangent(node: Node, given: Sequence[Any]) -> Several | None:
     if node.operation is COND:
         return _cond_tangent(node, given)
     if node.operation is CALL:
-        return _call_tangent(node, given)
+        return ruled.tangent(node, given) if ruled.has_tangent(node) else _call_tangent(node, given)
     return _loop_tangent(node, given)
 
 
@@ -148,10 +143,11 @@ def _branch(
     extends: Node | None = None,
 ) -> list[Node]:
     """A `cond` whose branches get what comes from outside. An empty stack among it stays an argument of the node."""
+    since = now()
     stands = [fresh(stack) if a.operation is EMPTY else a for a in outside]
     ran = cond(condition, lambda: then(stands), lambda: otherwise(stands), extends)
     back = {s: a for s, a in zip(stands, outside, strict=True) if s is not a}
-    return list(substitute(ran, back))
+    return list(substitute(ran, back, since))
 
 
 def _taken_apart(node: Node) -> tuple[Node | None, list[Node], list[Node]]:
@@ -215,6 +211,8 @@ def _call_tangent(node: Node, given: Sequence[Any]) -> Several:
             (*made.results, *(made.results[i] for i in results)),
         )
         made.derived["tangent"] = derived  # before its body, which may call it
+        if made.rule is not None and made.rule.inherit is not None:
+            made.rule.inherit(derived)
         graph = _graph(made)
 
         def body(*inputs: Node) -> list[Node]:
@@ -240,150 +238,6 @@ def _graph(made: Function) -> Graph:
     return made.graph
 
 
-# -- backward: what is saved -------------------------------------------------------------------------------------------
-
-_DEAR = {
-    *(operations.divide, operations.power, operations.sqrt, operations.rsqrt, operations.cbrt, operations.reciprocal),
-    *(operations.exp, operations.exp2, operations.expm1, operations.log, operations.log2, operations.log10),
-    *(operations.log1p, operations.log_add, operations.tanh, operations.sigmoid, operations.sinh, operations.cosh),
-    *(operations.sin, operations.cos, operations.tan, operations.arcsin, operations.arccos, operations.arctan),
-    *(operations.arctan2, operations.arcsinh, operations.arccosh, operations.arctanh, operations.modulo),
-    operations.hypot,
-}
-_VIEWS = frozenset({"broadcast", "reshape", "transpose", "getitem", "item", "flip"})
-
-
-def _dear(node: Node) -> bool:
-    """Whether a value is rather saved than computed again."""
-    operation = node.operation
-    if operation is PART or operation in _DEAR:
-        return True
-    code = operation.code
-    if isinstance(code, tuple) and code[0] in _VIEWS and len(node.arguments) == 1:
-        return node.type.size * 8 < node.arguments[0].type.size  # little of much
-    return not operation.elementwise and operation.name not in ("variable", "constant")
-
-
-@dataclass(frozen=True)
-class Split:
-    """What the way back of a graph looks at: values to be saved, and stacks of what is inside, in forward order."""
-
-    saved: tuple[Node, ...]
-    stacks: tuple[Node, ...]
-
-    @property
-    def nothing(self) -> bool:
-        return not self.saved and not self.stacks
-
-
-def _split(results: Sequence[Node], own: Collection[Node], back: Collection[Node], everything: bool) -> Split:
-    """Splits what computes `results` into forward and backward.
-
-    `own` are variables of the forward side that are gone when the way back runs, `back` those of the way back. With
-    `everything`, all that is dear is saved; without, only what control flow inside makes, and the rest is made again.
-    """
-    series = order(results)
-    own, back = set(own), set(back)  # `in` on a list of nodes would build nodes
-    forward: set[Node] = set()  # made of what is gone
-    backward: set[Node] = set()
-    for node in series:
-        if node in back or any(a in backward for a in node.arguments):
-            backward.add(node)
-        elif node in own or any(a in forward for a in node.arguments) or (not everything and node.operation in LOOPS):
-            forward.add(node)
-    saved: dict[Node, None] = {}
-    stacks: dict[Node, None] = {}
-    seen: set[Node] = set()
-    todo = list(results)
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node in forward:
-            if node.type.kind == "stack":
-                stacks[node] = None
-                continue
-            if node in own or (_dear(node) if everything else node.operation is PART):
-                saved[node] = None
-                continue
-        todo.extend(node.arguments)
-    place = {node: i for i, node in enumerate(series)}
-    in_turn = sorted(stacks, key=lambda s: place[s.arguments[0]])  # of the loops, which may look at one another
-    return Split(tuple(sorted(saved, key=place.__getitem__)), tuple(in_turn))
-
-
-def _stacks(graph: Graph) -> list[Node]:
-    """The stacks that a graph takes values off: what they held is gone on the way back."""
-    return [v for v in graph.inputs if v.type is stack]
-
-
-def _begin(inner: Node) -> Node:
-    """The empty stack that a stack of what is inside began as."""
-    begin = _before(inner)
-    if begin.operation is not EMPTY:
-        raise Error("what a subgraph saves begins on a stack of its own")
-    return begin
-
-
-def _before(after: Node) -> Node:
-    """The stack that came into a node of control flow as what goes out of it: the argument in its place."""
-    node, index = after.arguments[0], after.attribute
-    if isinstance(node.attribute, Loop):
-        begin: Node = node.arguments[index + (node.operation is REPEAT)]
-        return begin
-    if isinstance(node.attribute, Branches):  # which may look at other stacks, too
-        for branch in (node.attribute.then, node.attribute.otherwise):
-            origin = _origin(branch.outputs[index])
-            for v, a in zip(branch.inputs, node.arguments[1:], strict=True):
-                if v is origin:
-                    return a
-        raise Error("what a branch saves begins on a stack that comes into it")
-    stacks = [i for i, t in enumerate(part_types(node)) if t is stack]
-    return [a for a in node.arguments if a.type is stack][stacks.index(index)]
-
-
-def _origin(on: Node) -> Node:
-    """The input that a stack was made of by pushing and popping."""
-    while not on.is_variable and on.operation is not EMPTY:
-        if on.operation is PUSH:
-            on = on.arguments[0]
-        elif on.arguments[0].operation is POP:
-            on = on.arguments[0].arguments[0]
-        else:
-            on = _before(on)
-    return on
-
-
-def _rest(taken: Node, results: Sequence[Node]) -> Node:
-    """The stack that is left when the way back of what is inside took off what was saved there."""
-    for node in order(results):
-        if node.operation in LOOPS and any(taken is a for a in node.arguments):
-            index = [i for i, t in enumerate(part_types(node)) if t is stack]
-            return part(node, index[-1])
-    raise Error("what is saved is used on the way back")
-
-
-def _augmented(outputs: Sequence[Node], split: Split, on: Node) -> tuple[list[Node], Node]:
-    """The outputs, and the stack with everything that the way back needs on it."""
-    by: dict[Node, Node] = {}
-    for inner in split.stacks:  # one after the other on the same stack
-        by[_begin(inner)] = on
-        [on] = substitute([inner], by)
-    done = substitute([*outputs, *split.saved], by)
-    return list(done[: len(outputs)]), push(on, done[len(outputs) :])
-
-
-def _restored(results: Sequence[Node], split: Split, off: Node, known: dict[Node, Node]) -> tuple[list[Node], Node]:
-    """The results of the way back, from what is on the stack, and the stack without it."""
-    rest, items = pop(off, [s.type for s in split.saved])
-    by = {**known, **dict(zip(split.saved, items, strict=True))}
-    for inner in reversed(split.stacks):
-        by[inner] = rest
-        [rest] = substitute([_rest(inner, results)], by)
-    return list(substitute(results, by)), rest
-
-
 # -- backward: nodes ---------------------------------------------------------------------------------------------------
 
 
@@ -392,7 +246,8 @@ def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple
     if node.operation is COND:
         return _cond_increments(node, deltas, wanted)
     if node.operation is CALL:
-        return _call_increments(node, deltas, wanted)
+        by_rule = node.attribute.function.rule is not None
+        return (ruled.increments if by_rule else _call_increments)(node, deltas, wanted)
     return _loop_increments(node, deltas, wanted)
 
 
@@ -428,14 +283,14 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     both = [_together(g.outputs, _filled([f[i] for i in keep], types)) for g, f in zip(graphs, found, strict=True)]
     graphs = (Graph(graphs[0].inputs, both[0][0]), Graph(graphs[1].inputs, both[1][0]))
     results = [r for _, r in both]
-    splits = [_split(r, _stacks(g), arriving, everything=False) for g, r in zip(graphs, results, strict=True)]
+    splits = [split_up(r, stacks_of(g), arriving, everything=False) for g, r in zip(graphs, results, strict=True)]
     nothing = all(s.nothing for s in splits)
     saved: Node | None = None
     if not nothing:
 
         def forth(graph: Graph, split: Split) -> Callable[[list[Node]], list[Node]]:
             def branch(given: list[Node]) -> list[Node]:
-                outputs, on = _augmented(graph.outputs, split, given[-1])
+                outputs, on = augmented(graph.outputs, split, given[-1])
                 by = dict(zip(graph.inputs, given[:-1], strict=True))
                 return list(substitute([*outputs, on], by))
 
@@ -452,8 +307,8 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
             }
             if saved is None:
                 return list(substitute(result, known))
-            restored, rest = _restored(result, split, saved, known)
-            return [*restored, rest]
+            found, rest = restored(result, split, saved, known)
+            return [*found, rest]
 
         return branch
 
@@ -461,7 +316,25 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     return [(wanted[i], r) for i, r in zip(keep, ran, strict=False)]
 
 
-def _loop_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
+def _loop_increments(original: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
+    node = read_before(original)  # so that less is saved
+    count = len(original.arguments)
+    place = {a: i for i, a in enumerate(original.arguments)}
+    rows = {i: row for i, row in enumerate(node.arguments) if i >= count}
+    asked = [*wanted, *(i for i, row in rows.items() if place[row.arguments[0]] in wanted)]
+    out: list[tuple[int, Node]] = []
+    for i, delta in _increments_of_loop(node, deltas, asked, original):
+        row = rows.get(i)
+        if row is None:
+            out.append((i, delta))
+        else:  # it is part of what comes into the loop
+            [(_, increment)] = increments_of(row.operation, row, row.arguments, delta, [0])
+            out.append((place[row.arguments[0]], increment))
+    return out
+
+
+def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], original: Node) -> list[tuple[int, Node]]:
+    """The same for a loop that is run instead of the original one."""
     loop: Loop = node.attribute
     count, init, outside = _taken_apart(node)
     n, shift = loop.states, 0 if count is None else 1
@@ -479,10 +352,10 @@ def _loop_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
         [*(states[i].type for i in active), *(captured[i].type for i in from_outside)],
     )
     outputs, results = _together(loop.body.outputs, results)
-    split = _split(results, set(states), set(arriving), everything=True)  # the counter is known on the way back
+    split = split_up(results, set(states), set(arriving), everything=True)  # the counter is known on the way back
     rounds, saved = count, None
     if count is None or not split.nothing:
-        rounds, saved = _forth(node, outputs, count, init, outside, split)
+        rounds, saved = _forth(node, outputs, count, init, outside, split, original)
     assert rounds is not None
     sums = [zero(captured[i].type) for i in from_outside]
     first = [zero(states[i].type) if deltas[i] is None else deltas[i] for i in active]
@@ -494,12 +367,12 @@ def _loop_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
         if counter:
             known[counter[0]] = number - 1 - round
         if saved is None:
-            restored, rest = list(substitute(results, known)), []
+            found, rest = list(substitute(results, known)), []
         else:
-            restored, off = _restored(results, split, state[-1], known)
+            found, off = restored(results, split, state[-1], known)
             rest = [off]
-        added = [plus(s, r) for s, r in zip(so_far, restored[len(active) :], strict=True)]
-        return [*restored[: len(active)], *added, *rest]
+        added = [plus(s, r) for s, r in zip(so_far, found[len(active) :], strict=True)]
+        return [*found[: len(active)], *added, *rest]
 
     ran = repeat(number, back, [*first, *sums, *([] if saved is None else [saved])])
     out = [(i + shift, r) for i, r in zip(active, ran, strict=False) if i + shift in wanted]
@@ -523,9 +396,15 @@ def _active(loop: Loop, states: Sequence[Node], moving: list[bool], deltas: Seve
 
 
 def _forth(
-    node: Node, results: Sequence[Node], count: Node | None, init: list[Node], outside: list[Node], split: Split
+    node: Node,
+    results: Sequence[Node],
+    count: Node | None,
+    init: list[Node],
+    outside: list[Node],
+    split: Split,
+    original: Node,
 ) -> tuple[Node, Node | None]:
-    """The augmented loop: how many rounds it took, and what it saved."""
+    """The augmented loop, which extends the original one: how many rounds it took, and what it saved."""
     loop: Loop = node.attribute
     n = loop.states
     saves = not split.nothing
@@ -534,14 +413,14 @@ def _forth(
         more = state[n:] if count is None else state[n + 1 :]
         values = state[: len(state) - len(more)]
         on = more[0] if saves else empty()
-        outputs, on = _augmented(results, split, on)
+        outputs, on = augmented(results, split, on)
         by = dict(zip(loop.body.inputs, (*values, *outside), strict=True))
         done = list(substitute([*outputs, on], by))
         counted = [more[-1] + 1] if count is None else []
         return [*done[:n], *(done[n:] if saves else []), *counted]
 
     more = [*([empty()] if saves else []), *([whole(0)] if count is None else [])]
-    ran = _run(node, count, step, [*init, *more], outside, extends=node)
+    ran = _run(node, count, step, [*init, *more], outside, extends=original)
     return (ran[-1] if count is None else count), (ran[n] if saves else None)
 
 
@@ -575,10 +454,10 @@ def _derive_call(made: Function, smooth: list[int], results: list[int]) -> None:
     adjoints = generate_adjoints([graph.outputs[i] for i in results], arriving, wrt)
     found = _filled([adjoints[v] for v in wrt], [v.type for v in wrt])
     forward, found = _together(graph.outputs, found)
-    split = _split(found, _stacks(graph), arriving, everything=False)
+    split = split_up(found, stacks_of(graph), arriving, everything=False)
 
     def run(*inputs: Node) -> list[Node]:
-        outputs, on = _augmented(forward, split, inputs[-1])
+        outputs, on = augmented(forward, split, inputs[-1])
         return list(substitute([*outputs, on], dict(zip(graph.inputs, inputs[:-1], strict=True))))
 
     def undo(*inputs: Node) -> list[Node]:
@@ -587,8 +466,8 @@ def _derive_call(made: Function, smooth: list[int], results: list[int]) -> None:
             **dict(zip((graph.inputs[i] for i in kept), inputs[:n], strict=True)),
             **dict(zip(arriving, inputs[n:-1], strict=True)),
         }
-        restored, rest = _restored(found, split, inputs[-1], known)
-        return [*restored, rest]
+        undone, rest = restored(found, split, inputs[-1], known)
+        return [*undone, rest]
 
     define(forth, run)
     define(back, undo)

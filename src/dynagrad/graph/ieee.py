@@ -230,7 +230,7 @@ def modulo(a: float, b: float) -> float:
 
 
 def sign(x: float) -> float:
-    return 1.0 if x > 0.0 else -1.0 if x < 0.0 else x
+    return 1.0 if x > 0.0 else -1.0 if x < 0.0 else x + 0.0  # 0.0 of -0.0
 
 
 def log_add(a: float, b: float) -> float:

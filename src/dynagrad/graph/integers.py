@@ -51,6 +51,24 @@ floor_divide: Operation = _whole("integer_floor_divide", _floor_divide, "floor_d
 remainder: Operation = _whole("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
 minimum: Operation = _whole("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
 maximum: Operation = _whole("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
+bitwise_and: Operation = _whole("integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and)
+bitwise_or: Operation = _whole("integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or)
+bitwise_xor: Operation = _whole("integer_bitwise_xor", operator.xor, "{0} ^ {1}", 2, np.bitwise_xor)
+invert: Operation = _whole("integer_invert", operator.invert, "~{0}", 1, np.invert)
+left_shift: Operation = _whole(  # by 64 bits and more as numpy has it, and so by fewer than none
+    "integer_left_shift",
+    lambda a, b: int(np.left_shift(a, b)),
+    "{1} < 0 || {1} > 63 ? 0 : (int64_t)((uint64_t){0} << {1})",
+    2,
+    np.left_shift,
+)
+right_shift: Operation = _whole(
+    "integer_right_shift",
+    lambda a, b: int(np.right_shift(a, b)),
+    "{0} >> ({1} < 0 || {1} > 63 ? 63 : {1})",
+    2,
+    np.right_shift,
+)
 absolute: Operation = _whole("integer_absolute", abs, "{0} < 0 ? -{0} : {0}", 1, np.abs)
 
 less: Operation = _compare("integer_less", operator.lt, "{0} < {1}", np.less)

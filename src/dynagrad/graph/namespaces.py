@@ -37,32 +37,38 @@ class Numpy:
 
 
 # the standard's names where they differ from ours
-_NAMES = {
-    "absolute": "abs",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "power": "pow",
-    "rint": "round",
-    "modulo": "remainder",
-    "log_add": "logaddexp",
-    "integer_add": "add",
-    "integer_subtract": "subtract",
-    "integer_multiply": "multiply",
-    "integer_negative": "negative",
-    "integer_floor_divide": "floor_divide",
-    "integer_remainder": "remainder",
-    "integer_absolute": "abs",
-    "integer_where": "where",
-    "boolean_where": "where",
-} | {
-    f"integer_{name}": name
-    for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "minimum", "maximum")
-}
+_NAMES = (
+    {
+        "absolute": "abs",
+        "arcsin": "asin",
+        "arccos": "acos",
+        "arctan": "atan",
+        "arctan2": "atan2",
+        "arcsinh": "asinh",
+        "arccosh": "acosh",
+        "arctanh": "atanh",
+        "power": "pow",
+        "rint": "round",
+        "modulo": "remainder",
+        "log_add": "logaddexp",
+        "integer_add": "add",
+        "integer_subtract": "subtract",
+        "integer_multiply": "multiply",
+        "integer_negative": "negative",
+        "integer_floor_divide": "floor_divide",
+        "integer_remainder": "remainder",
+        "integer_absolute": "abs",
+        "integer_left_shift": "bitwise_left_shift",
+        "integer_right_shift": "bitwise_right_shift",
+        "integer_where": "where",
+        "boolean_where": "where",
+    }
+    | {
+        f"integer_{name}": name
+        for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "minimum", "maximum")
+    }
+    | {f"integer_bitwise_{name}": f"bitwise_{name}" for name in ("and", "or", "xor")}
+)
 
 _MADE: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda xp, x: 1.0 / (1.0 + xp.exp(-x)),
@@ -70,6 +76,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "exp2": lambda xp, x: xp.exp(x * math.log(2.0)),
     "reciprocal": lambda xp, x: 1.0 / x,
     "rsqrt": lambda xp, x: 1.0 / xp.sqrt(x),
+    "integer_invert": lambda xp, x: -x - 1,  # which torch calls by another name than the standard
     "to_real": lambda xp, x: xp.astype(x, xp.float64),
     "boolean_to_real": lambda xp, x: xp.astype(x, xp.float64),
     "to_integer": lambda xp, x: xp.astype(x, xp.int64),

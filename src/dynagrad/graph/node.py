@@ -25,6 +25,7 @@ from . import integers
 from . import operations as ops
 from .operation import Operation, apply, as_number
 from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, integer, real
+from .unchanging import once
 
 VARIABLE = Operation("variable", (), real, float, (), "")
 CONSTANT = Operation("constant", (), real, float, (), "")
@@ -372,14 +373,18 @@ def constant(value: Any) -> Node:
     (2.0, True, 'real[2]')
     """
     if isinstance(value, np.ndarray) and value.ndim:
-        kind = KINDS[{"b": "boolean", "i": "integer", "u": "integer"}.get(value.dtype.kind, "real")]
-        kept = np.array(value, DTYPES[kind.kind])
-        kept.setflags(write=False)
-        return intern(CONSTANT, attribute=kept, type=arrays(kind, kept.shape))
+        return once(value, _constant_array)
     number = as_number(value)
     if number is None:
         raise Error(f"a constant is a number, and {repr(value)[:60]} of type {value.__class__.__name__} is none")
     return intern(CONSTANT, attribute=number, type=boolean if isinstance(number, bool) else real)
+
+
+def _constant_array(value: Any) -> Node:
+    kind = KINDS[{"b": "boolean", "i": "integer", "u": "integer"}.get(value.dtype.kind, "real")]
+    kept = np.array(value, DTYPES[kind.kind])
+    kept.setflags(write=False)
+    return intern(CONSTANT, attribute=kept, type=arrays(kind, kept.shape))
 
 
 def whole(value: int) -> Node:
@@ -408,8 +413,10 @@ def as_node(value: object) -> Node | None:
     return None if number is None else constant(number)
 
 
-def order(roots: Iterable[Node]) -> tuple[Node, ...]:
+def order(roots: Iterable[Node], since: int = 0) -> tuple[Node, ...]:
     """Everything that the roots need, each node once and after its arguments: the let-series of a graph.
+
+    What nodes need that are not younger than `since` is left out: it is as old.
 
     >>> x = variable("x")
     >>> order([(x + 1.0) * x])
@@ -421,7 +428,7 @@ def order(roots: Iterable[Node]) -> tuple[Node, ...]:
     while stack:
         node = stack[-1]
         missing = [argument for argument in node.arguments if argument not in done]
-        if missing:
+        if missing and node.birth > since:
             stack.extend(reversed(missing))
         else:
             done[node] = None
@@ -429,8 +436,10 @@ def order(roots: Iterable[Node]) -> tuple[Node, ...]:
     return tuple(done)
 
 
-def substitute(outputs: Iterable[Node], by: Mapping[Node, Node]) -> tuple[Node, ...]:
+def substitute(outputs: Iterable[Node], by: Mapping[Node, Node], since: int = 0) -> tuple[Node, ...]:
     """The outputs with nodes replaced. What a subgraph computes inside stays: it sees its arguments alone.
+
+    Where all nodes that are replaced are younger than `since`, the others are not gone through.
 
     >>> x, y = variable("x"), variable("y")
     >>> substitute([x * x + y], {x: y + 1.0})
@@ -441,7 +450,8 @@ def substitute(outputs: Iterable[Node], by: Mapping[Node, Node]) -> tuple[Node, 
     stack = [*reversed(outputs)]
     while stack:
         node = stack[-1]
-        if node in new:
+        if node in new or node.birth <= since:
+            new.setdefault(node, node)
             stack.pop()
             continue
         extends: Node | None = getattr(node.attribute, "extends", None)  # of control flow; see control.py

@@ -20,6 +20,7 @@ from .types import Type, array, boolean, real
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see series.py
+Partial = Callable[..., Sequence[Any]]  # (wanted, counts, delta, result, *arguments) -> one for each that is wanted
 Adjoint = Callable[..., Sequence[Any]]  # (delta, result, *arguments) -> one increment or None for each argument
 
 
@@ -40,8 +41,9 @@ class Operation:
     power series than what follows from the tangent: from coefficient lists of the arguments to those of the result.
     `needs` says, for each argument, which arguments its rules look at, -1 being the result; the others they know by
     shape alone, so a tape need not keep them. None stands for all. `accumulate(total, delta)` adds the adjoint of the
-    only argument to an array in place; it is for operations that look at few of many elements, such as an index. `code`
-    says what native code makes of an operation on whole arrays; see code.py.
+    only argument to an array in place; it is for operations that look at few of many elements, such as an index.
+    `partial` stands for `adjoint` where it matters which arguments are wanted, and which elements of the result count:
+    truth values, or None for all. `code` says what native code makes of an operation on whole arrays; see code.py.
 
     >>> from dynagrad.graph.types import real
     >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")
@@ -60,6 +62,7 @@ class Operation:
     series: Series | None = None
     needs: tuple[tuple[int, ...] | None, ...] | None = None
     accumulate: Callable[[Any, Any], None] | None = None
+    partial: Partial | None = None
     code: Any = None
     elementwise: bool = field(init=False)
     """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
@@ -114,15 +117,19 @@ def as_number(value: object) -> float | bool | None:
 
 
 _ndarray = np.ndarray
+_FLOAT = np.dtype(np.float64)
 
 
 def _with_buffer(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numpy whose result gets its memory from `buffers.py`."""
 
     def compute(*arguments: Any) -> Any:
-        if any(type(x) is _ndarray and x.dtype == np.float64 for x in arguments):  # and so is the result
-            return ufunc(*arguments, out=empty(np.broadcast(*arguments).shape))
-        return ufunc(*arguments)
+        shape, of_floats = None, False
+        for x in arguments:
+            if type(x) is _ndarray:
+                of_floats = of_floats or x.dtype is _FLOAT  # and so is the result
+                shape = x.shape if shape is None or x.shape == shape else np.broadcast(*arguments).shape
+        return ufunc(*arguments, out=empty(shape)) if of_floats else ufunc(*arguments)  # type: ignore[arg-type]
 
     return compute
 

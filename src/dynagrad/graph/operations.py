@@ -356,7 +356,7 @@ def _leg(x: Any) -> Any:
 absolute: Operation = _real(
     "absolute", abs, "fabs({0})", lambda d, y, x: multiply(d, sign(x)), array=np.absolute, needs=((0,),)
 )
-sign: Operation = _real("sign", ieee.sign, "{0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0}", None, array=np.sign)
+sign: Operation = _real("sign", ieee.sign, "{0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0} + 0.0", None, array=np.sign)
 minimum: Operation = _real(
     "minimum",
     ieee.minimum,

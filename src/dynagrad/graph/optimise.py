@@ -30,10 +30,11 @@ from .control import (
     merge,
     part,
 )
-from .node import Node, order, substitute
+from .node import Node, intern, order, substitute
 from .roots import share
 from .simplify import simplify
 
+LITTLE = 200  # operations of a function that has a rule and is written where it is called
 ROUNDS = 4  # what one round leaves unused, the next takes away
 
 
@@ -84,16 +85,17 @@ def _parts(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
     for node in series:
         if node.operation is PART:
             used.setdefault(node.arguments[0], set()).add(node.attribute)
-    by: dict[Node, Node] = {}
+    new: dict[Node, Node] = {}
     for node in series:
-        if node.operation not in LOOPS or node not in used:
+        if node in new:  # a part
             continue
-        [new] = substitute([node], by)
-        for index, result in _smaller(new, sorted(used[node]), functions).items():
-            old = part(node, index)
-            if result is not old:
-                by[old] = result
-    return substitute(outputs, by)
+        arguments = tuple(new[a] for a in node.arguments)
+        same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+        new[node] = node if same else intern(node.operation, arguments, node.attribute, node.type)
+        if node in used and node.operation in LOOPS:
+            for index, result in _smaller(new[node], sorted(used[node]), functions).items():
+                new[part(node, index)] = result
+    return tuple(new[o] for o in outputs)
 
 
 def _smaller(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
@@ -113,9 +115,18 @@ def _call(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
         functions[made] = functions[small] = small
         assert made.graph is not None
         small.graph = _graph(made.graph, functions)
+    if made.rule is not None and small.graph is not None and _little(small.graph):  # it is differentiated already
+        results = small.graph(*node.arguments)
+        return {i: results[i] for i in used}
     if small is not made:
         node = make_call(Called(small), node.arguments)
     return {i: part(node, i) for i in used}
+
+
+def _little(graph: Graph) -> bool:
+    """Whether a function is better written where it is called."""
+    series = order(graph.outputs)
+    return len(series) <= LITTLE and not any(n.operation in LOOPS for n in series)
 
 
 def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tuple[list[Graph], list[Node]]:
@@ -126,7 +137,7 @@ def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tup
     place: dict[Node, int] = {}
     for i, node in enumerate(outside):
         at = first + i
-        if node.is_constant and not node.type.shape:
+        if _is_number(node):
             for g, b in zip(graphs, by, strict=True):
                 b[g.inputs[at]] = node
         elif node in place:
@@ -142,6 +153,13 @@ def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tup
         for g, b in zip(graphs, by, strict=True)
     ]
     return new, [outside[i] for i in keep]
+
+
+def _is_number(node: Node) -> bool:
+    """Whether a value is one number, or an array that is one number everywhere."""
+    while node.operation.code == ("broadcast",):
+        node = node.arguments[0]
+    return node.is_constant and not node.type.shape
 
 
 def _cond(node: Node, used: list[int], functions: Known) -> dict[int, Node]:

@@ -77,8 +77,33 @@ _FAILURES: dict[int, tuple[type[BaseException], str]] = {
 }
 
 
-def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> str:
+class Given:
+    """What a body is given with each call besides its arguments (`Context::given`): addresses, and what keeps them.
+
+    Two functions may share a library, and each has data of its own.
+
+    >>> Given([None, np.zeros(3)]).count
+    2
+    """
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.count = len(items)
+        self.kept = tuple(items)
+        self.table = (ctypes.c_void_p * self.count)(*map(_place, items))
+        self.address = ctypes.addressof(self.table)
+
+
+def _place(item: Any) -> int | None:
+    """Where an array, or a function of ctypes, is."""
+    if item is None:
+        return None
+    return _address(item) if isinstance(item, np.ndarray) else ctypes.cast(item, ctypes.c_void_p).value
+
+
+def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int = 0) -> str:
     """The C++ to put behind the body called `name`, so that `callable_of` finds what it needs.
+
+    `given` is how many addresses the body is given with each call.
 
     The source defines before it, with `#include <dynagrad/body.hpp>`,
 
@@ -100,7 +125,8 @@ def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> str:
         return [*shapes, f"static constexpr dynagrad::Leaf {name}_{part}[] = {{{listed}}};"]
 
     def entry(single: bool) -> str:
-        call = f"dynagrad::call<{'true' if single else 'false'}, {len(inputs)}, {len(outputs)}>"
+        flags = f"{'true' if single else 'false'}, {'true' if given else 'false'}"
+        call = f"dynagrad::call<{flags}, {len(inputs)}, {len(outputs)}>"
         return (
             f"DYNAGRAD_EXPORT void* {_entry(name, single)}(void* self, void* const* arguments, intptr_t count) {{\n"
             f"    return {call}({name}, {name}_in, {name}_out, self, arguments, count);\n"
@@ -110,7 +136,7 @@ def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> str:
     lines = ["#include <dynagrad/python.hpp>", *leaves("in", inputs), *leaves("out", outputs), entry(single=False)]
     if len(outputs) == 1:
         lines.append(entry(single=True))
-    lines.append(f"DYNAGRAD_EXPORT const char* {name}_leaves() {{ return {_signature(inputs, outputs)}; }}")
+    lines.append(f"DYNAGRAD_EXPORT const char* {name}_leaves() {{ return {_signature(inputs, outputs, given)}; }}")
     return "\n" + "\n".join(lines) + "\n"
 
 
@@ -124,6 +150,7 @@ def callable_of(
     name: str | None = None,
     otherwise: Callable[..., Any] | None = None,
     failed: Callable[[int, str], Any] | None = None,
+    given: Given | None = None,
 ) -> Callable[..., Any]:
     """The body `symbol` of a library, and its `glue`, as a function of its inputs, by position, to a tuple of outputs.
 
@@ -131,7 +158,8 @@ def callable_of(
     `otherwise(*arguments)`, as they are and however many, and what that returns is returned; by default they are
     converted where nothing is lost (integers to reals, any layout, order of bytes, lists) and refused with an `Error`
     where something would be. If the body returns a status other than 0, `failed(status, message)` is to raise; by
-    default, `failure`. Arguments are never changed, results are new, and many threads may call at once.
+    default, `failure`. Arguments are never changed, results are new, and many threads may call at once. `given` is what
+    the body is given with each call, as many addresses as `glue` was told.
 
     >>> from . import cache, library
     >>> one = [Leaf("real")]
@@ -145,7 +173,7 @@ def callable_of(
     3.0
     """
     said = library.function(f"{symbol}_leaves", ctypes.c_char_p)()
-    if _quoted(said.decode()) != _signature(inputs, outputs):
+    if _quoted(said.decode()) != _signature(inputs, outputs, 0 if given is None else given.count):
         raise CompileError(f"{symbol} in {library.path} takes and returns {said.decode()}, and was taken for another")
     if single and len(outputs) != 1:
         raise CompileError(f"{symbol} returns {len(outputs)} values, which is no single one")
@@ -153,8 +181,8 @@ def callable_of(
 
     def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         if _PYTHON is None:
-            return _slow(library, symbol, inputs, outputs, single, name, otherwise, failed)
-        return _fast(_PYTHON, library, symbol, single, name, otherwise, failed)
+            return _slow(library, symbol, inputs, outputs, single, name, otherwise, failed, given)
+        return _fast(_PYTHON, library, symbol, single, name, otherwise, failed, given)
 
     return make(otherwise or _converting(name, inputs, make(_refuse)))
 
@@ -175,9 +203,10 @@ def _entry(name: str, single: bool) -> str:
     return f"{name}_call_{'single' if single else 'tuple'}"
 
 
-def _signature(inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> str:
+def _signature(inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int) -> str:
     """The leaves as a string of C++: what the library was made for."""
-    return _quoted(f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})")
+    more = f", given {given}" if given else ""
+    return _quoted(f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))}){more}")
 
 
 def _quoted(text: str) -> str:
@@ -319,6 +348,7 @@ def _fast(
     name: str,
     otherwise: Callable[..., Any],
     failed: Callable[[int, str], Any],
+    given: Given | None,
 ) -> Callable[..., Any]:
     """The builtin function."""
     take = library.function("dg_python", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
@@ -328,8 +358,9 @@ def _fast(
     method = _Method(name.encode(), address, _METH_FASTCALL, None)
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    # The definition has to live as long as the function, which holds this tuple.
-    made: Callable[..., Any] = new(ctypes.addressof(method), (otherwise, failed, method), None)
+    # The definition, and what is given, have to live as long as the function, which holds this tuple.
+    held = (otherwise, failed, 0 if given is None else given.address, given, method)
+    made: Callable[..., Any] = new(ctypes.addressof(method), held, None)
     return made
 
 
@@ -341,7 +372,7 @@ _MESSAGE = 256  # bytes, `kMessage` in body.hpp
 class _Context(ctypes.Structure):
     """`Context` of body.hpp."""
 
-    _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_void_p))
+    _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_void_p), ("given", ctypes.c_void_p))
 
 
 def _slow(
@@ -353,6 +384,7 @@ def _slow(
     name: str,
     otherwise: Callable[..., Any],
     failed: Callable[[int, str], Any],
+    given: Given | None,
 ) -> Callable[..., Any]:
     """What `_fast` makes, by way of ctypes."""
     body = library.function(symbol, ctypes.c_int64, *(ctypes.c_void_p,) * 3)
@@ -361,11 +393,11 @@ def _slow(
     def call(*arguments: Any) -> Any:
         if len(arguments) != len(inputs) or not all(map(_fits, inputs, arguments)):
             return otherwise(*arguments)
-        given = [x if leaf.shape else _KINDS[leaf.kind].ctype(x) for leaf, x in zip(inputs, arguments, strict=True)]
+        taken = [x if leaf.shape else _KINDS[leaf.kind].ctype(x) for leaf, x in zip(inputs, arguments, strict=True)]
         made: list[Any] = [np.empty(leaf.shape, of.dtype) if leaf.shape else of.ctype() for leaf, of in kinds]
         message = text()
-        context = _Context(host(), ctypes.addressof(message))
-        status = body(ctypes.addressof(context), ins(*map(_address, given)), outs(*map(_address, made)))
+        context = _Context(host(), ctypes.addressof(message), None if given is None else given.address)
+        status = body(ctypes.addressof(context), ins(*map(_address, taken)), outs(*map(_address, made)))
         if status != 0:
             return failed(status, message.value.decode(errors="replace"))
         results = tuple(x if leaf.shape else x.value for leaf, x in zip(outputs, made, strict=True))

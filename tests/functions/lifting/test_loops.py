@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,34 @@ def test_over_ranges_whose_ends_are_known_only_as_it_runs() -> None:
 
     agrees(f, np.linspace(0.1, 1, 5))
     agrees(f, np.linspace(0.1, 0.03, 5))
+
+
+@pytest.mark.parametrize("step", [3.0, 1.0, -2.0, 7.0])
+def test_over_ranges_whose_step_is_known_only_as_it_runs(step: float) -> None:
+    def f(x: Any, step: Any) -> Any:
+        n, s = int(step), 0.0
+        for i in range(0, 20, n):
+            s += i * x
+        for i in range(11, -5, n):
+            s = s * 0.9 + i
+        return s + len(range(20, 1, n)) * x
+
+    agrees_with_gradient(f, 1.3, step)
+
+
+def test_over_numbers_without_an_end() -> None:
+    def f(x: Any) -> Any:
+        t = 0.0
+        for i in itertools.count(1):
+            t += x * i
+            if t > 30.0:
+                break
+        for i in itertools.count(5, step=-2):
+            if i < -3:
+                break
+        return t * i + sum(k * v for k, v in zip(itertools.count(), (x, t), strict=False))
+
+    agrees_with_gradient(f, 1.3)
 
 
 def test_over_structures_of_any_kind() -> None:

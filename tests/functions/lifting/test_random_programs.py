@@ -55,7 +55,7 @@ class Writer:
                 f"{r.choice(['max', 'min'])}({one}, {other})",
                 f"{r.choice('ghk')}({one})",
                 f"abs({one})",
-                r.choice(["a.sum()", "sum(xs)", "len(xs)", "(a @ a)", "a[1:].max()"]),
+                r.choice(["a.sum()", "sum(xs)", "len(xs)", "(a @ a)", "a[1:].max()", f"a[a > {one}].sum()"]),
                 f"a[{r.choice(self.ints)} % 3]" if self.ints else "x",
             ]
         )
@@ -66,6 +66,9 @@ class Writer:
             return f"({self.condition(depth + 1)} {r.choice(['and', 'or'])} not {self.condition(depth + 1)})"
         if self.ints and r.random() < 0.2:
             return f"{r.choice(self.ints)} % 2 == 0"
+        if depth < 3 and r.random() < 0.15:
+            whole = r.choice(["len(xs)", "0", "int(x)", *(f"{i} % 2" for i in self.ints)])
+            return f"({whole} {r.choice(['and', 'or'])} {self.condition(depth + 1)})"
         return f"{self.value(depth + 1)} {r.choice(['<', '>', '<='])} {self.value(depth + 1)}"
 
     def block(self, indent: str) -> list[str]:
@@ -75,7 +78,7 @@ class Writer:
         r, new = self.random, f"soft({self.value()})"
         if self.depth < 3 and r.random() < 0.35:
             self.depth += 1
-            found = r.choice([self.choice, self.loop, self.repeat])(indent)
+            found = r.choice([self.choice, self.loop, self.repeat, self.endless])(indent)
             self.depth -= 1
             return found
         place = r.choice(["0", "1", "-1", *(f"{i} % 3" for i in self.ints)])
@@ -92,6 +95,9 @@ class Writer:
                 [f"{indent}b = a", f"{indent}b[1:] = a[:2] * 0.3", f"{indent}b {change.replace('*=', '-=')} {new}"],
                 [f"{indent}k = lambda v: soft(v * {r.choice('xyz')} + {r.choice('xy')})"],
                 [f"{indent}bump({new})"],
+                [f"{indent}a[a {r.choice('<>')} {self.value(2)}] {change} {new}"],
+                [f"{indent}a.reshape(3, 1)[{r.choice('012')}] {change} {new}", f"{indent}a[::-1].T[0] {change} 0.3"],
+                [f"{indent}with np.errstate(all='ignore'):", f"{indent}    z {change} {new}"],
             ]
         )
 
@@ -110,6 +116,17 @@ class Writer:
     def repeat(self, indent: str) -> list[str]:
         return self._counted(indent, f"while NAME < {self.random.choice('36')} and {self.condition()}:", True)
 
+    def endless(self, indent: str) -> list[str]:
+        """A loop that is left by `return`, or by `break` too."""
+        name, inner = f"i{self.count}", indent + "    "
+        self.count += 1
+        self.ints.append(name)
+        ways = ["return x - z", "return x - z", "break"]
+        leave = [f"{inner}if {name} > {self.random.choice('25')}:", f"{inner}    {self.random.choice(ways)}"]
+        body = [f"{inner}{name} += 1", *self.block(inner), *leave, *self.block(inner)]
+        self.ints.remove(name)
+        return [f"{indent}{name} = 0", f"{indent}while True:", *body]
+
     def _counted(self, indent: str, head: str, counting: bool) -> list[str]:
         name = f"i{self.count}"
         self.count += 1
@@ -117,7 +134,9 @@ class Writer:
         self.ints.append(name)
         body = self.block(inner)
         self.ints.remove(name)
-        return [*before, indent + head.replace("NAME", name), *([f"{inner}{name} += 1"] if counting else []), *body]
+        step = [f"{inner}{name} += 1"] if counting else []
+        otherwise = [f"{indent}else:", *self.block(inner)] if self.random.random() < 0.3 else []
+        return [*before, indent + head.replace("NAME", name), *step, *body, *otherwise]
 
     def program(self) -> str:
         lines = [line for _ in range(3) for line in self.block("    ")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,92 @@ def test_while_true_with_two_ways_out(x: float) -> None:
     agrees(f, x)
 
 
+@pytest.mark.parametrize("x", POINTS)
+def test_while_true_that_only_a_return_leaves(x: float) -> None:
+    def simple(x: Any) -> Any:
+        while True:
+            x = 1.5 * abs(x)
+            if x > 10.0:
+                return x
+
+    def with_loops_inside(x: Any) -> Any:
+        n = 0
+        while 1:
+            n += 1
+            for i in range(20):
+                if n * i > 30:
+                    return x * n + i
+                if i == 5:
+                    continue
+                x = x * 1.1
+            if n > 100:
+                return -x
+
+    def in_a_branch(x: Any) -> Any:
+        def inner(y: Any) -> Any:
+            while True:
+                y = y + 1.0
+                if y > 5.25:
+                    return y, x
+
+        a, b = inner(x)
+        if b > 2.0:
+            while True:
+                a *= 2
+                if a > 40.0:
+                    return a
+                if a > 30.0:
+                    return -a
+        return a * b
+
+    def known_number_of_rounds(x: Any) -> Any:
+        n = 0
+        while True:
+            n, x = n + 1, x * 1.1
+            if n == 5:
+                return x
+
+    for f in (simple, with_loops_inside, in_a_branch, known_number_of_rounds):
+        agrees_with_gradient(f, x)
+
+
+@pytest.mark.parametrize("x", POINTS)
+def test_else_of_a_loop_with_break(x: float) -> None:
+    def searching(x: Any) -> Any:
+        for i in range(30):
+            if abs(x) * i > 5.1:
+                y = 2 * x
+                break
+            x = x * 1.01
+        else:
+            y = x + 100
+        return x * y
+
+    def nested(x: Any) -> Any:
+        for _ in range(20):
+            n = 0
+            while n < 20:
+                n += 1
+                if n * x > 7.01:
+                    break
+                if n * x > 6.9:
+                    return -x
+            else:
+                if x < 0:
+                    return 3 * x
+                x = x + 0.01
+                continue
+            x = x + n * 0.1
+            if x > 8.0:
+                break
+        else:
+            return x * 5
+        return x
+
+    for f in (searching, nested):
+        agrees_with_gradient(f, x)
+
+
 def test_else_of_a_loop_without_break() -> None:
     def f(x: Any) -> Any:
         while x < 10:
@@ -115,6 +203,21 @@ def test_assignment_expressions() -> None:
     agrees(f, 5.0)
 
 
+def test_assignment_expressions_in_conditions_of_loops_and_in_lambdas() -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+        while (y := x * x) < 50.0:
+            x = x * 1.3
+            if y > 20.0:
+                continue
+            total += y
+        square = lambda v: (w := v + 1.0) * w  # noqa: E731
+        return total + y + square(x) + [z := x, z * 2][1]
+
+    for x in (1.03, 7.0, 20.0):
+        agrees_with_gradient(f, x)
+
+
 def test_conditions_of_all_kinds() -> None:
     def f(x: Any) -> Any:
         a = 0 < x < 50 or x == 100
@@ -125,6 +228,52 @@ def test_conditions_of_all_kinds() -> None:
 
     for x in (*POINTS, 0.0, 100.0):
         agrees(f, x)
+
+
+@pytest.mark.parametrize("n", [0.0, 1.0, 2.0, 3.0, 6.0])
+def test_conditions_of_which_only_the_truth_counts_need_not_be_of_one_kind(n: float) -> None:
+    def f(x: Any, n: Any) -> Any:
+        t, n = 0.0, int(n)
+        if x > 0 and n % 2:
+            t += x
+        if not (x > 0 and n % 3):
+            t += 2 * x
+        if x or n:
+            t += x * x
+        while n and x < 100:
+            x = x * 1.5
+            n -= 1
+        t += 1.0 if n or (x > 3 and len([x, n])) else 2.0
+        return t * x + len([y for y in (0, 1, 2) if len([x]) and y])
+
+    for x in POINTS:
+        agrees_with_gradient(f, x, n)
+
+
+@pytest.mark.parametrize("x", [0.51, 2.2, 3.4, 7.2])
+def test_settings_of_numerical_errors_mean_nothing(x: float) -> None:
+    def f(x: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.log(x)
+            if x > 3:
+                return y * 2
+        for i in range(20):
+            with np.errstate(all="ignore"):
+                if i > 4 * x:
+                    break
+                y += x
+        return y
+
+    agrees_with_gradient(f, x)
+
+
+def test_settings_that_raise_are_refused() -> None:
+    def f(x: Any) -> Any:
+        with np.errstate(all="raise"):
+            return np.log(x)
+
+    with pytest.raises(dg.LiftError, match="errstate that raises"):
+        lifted(f, 1.0)
 
 
 @pytest.mark.parametrize("x", [0.5, 20.0])
@@ -293,3 +442,41 @@ def test_arrays_of_whole_numbers_and_truth_values_stay_so(name: str) -> None:
         assert same(found, wanted)
         kinds = [np.asarray(x).dtype.kind for x in found], [np.asarray(x).dtype.kind for x in wanted]
         assert kinds[0] == kinds[1]
+
+
+# -- identity ----------------------------------------------------------------------------------------------------------
+
+IDENTITIES: list[Callable[[float, float], Any]] = [
+    lambda x, y: 1.0 if (x > 1) is True else 2.0,
+    lambda x, y: 1.0 if (x > 1) is False else 2.0,
+    lambda x, y: 1.0 if (x > 1) is not True else 2.0,
+    lambda x, y: 1.0 if True is (x > 1) else 2.0,
+    lambda x, y: (x > 1) is (y > 1),
+    lambda x, y: (x > 1) is not (y > 1),
+    lambda x, y: ((x > 1) is None, (x > 1) is not None, (x > 1) is x, x is x, x is None),
+    lambda x, y: operator.is_not((x > 1), 1) and x is not (y > 1),
+    lambda x, y: operator.is_(x > 1, True),
+]
+
+
+@pytest.mark.parametrize("f", IDENTITIES)
+@pytest.mark.parametrize("point", [(0.5, 0.5), (0.5, 2.0), (2.0, 0.5), (2.0, 2.0)])
+def test_truth_values_are_what_they_are(f: Callable[[float, float], Any], point: tuple[float, float]) -> None:
+    agrees(f, *point)
+
+
+@pytest.mark.parametrize("values", [(0.0, 5.0), (0.0, 1.0)])
+def test_a_truth_value_that_a_loop_finds(values: tuple[float, ...]) -> None:
+    def f(xs: tuple[float, ...], n: float) -> Any:
+        found = False
+        for v in xs:
+            if v > 1:
+                found = True
+        return found is True, found is not False, (n < 0) is found
+
+    agrees(f, values, 1.0)
+
+
+def test_numbers_have_no_identity() -> None:
+    with pytest.raises(dg.Error, match="compare them with =="):
+        lifted(lambda x, y: x is y, 1.0, 2.0)

@@ -94,6 +94,42 @@ def test_dicts() -> None:
     agrees(f, 2.0)
 
 
+def test_changes_of_dicts_and_lists() -> None:
+    def f(x: Any) -> Any:
+        d = {"a": x}
+        first = d.setdefault("b", x * 2), d.setdefault("a", 3.0)
+        e = d | {"c": 1.0}
+        same = d
+        same |= {"q": x}
+        del e["a"]
+        xs = [x, 1.0, 2.0, x, 3.0]
+        del xs[1], xs[2:]
+        return first, d, e, xs, [1, 2, 1].count(1), [x, 1.3, 2.0].count(x), (x, x).count(2.0)
+
+    agrees(f, 1.3)
+    agrees(f, 2.0)
+
+
+def test_items_chosen_by_a_truth_value_or_a_key() -> None:
+    def f(x: Any) -> Any:
+        a = [x, 20.0][x > 1] + (1.0, x)[bool(x > 2)]
+        b = max([x, 2.0, -3.0], key=lambda v: v * v) + min((x, 1.5), (2.0, x), key=lambda p: p[0] - p[1])[0]
+        c = sorted([x, 2.0, 1.0]), sorted([x, 2.0, 1.0], reverse=True)
+        weights = zip(c[0], c[1], strict=True)
+        return a * b + sum(i * u - v for i, (u, v) in enumerate(weights))
+
+    for x in (0.5, 1.7, 2.6, -4.0):
+        agrees_with_gradient(f, x)
+
+
+def test_more_of_itertools() -> None:
+    def f(x: Any) -> Any:
+        a = list(itertools.accumulate([x, 2.0, x])), list(itertools.accumulate([x, 2.0], lambda p, q: p * q))
+        return sum(a[0]) * a[1][1] + sum(itertools.repeat(x, 3)) + sum(itertools.islice([x, x * x, 1.0], 1, 3))
+
+    agrees_with_gradient(f, 1.5)
+
+
 def test_dataclasses() -> None:
     def f(x: Any) -> Any:
         p = Point(x)

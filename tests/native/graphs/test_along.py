@@ -24,12 +24,22 @@ def inputs_for(*values: np.ndarray) -> tuple[Node, ...]:
 X = RNG.normal(size=(3, 40, 2))
 TIES = RNG.integers(0, 4, (5, 70)).astype(float)
 TIES[2, 7] = TIES[2, 50] = np.nan
+LONG = RNG.integers(-300, 300, (40, 400)).astype(float)
+LONG[::4, 200] = LONG[1::4, 399] = LONG[2::4, 0] = np.nan
+LONG[::8, 10] = -np.nan
+INFINITIES = RNG.choice([np.inf, -np.inf, 0.0, -0.0], size=(30, 5))
 ORDER = RNG.integers(-40, 40, (3, 9, 2))
 CASES: dict[str, tuple[Operation, ...]] = {
     "winners": (arrays.winners(True, (1,)), X),
     "winners_of_ties": (arrays.winners(False, (1,)), TIES),
     "winners_of_ties_down": (arrays.winners(True, (0,)), TIES),
     "winners_of_two_axes": (arrays.winners(True, (0, 1)), X),
+    "winners_of_one": (arrays.winners(True, (1,)), TIES[:, :1]),
+    "winners_of_long_rows": (arrays.winners(True, (1,)), LONG),
+    "winners_of_long_rows_down": (arrays.winners(False, (1,)), LONG),
+    "winners_of_long_columns": (arrays.winners(False, (0,)), LONG),
+    "winners_of_infinities": (arrays.winners(True, (1,)), INFINITIES),
+    "winners_of_infinities_down": (arrays.winners(False, (1,)), INFINITIES),
     "cumprod": (arrays.cumprod(1), X),
     "cumprod_last": (arrays.cumprod(1), TIES),
     "symmetric": (matrices.symmetric, RNG.normal(size=(2, 3, 4, 4))),

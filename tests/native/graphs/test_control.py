@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynagrad as dg
+from dynagrad.errors import Error
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import control, integers
 from dynagrad.graph import operations as ops
@@ -273,8 +275,23 @@ def test_a_stack_without_end_is_an_error() -> None:
     n = fresh(integer)
     [s, _] = repeat(n, lambda i, s, y: [push(s, [y, y]), y + 1.0], [empty(), 0.0])
     _, (y, _) = pop(s, (real, real))
-    with pytest.raises(MemoryError, match=r"saves more than 4 GB for its way back.*does it end\?.*dg\.checkpoint"):
+    with pytest.raises(MemoryError, match=r"saves more than 2 GB for its way back.*does it end\?.*dg\.checkpoint"):
         run(Graph((n,), (y,)), [2**60])
+
+
+def test_how_much_a_loop_may_save_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forever(x: Any) -> Any:
+        while x > 0.0:
+            x = np.sin(x) ** 2 + 1.0
+        return x
+
+    monkeypatch.setenv("DYNAGRAD_SAVED_GB", "0.0625")
+    with pytest.raises(MemoryError, match=r"more than 64 MB for its way back.*does it end\?.*DYNAGRAD_SAVED_GB"):
+        dg.compile(dg.grad(forever))(1.0)
+    for wrong in ("much", "-1", "0", "nan"):
+        monkeypatch.setenv("DYNAGRAD_SAVED_GB", wrong)
+        with pytest.raises(Error, match="DYNAGRAD_SAVED_GB is a number of gigabytes"):
+            dg.compile(dg.grad(forever))(1.0)
 
 
 def test_a_loop_without_end_can_be_interrupted() -> None:

@@ -16,7 +16,7 @@ from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, constant, fresh
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.types import Type, arrays, boolean, integer, real
-from dynagrad.native.graphs import run
+from dynagrad.native.graphs import emit, load, run
 
 INF, NAN = float("inf"), float("nan")
 
@@ -133,6 +133,32 @@ def test_reductions(shape: tuple[int, ...]) -> None:
     for narrow in [(), (1,), shape[-1:], (*shape[:-1], 1)]:
         outputs.append(on_arrays.sum_to(narrow)(x))
     agree([x], outputs, [RNG.normal(size=shape)], rtol=1e-11)
+
+
+def test_extremes_of_every_kind_of_number_at_every_place() -> None:
+    """Lengths around those of vectors, and all numbers that are not like the others; zeros have either sign."""
+    rng = np.random.default_rng(6)
+    odd = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, 1.5, -2.5])
+    for length in (1, 3, 8, 9, 31, 65):
+        x, y = real_of(240, length), real_of(length, 240)
+        reduced = [(x, (1,)), (x, (0,)), (y, (0,)), (x, (0, 1))]
+        outputs = [on_arrays.extreme(largest, axes)(z) for z, axes in reduced for largest in (True, False)]
+        graph = Graph((x, y), tuple(outputs))
+        native = load(graph, optimise=3 if length == 31 else 1)
+        for some in (odd, odd[2:], odd[3:10], odd[4:6]):
+            values = rng.choice(some, size=(240, length))
+            for row in range(0, 240, 3):
+                values[row] = rng.choice(odd[4:], size=length)
+                values[row, row % length] = rng.choice(odd)
+            given = [values, np.ascontiguousarray(values.T)]
+            for found, wanted in zip(native(*given), interpret(graph, given), strict=True):
+                np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_extreme_of_reals_is_that_of_whole_numbers_in_the_same_order() -> None:
+    """So the compiler vectorises it, which it does not where any number may be NaN."""
+    x = real_of(6, 50)
+    assert "rank<true>" in emit(Graph((x,), (on_arrays.extreme(True, (1,))(x),))).source
 
 
 def test_not_a_number_wins_extremes_and_infinities_pass() -> None:

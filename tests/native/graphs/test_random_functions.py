@@ -34,6 +34,10 @@ class Changeless(Writer):
     def statement(self, indent: str) -> list[str]:
         lines = super().statement(indent)
         first = lines[0].strip()
+        if first.startswith("a[a "):
+            return [f"{indent}a = np.where(a {first[4]} 0.4, a * y, a)"]
+        if first.startswith("a.reshape"):
+            return [f"{indent}a = np.concatenate([a[1:], a.reshape(3, 1)[0] * z])"]
         if first.startswith("a["):
             place, value = first[2:].replace("-1]", "2]").split("]", 1)
             return [f"{indent}a = np.where(np.arange(3) == {place}, {value.split('= ', 1)[1]}, a)"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,7 +85,7 @@ DYNAGRAD_EXPORT int64_t too_much(char* message, int64_t words, int64_t rounds) {
     const Context context{nullptr, message};
     Call call(&context);
     Stack stack(call.slots(1));
-    return stack.room(words, rounds) ? kDone : call.memory();
+    return stack.room(words, rounds) ? kDone : call.saved();
 }
 
 // The places of the memory that a call gets.
@@ -100,6 +103,30 @@ DYNAGRAD_EXPORT void places(int64_t count, int64_t bytes, int64_t* at) {
     }
     for (int64_t i = 0; i < count; ++i) call.unframe(bytes);
 }
+
+// Whether a stack holds what was put on it one by one, and has room for so many more; it grows where it is, once it is
+// large, which `moved` counts.
+DYNAGRAD_EXPORT bool grows(int64_t count, int64_t* moved) {
+    const Context context{};
+    Call call(&context);
+    Stack stack(call.slots(1));
+    const double* before = nullptr;
+    for (int64_t i = 0; i < count; ++i) {
+        if (!stack.room(1)) return false;
+        put(stack.data + stack.top++, i);
+        if (stack.top == 1 << 20) before = stack.data, *moved = 0;
+        *moved += before != nullptr && before != stack.data;
+        before = before == nullptr ? nullptr : stack.data;
+    }
+    for (int64_t i = count; i-- > 0;) {
+        int64_t n;
+        get(stack.data + --stack.top, n);
+        if (n != i) return false;
+    }
+    return true;
+}
+
+DYNAGRAD_EXPORT int64_t available(const char* root) { return available_memory(root); }
 
 // How many blocks of memory hold what they held, after they grew from `from` to `to` bytes.
 DYNAGRAD_EXPORT bool grown(int64_t from, int64_t to) {
@@ -142,6 +169,115 @@ def test_a_stack_without_end_is_a_status(lib: library.Library, words: int, round
     message = ctypes.create_string_buffer(256)
     assert lib.function("too_much", SIZE, POINTER, SIZE, SIZE)(message, words, rounds) == MEMORY
     assert b"memory" in message.value
+
+
+@pytest.fixture
+def most(lib: library.Library) -> Iterator[Callable[[int], None]]:
+    """Says how many bytes a stack may have."""
+    limit = lib.function("dg_most_saved", None, SIZE)
+    yield limit
+    limit(2**31)
+
+
+def test_the_limit_of_a_stack_is_in_what_is_said(lib: library.Library, most: Callable[[int], None]) -> None:
+    too_much = lib.function("too_much", SIZE, POINTER, SIZE, SIZE)
+    message = ctypes.create_string_buffer(256)
+    for size, said in ((2**31, b"2 GB"), (2**33, b"8 GB"), (3 * 2**20, b"3 MB")):
+        most(size)
+        assert too_much(message, size // 8, 1) == 0 and too_much(message, size // 8 + 1, 1) == MEMORY
+        assert b"more than " + said in message.value and message.value.endswith(b"may save")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is asked how much memory there is")
+def test_a_stack_that_is_larger_than_the_memory_is_refused(lib: library.Library, most: Callable[[int], None]) -> None:
+    """The system would give addresses for it, and kill somebody later."""
+    most(2**45)
+    too_much = lib.function("too_much", SIZE, POINTER, SIZE, SIZE)
+    assert too_much(None, 2**42, 1) == MEMORY
+    assert too_much(None, 2**10, 1) == 0
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_large_stack_grows_where_it_is(lib: library.Library, most: Callable[[int], None], limited: bool) -> None:
+    """Unless addresses are few: then it is a block, which moves."""
+    resource = pytest.importorskip("resource")
+    before, moved = resource.getrlimit(resource.RLIMIT_AS), ctypes.c_int64(-1)
+    most(2**29)
+    if limited:
+        resource.setrlimit(resource.RLIMIT_AS, (2**46, before[1]))
+    try:
+        # not the workspace of the test before, whose stack may be large
+        assert lib.function("grows", ctypes.c_bool, SIZE, POINTER)(5_000_000, ctypes.addressof(moved))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert limited or sys.platform != "linux" or moved.value == 0
+
+
+def test_a_large_stack_may_become_larger_when_more_is_allowed(
+    lib: library.Library, most: Callable[[int], None]
+) -> None:
+    grows, moved = lib.function("grows", ctypes.c_bool, SIZE, POINTER), ctypes.c_int64()
+    for size in (2**27, 2**28):
+        most(size)
+        assert grows(size // 8, ctypes.addressof(moved))
+        assert not grows(size // 8 + 1, ctypes.addressof(moved))
+
+
+# Files of the system, and how many bytes they leave: in all, in containers, and in groups of processes.
+MEMINFO = "MemTotal:  9000 kB\nMemFree: 10 kB\nMemAvailable:    1000 kB\nBuffers: 5 kB\n"
+SYSTEMS: dict[str, tuple[dict[str, str], int]] = {
+    "nothing known": ({}, 2**63 - 1 >> 10 << 10),
+    "no limits": ({"proc/meminfo": MEMINFO, "proc/self/cgroup": "0::/\n"}, 1_024_000),
+    "a container": (
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/cgroup": "0::/\n",
+            "sys/fs/cgroup/memory.max": "500000\n",
+            "sys/fs/cgroup/memory.current": "400000\n",
+            "sys/fs/cgroup/memory.stat": "anon 1\nactive_file 7\ninactive_file 3000\nslab 9\n",
+        },
+        103_000,
+    ),
+    "full": (
+        {
+            "proc/meminfo": MEMINFO,
+            "sys/fs/cgroup/memory.max": "500000\n",
+            "sys/fs/cgroup/memory.current": "500001\n",
+        },
+        0,
+    ),
+    "a group in a group": (
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/cgroup": "12:cpu:/x\n0::/jobs/mine\n",
+            "sys/fs/cgroup/jobs/mine/memory.max": "max\n",
+            "sys/fs/cgroup/jobs/memory.max": "70000\n",
+            "sys/fs/cgroup/jobs/memory.current": "20000\n",
+        },
+        50_000,
+    ),
+    "the older kind": (
+        {
+            "proc/meminfo": MEMINFO,
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "30000\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": "20000\n",
+            "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 500\n",
+        },
+        10_500,
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="these files are those of Linux")
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_available_memory(lib: library.Library, tmp_path: Path, system: str) -> None:
+    files, wanted = SYSTEMS[system]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    available = lib.function("available", SIZE, ctypes.c_char_p)
+    assert available(str(tmp_path).encode()) == wanted
+    assert 0 < available(b"") < 2**50
 
 
 def test_a_loop_that_does_not_run_needs_no_room(lib: library.Library) -> None:

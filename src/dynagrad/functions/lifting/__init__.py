@@ -1,10 +1,9 @@
 """Lifting: from Python functions to graphs.
 
-`lift.py` (with `source.py`, `scopes.py`, `expressions.py`) turns the text of a function into the small language of
-`core.py`. `specialise.py` runs that on values of which some are not known (`values.py`, `patterns.py`), with loops,
-recursion, operators, containers, arrays, the library and the verbs in files of their own. `signature.py` says what
-comes in and out. Here is what the rest of
-the package uses.
+`lift.py` (with `source.py`, `plainer.py`, `scopes.py`, `expressions.py`) turns the text of a function into the small
+language of `core.py`. `specialise.py` runs that on values of which some are not known (`values.py`, `patterns.py`),
+with loops, recursion, operators, containers, arrays, their views and what masks choose of them, the library and the
+verbs in files of their own. `signature.py` says what comes in and out. Here is what the rest of the package uses.
 """
 
 from __future__ import annotations
@@ -18,7 +17,22 @@ from typing import Any
 
 from ...errors import Error, LiftError
 from ...graph.control import Graph
-from . import classes, containers, library, loops, mathematics, numpy_calls, operators, recursion, verbs
+from ...graph.unchanging import unchanging
+from . import (
+    checkpoints,
+    classes,
+    containers,
+    library,
+    loops,
+    masked,
+    mathematics,
+    numpy_calls,
+    operators,
+    recursion,
+    rules,
+    solutions,
+    verbs,
+)
 from .signature import Output, opened, output, taken_apart
 from .specialise import Diverges, Recursion, Specialiser
 from .values import Dict
@@ -26,14 +40,18 @@ from .values import Dict
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 
 _TABLES = (
+    checkpoints,
     classes,
     containers,
     library,
     loops,
+    masked,
     mathematics,
     numpy_calls,
     operators,
     recursion,
+    rules,
+    solutions,
     verbs,
 )  # which enter themselves
 _DEEP = 30_000  # frames of Python
@@ -71,7 +89,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     given, options = opened((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
     s = Specialiser()
-    with _room():
+    with _room(), unchanging():
         try:
             result = output(s.call(f, given, options.content))
         except (Diverges, Recursion) as problem:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node, integers, places
-from ...graph import operations as ops
+from ...graph import arrays as whole_arrays
 from ...graph.node import constant
 from ...graph.types import KINDS, Type
 from ..numpy_functions import FUNCTIONS
@@ -20,6 +20,7 @@ from .specialise import Specialiser
 from .values import (
     Array,
     Items,
+    Masked,
     as_type,
     describe,
     node_of,
@@ -33,7 +34,7 @@ FOREIGN = "it belongs to whoever made the function; change a copy of it"
 
 def holds_node(x: Any) -> bool:
     """Whether there is a node in something without identities."""
-    if isinstance(x, Node):
+    if isinstance(x, Node | Masked):
         return True
     if isinstance(x, tuple | list):
         return any(map(holds_node, x))
@@ -118,6 +119,10 @@ def _basic(index: Any) -> bool:
     )
 
 
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, Node) and index.type.kind == "boolean" and bool(index.shape)
+
+
 def _look(content: Any, index: Any) -> Any:
     """`content[index]`, of what numpy holds or a node."""
     if not isinstance(content, Node) and not holds_node(index):
@@ -129,6 +134,8 @@ def _look(content: Any, index: Any) -> Any:
 def _without_masks(index: Any, shape: tuple[int, ...]) -> Any:
     """Masks that are known as whole numbers."""
     parts = list(index) if isinstance(index, tuple) else [index]
+    if any(isinstance(p, Masked) for p in parts):
+        raise Error("what a mask chooses cannot be an index: how many there are is known only as the function runs")
     out: list[Any] = []
     for p in parts:
         if isinstance(p, np.ndarray) and p.dtype == bool:
@@ -147,11 +154,34 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
     """`x[index]` of an array."""
     place = _index(index)
     content = unwrapped(x)
+    if _is_mask(place):
+        from .masked import chosen
+
+        return chosen(s, content, place)
+    t = type_of(content)
+    if t is not None and not t.shape and _of_single(place):
+        return _single(content, place)
     found = _look(content, place)
     shape = found.shape if isinstance(found, Node) else np.shape(found)
     if not shape or not isinstance(x, Array) or not _basic(place):
         return wrapped(found)
-    return Array(None, x.owner, x, lambda c: _look(c, place), place)
+    return Array(None, x.owner, x, lambda c: _look(c, place), place, lambda c, new: placed(c, place, new))
+
+
+def _of_single(index: Any) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(p is None or p is Ellipsis for p in parts)
+
+
+def _single(content: Any, index: Any) -> Any:
+    """A number at an index of no axes, which may give it some of length 1."""
+    parts = index if isinstance(index, tuple) else (index,)
+    extra = sum(p is None for p in parts)
+    if not extra:
+        return content
+    if not isinstance(content, Node):
+        return wrapped(np.full((1,) * extra, content))
+    return wrapped(whole_arrays.broadcast_to((1,) * extra)(content))
 
 
 def placed(content: Any, index: Any, value: Any) -> Any:
@@ -160,9 +190,11 @@ def placed(content: Any, index: Any, value: Any) -> Any:
         new = np.array(content)
         new[index] = value
         return new
+    if isinstance(content, np.ndarray) and content.dtype not in KIND_OF:
+        raise Error(_OTHERS.format(content.dtype))
     node = node_of(content)
     t = node.type
-    if isinstance(index, Node) and index.type.kind == "boolean":
+    if _is_mask(index):
         return _masked(node, index, value)
     given = type_of(value)
     if given is None:
@@ -180,9 +212,25 @@ def shaped(kind: Type, shape: Type) -> Type:
 
 
 def _masked(node: Node, mask: Node, value: Any) -> Any:
-    if mask.shape != node.shape or np.shape(unwrapped(value)) not in ((), node.shape):
+    """The content of an array with something else where a mask chooses, which only the graph knows."""
+    from .masked import either, spread
+
+    rows = node.shape[mask.ndim :]
+    if isinstance(value, Masked):
+        if value.mask is not mask:
+            raise Error("what a mask chooses can be written to the places that the same mask chooses, and to no others")
+        value, fits = value.values, value.values.shape == node.shape
+    else:
+        value = node_of(value)
+        fits = value.ndim <= len(rows) and value.shape == rows[len(rows) - value.ndim :]
+        fits = fits or value.shape == node.shape
+    if node.shape[: mask.ndim] != mask.shape or not fits:
         raise Error("only one number, or an array as large, can be written where a mask says that is not known yet")
-    return ops.where(mask, value, node)
+    if value.type.kind != node.type.kind:
+        if node.type.kind != "real":
+            raise Error(f"{describe(value)} cannot be written into {describe(node)}; convert one of them")
+        value = as_type(value, shaped(node.type, value.type))
+    return either(spread(mask, node.shape), value, node)
 
 
 def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
@@ -233,13 +281,20 @@ def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
     store(s, x, places.at_add(node_of(content), place, -z if negative else z))
 
 
+KIND_OF = {np.dtype(np.float64): "real", np.dtype(np.int64): "integer", np.dtype(np.bool_): "boolean"}
+_OTHERS = (
+    "{} numbers cannot be had in a compiled function, where all are float64, int64 or bool: their arithmetic rounds, "
+    "or wraps around, otherwise; use float, int or bool, or convert the result outside of the function"
+)
+
+
 def converted(content: Any, dtype: Any) -> Any:
     """The content of an array, or a number, as one of another kind."""
-    kind = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}.get(np.dtype(dtype).kind)
-    if kind is None:
-        raise Error(f"an array cannot become one of {np.dtype(dtype)} in a compiled function")
     if not isinstance(content, Node):
         return np.asarray(content).astype(dtype)
+    kind = KIND_OF.get(np.dtype(dtype))
+    if kind is None:
+        raise Error(_OTHERS.format(np.dtype(dtype)))
     if kind == content.type.kind:
         return content
     if kind == "real":

@@ -9,11 +9,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...errors import Error
-from .containers import bound, vars_of
+from .containers import attribute, bound, vars_of
 from .regions import Given, Named
 from .specialise import KINDS, Specialiser, calls
-from .values import Instance, Made, describe, known, unwrapped, wrapped
+from .values import Instance, Made, describe, known, normal, unwrapped, wrapped
 
 
 def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
@@ -26,7 +28,7 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     made = Instance(cls, {}, "", fixed)
     init = cls.__init__
     if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):
-        _fill(s, made, cls, list(given), dict(named))
+        _fill(s, made, cls, given, named)
         if hasattr(cls, "__post_init__"):
             s.call(bound("__post_init__", cls.__post_init__, made), [])
         return made
@@ -53,7 +55,8 @@ def _named_tuple(cls: Any, given: Given, named: Named) -> Any:
     return cls._make(values[name] for name in cls._fields)
 
 
-def _fill(s: Specialiser, made: Instance, cls: type, given: list[Any], named: dict[str, Any]) -> None:
+def _fill(s: Specialiser, made: Instance, cls: type, given: Given, named: Named) -> None:
+    given, named = list(given), dict(named)
     content: dict[str, Any] = {}
     for field in dataclasses.fields(cls):
         if field.init and given and not field.kw_only:
@@ -68,7 +71,40 @@ def _fill(s: Specialiser, made: Instance, cls: type, given: list[Any], named: di
             raise Error(f"{cls.__name__}() needs a value for {field.name}")
     if given or named:
         raise Error(f"{cls.__name__}() was given more than its fields: {', '.join(named) or len(given)}")
-    made.content = content
+    s.put(made, {**made.content, **content})
+
+
+@calls(super)
+def _super(s: Specialiser, given: Given, named: Named) -> Any:
+    if len(given) != 2 or not isinstance(given[0], type):
+        raise Error("super() cannot be compiled here; write it inside of a method, or name the class: Base.f(self)")
+    return Made(("super", given[0]), _no_call, (given[1],))
+
+
+def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+    raise Error("super() is called; name a method of it")
+
+
+def above(s: Specialiser, x: Made, name: str) -> Any:
+    """`super().name`: what the classes after one of those of an object have."""
+    (me,) = x.held
+    classes = (me.cls if isinstance(me, Instance) else type(me)).__mro__
+    after = classes[classes.index(x.kind[1]) + 1 :]
+    raw = next((vars(cls)[name] for cls in after if name in vars(cls)), None)
+    if name == "__init__" and (raw is None or raw is object.__init__):
+        return Made(("method", name), lambda *_: None)
+    owner = next((cls for cls in after if name in vars(cls)), None)
+    if raw is None or owner is None:
+        raise AttributeError(f"'super' object has no attribute {name!r}")
+    if name == "__init__" and _is_generated(raw):
+        return Made(("method", name, owner), lambda s, held, given, named: _fill(s, me, owner, given, named), (me,))
+    if isinstance(raw, property):
+        return s.call(raw.fget, [me])
+    if isinstance(raw, staticmethod):
+        return raw.__func__
+    if isinstance(raw, classmethod):
+        return bound(name, raw.__func__, classes[0])
+    return bound(name, raw, me) if isinstance(raw, types.FunctionType) else normal(raw)
 
 
 def _partial(s: Specialiser, given: Given, named: Named) -> Any:
@@ -88,6 +124,8 @@ calls(functools.partial)(_partial)
 
 def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
+    if isinstance(function, Instance) and "__call__" in vars_of(function.cls):
+        return lambda s, given, named: s.call(attribute(s, function, "__call__"), given, named)
     if isinstance(function, functools.partial):
         return lambda s, given, named: s.call(function.func, [*function.args, *given], {**function.keywords, **named})
     if isinstance(function, types.MethodType):
@@ -95,9 +133,13 @@ def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     if isinstance(function, type):
         if function.__module__ == "builtins" and not issubclass(function, BaseException):
             return None
+        if issubclass(function, np.generic | np.finfo | np.iinfo | np.dtype):
+            return None  # numpy's own, which numpy_calls.py has
         return lambda s, given, named: construct(s, function, given, named)
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
         return _of_builtin(s, function)
+    if isinstance(function, types.FunctionType) and (function.__module__, function.__name__) == (_COMPILED, "compile"):
+        return lambda s, given, named: given[0]  # what is inside is compiled with the whole
     if type(function).__module__ == _COMPILED:  # what it was compiled from
         return lambda s, given, named: s.call(function.function, given, named)
     method = vars_of(type(function)).get("__call__")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ...graph import Node
+from ...graph import Node, integers
 from .core import UNDEFINED
 from .specialise import Specialiser, primitive
 from .values import (
@@ -126,6 +126,9 @@ def getitem(s: Specialiser, x: Any, index: Any) -> Any:
     if isinstance(x, Dict | dict):
         content = x.content if isinstance(x, Dict) else x
         key = key_of(index)
+        if key not in content and isinstance(x, Dict) and x.factory is not None:
+            setitem(s, x, index, s.call(x.factory, []))
+            return x.content[key]
         if key not in content:
             raise Error(f"the dict has no key {key!r}; its keys are {', '.join(map(repr, content))}")
         return normal(content[key])
@@ -148,6 +151,8 @@ def getitem(s: Specialiser, x: Any, index: Any) -> Any:
 
 def _one(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any:
     if isinstance(index, Node):
+        if index.type.kind == "boolean" and not index.shape:
+            index = integers.count_true(index)
         at = chooser(s, inside)
         if index.type.kind != "integer" or at is None:
             raise Error(
@@ -192,6 +197,19 @@ def _changed(x: List, index: Any, value: Any) -> tuple[Any, ...]:
     return tuple(content)
 
 
+@primitive("delitem")
+def delitem(s: Specialiser, x: Any, index: Any) -> None:
+    """`del x[index]`."""
+    if isinstance(x, Dict):
+        _dict_pop(s, x, index)
+    elif isinstance(x, List) and known(index):
+        content = list(x.content)
+        del content[unwrapped(index)]
+        s.write(x, tuple(content))
+    else:
+        raise Error(f"{describe(x)} does not let its items be deleted at {describe(index)}")
+
+
 @primitive("update_item")
 def update_item(s: Specialiser, name: str, x: Any, index: Any, value: Any) -> None:
     """`x[index] += value` and its kin."""
@@ -234,6 +252,10 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
             return s.call(found.fget, [x])
         if isinstance(found, types.FunctionType):
             return bound(name, found, x)
+    if isinstance(x, Made) and isinstance(x.kind, tuple) and x.kind[0] == "super":
+        from .classes import above
+
+        return above(s, x, name)
     if isinstance(x, Closure | Made | Items):
         if name == "__name__":
             return x.name if not isinstance(x, Items) else x.kind
@@ -313,7 +335,7 @@ def _reverse(s: Specialiser, x: List) -> None:
 
 
 def _copy(s: Specialiser, x: Any) -> Any:
-    return type(x)(x.content)
+    return Dict(x.content, empty=x.empty) if isinstance(x, Dict) else List(x.content)
 
 
 def _get(s: Specialiser, x: Dict, key: Any, default: Any = None) -> Any:
@@ -327,6 +349,12 @@ def _dict_pop(s: Specialiser, x: Dict, key: Any, *default: Any) -> Any:
     return found
 
 
+def _setdefault(s: Specialiser, x: Dict, key: Any, default: Any = None) -> Any:
+    if key_of(key) not in x.content:
+        s.write(x, {**x.content, key_of(key): default})
+    return x.content[key_of(key)]
+
+
 def _dict_update(s: Specialiser, x: Dict, other: Any = None, /, **named: Any) -> None:
     s.write(x, {**x.content, **({} if other is None else mapping(other)), **named})
 
@@ -336,6 +364,17 @@ def _index(s: Specialiser, x: Any, value: Any) -> int:
     if not known(value) or not all(map(known, inside)):
         raise Error("index() needs values that are known when the function is compiled")
     return [unwrapped(i) for i in inside].index(unwrapped(value))
+
+
+def _count(s: Specialiser, x: Any, value: Any) -> Any:
+    """How many items are equal to a value, which only the graph may know."""
+    from .operators import binary
+
+    equal = [binary(s, "equal", item, value) for item in items(s, x)]
+    found: Any = 0
+    for each in equal:
+        found = binary(s, "add", found, each)
+    return found
 
 
 def _namedtuple_replace(s: Specialiser, x: Any, /, **named: Any) -> Any:
@@ -351,11 +390,14 @@ METHODS: dict[tuple[type, str], Any] = {
     (List, "copy"): _copy,
     (List, "index"): _index,
     (tuple, "index"): _index,
+    (List, "count"): _count,
+    (tuple, "count"): _count,
     (tuple, "_replace"): _namedtuple_replace,
     (tuple, "_asdict"): lambda s, x: Dict(x._asdict()),
     (Dict, "get"): _get,
     (Dict, "pop"): _dict_pop,
     (Dict, "update"): _dict_update,
+    (Dict, "setdefault"): _setdefault,
     (Dict, "copy"): _copy,
     (Dict, "keys"): lambda s, x: tuple(x.content),
     (Dict, "values"): lambda s, x: tuple(x.content.values()),

@@ -140,11 +140,18 @@ class Expressions:
         found: Expression = lift(node, b)
         return found
 
-    def within(self, node: ast.expr) -> Expression:
+    def within(self, node: ast.expr, *, as_truth: bool = False) -> Expression:
         """An expression with all its bindings inside, for a branch or a condition."""
         self._no_names(node)
         b = Bindings()
-        return b.wrap(self.expression(node, b))
+        return b.wrap(self._test(node, b) if as_truth else self.expression(node, b))
+
+    def condition(self, node: ast.expr, b: Bindings) -> Atom:
+        """An expression of which only the truth counts."""
+        return self.bind(self._test(node, b), b, self.at(node))
+
+    def _test(self, node: ast.expr, b: Bindings) -> Expression:
+        return self._chain(node, node.values, b, True) if isinstance(node, ast.BoolOp) else self.expression(node, b)
 
     def _no_names(self, node: ast.expr) -> None:
         """What is evaluated only sometimes cannot name anything for what follows."""
@@ -185,7 +192,8 @@ class Expressions:
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             if isinstance(node.operand.value, int | float):
                 return Constant(-node.operand.value, self.at(node))
-        return self.apply(UNARY[type(node.op)], node, self.atom(node.operand, b))
+        lift = self.condition if isinstance(node.op, ast.Not) else self.atom
+        return self.apply(UNARY[type(node.op)], node, lift(node.operand, b))
 
     def _Compare(self, node: ast.Compare, b: Bindings) -> Expression:
         left = self.atom(node.left, b)
@@ -206,21 +214,30 @@ class Expressions:
     def _BoolOp(self, node: ast.BoolOp, b: Bindings) -> Expression:
         return self._chain(node, node.values, b)
 
-    def _chain(self, node: ast.BoolOp, values: list[ast.expr], b: Bindings) -> Expression:
+    def _chain(self, node: ast.BoolOp, values: list[ast.expr], b: Bindings, as_truth: bool = False) -> Expression:
+        """`and` and `or`; as a condition, the operands need not be of one kind."""
         first, *more = values
+        value = self._truth(first, b) if as_truth else self.expression(first, b)
         if not more:
-            return self.expression(first, b)
-        held = self.atom(first, b)
-        for value in more:
-            self._no_names(value)
+            return value
+        held = self.bind(value, b, self.at(first))
+        for each in more:
+            self._no_names(each)
         inner = Bindings()
-        rest = inner.wrap(self._chain(node, more, inner))
+        rest = inner.wrap(self._chain(node, more, inner, as_truth))
         if isinstance(node.op, ast.And):
             return If(held, rest, held, self.at(node))
         return If(held, held, rest, self.at(node))
 
+    def _truth(self, node: ast.expr, b: Bindings) -> Expression:
+        """An expression as a truth value."""
+        made = self._test(node, b)
+        if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+            return made
+        return self.apply("truth", node, self.bind(made, b, self.at(node)))
+
     def _IfExp(self, node: ast.IfExp, b: Bindings) -> Expression:
-        test = self.atom(node.test, b)
+        test = self.condition(node.test, b)
         return If(test, self.within(node.body), self.within(node.orelse), self.at(node))
 
     def _NamedExpr(self, node: ast.NamedExpr, b: Bindings) -> Expression:
@@ -337,7 +354,7 @@ class Expressions:
 
             def rest(ifs: list[ast.expr], b: Bindings) -> Expression:
                 if ifs:
-                    test = self.atom(ifs[0], b)
+                    test = self.condition(ifs[0], b)
                     deeper = Bindings()
                     return If(test, deeper.wrap(rest(ifs[1:], deeper)), Tuple(()), at)
                 return self._generator(node, element, more, held, b) if more else Tuple((self.atom(element, b),), at)

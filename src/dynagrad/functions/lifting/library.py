@@ -16,12 +16,10 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
-from ..checkpoint import checkpoint
-from .arrays import as_array, holds_node
-from .containers import attribute, mapping, setattr_
-from .core import Apply, For, Let, Name
-from .core import Tuple as CoreTuple
-from .operators import both, negated, truth
+from .arrays import as_array, at_index, holds_node
+from .containers import attribute, mapping, setattr_, vars_of
+from .numpy_calls import numpy_call
+from .operators import binary, both, negated, truth
 from .regions import Given, Named
 from .specialise import Specialiser, calls
 from .values import (
@@ -112,17 +110,6 @@ def _reduce(s: Specialiser, given: Given, named: Named) -> Any:
     return found
 
 
-@calls(checkpoint)
-def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
-    """`dg.checkpoint` with a number of steps is a loop; what a compiled one saves is settled elsewhere."""
-    names = dict(zip(("step", "state", "n"), given, strict=False)) | dict(named)
-    if names.get("n") is None:
-        raise Error("checkpoint without the number of steps cannot be compiled; write a while loop")
-    env = {"step": names["step"], "state": names["state"], "rounds": Items("range", (0, names["n"], 1))}
-    body = Let("next", Apply(Name("step"), (Name("state"),), (), s.at), CoreTuple((Name("next"),)))
-    return s.evaluate(For("round", Name("rounds"), ("state",), (Name("state"),), None, body, s.at), env)[0]
-
-
 @calls(tuple)
 def _tuple(s: Specialiser, given: Given, named: Named) -> Any:
     return items(s, given[0]) if given else ()
@@ -156,7 +143,12 @@ def _sorted(s: Specialiser, given: Given, named: Named) -> Any:
     key = named.get("key")
     keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
     if any(map(holds_node, keys)):
-        raise Error("sorted() of what is known only as the function runs; use np.sort")
+        if key is not None or any(t is None or t.shape for t in map(type_of, inside)):
+            raise Error(
+                "sorted() of what is known only as the function runs is for numbers, without key=; use np.argsort"
+            )
+        found = numpy_call(s, np.sort, [as_array(s, inside)], {})
+        return List(items(s, at_index(s, found, slice(None, None, -1)) if named.get("reverse", False) else found))
     order = sorted(range(len(inside)), key=lambda i: keys[i], reverse=bool(named.get("reverse", False)))
     return List(tuple(inside[i] for i in order))
 
@@ -191,13 +183,50 @@ if hasattr(itertools, "pairwise"):
     _arranged(itertools.pairwise)
 
 
+@calls(itertools.accumulate)
+def _accumulated(s: Specialiser, given: Given, named: Named) -> Any:
+    x, function = given[0], given[1] if len(given) > 1 else named.get("func")
+    found: list[Any] = [] if named.get("initial") is None else [named["initial"]]
+    for item in items(s, x):
+        if not found:
+            found.append(item)
+        else:
+            pair = [found[-1], item]
+            found.append(binary(s, "add", *pair) if function is None else s.call(function, pair))
+    return tuple(found)
+
+
+@calls(itertools.count)
+def _counted(s: Specialiser, given: Given, named: Named) -> Any:
+    """A range without an end, as far as 64 bits go."""
+    start, step = [*given, named.get("start", 0), 1][0], (given[1] if len(given) > 1 else named.get("step", 1))
+    if not isinstance(step, int):
+        raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
+    return Items("range", (start, 2**62 if step > 0 else -(2**62), step))
+
+
+@calls(itertools.repeat)
+def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
+    times = given[1] if len(given) > 1 else named.get("times")
+    if not isinstance(times, int):
+        raise Error("itertools.repeat() wants to know how often when the function is compiled")
+    return (given[0],) * times
+
+
+@calls(itertools.islice)
+def _sliced(s: Specialiser, given: Given, named: Named) -> Any:
+    return items(s, given[0])[slice(*given[1:])]
+
+
 @calls(copy.copy)
 def _copied(s: Specialiser, given: Given, named: Named) -> Any:
     (x,) = given
     if isinstance(x, Array):
         return wrapped(x.read())
-    if isinstance(x, List | Dict):
-        return type(x)(x.content)
+    if isinstance(x, List):
+        return List(x.content)
+    if isinstance(x, Dict):
+        return Dict(x.content, empty=x.empty)
     if isinstance(x, Instance):
         return Instance(x.cls, x.content, "", x.fixed)
     return x
@@ -211,7 +240,7 @@ def _copied_deep(s: Specialiser, given: Given, named: Named) -> Any:
     if isinstance(x, tuple):
         return tuple(_copied_deep(s, [part], {}) for part in x)
     if isinstance(x, Dict):
-        return Dict({key: _copied_deep(s, [value], {}) for key, value in x.content.items()})
+        return Dict({key: _copied_deep(s, [value], {}) for key, value in x.content.items()}, empty=x.empty)
     if isinstance(x, Instance):
         fields = {key: _copied_deep(s, [value], {}) for key, value in x.content.items()}
         return Instance(x.cls, fields, "", x.fixed)
@@ -234,7 +263,9 @@ def class_of(x: Any) -> type:
         return types.FunctionType
     if isinstance(x, Items):
         return {"range": range, "zip": zip, "enumerate": enumerate}.get(x.kind, object)
-    return {List: list, Dict: dict}.get(type(x), type(x))
+    if isinstance(x, Dict):
+        return type(x.empty)
+    return list if isinstance(x, List) else type(x)
 
 
 @calls(type)
@@ -260,7 +291,10 @@ def _classes(x: Any) -> list[type]:
 
 @calls(callable)
 def _callable(s: Specialiser, given: Given, named: Named) -> bool:
-    return isinstance(given[0], Closure | Made) or (callable(given[0]) and type_of(given[0]) is None)
+    (x,) = given
+    if isinstance(x, Instance):
+        return "__call__" in vars_of(x.cls)
+    return isinstance(x, Closure | Made) or (callable(x) and type_of(x) is None)
 
 
 @calls(getattr)

@@ -36,7 +36,8 @@ from .core import (
     While,
 )
 from .expressions import BINARY, Expressions, Scope
-from .scopes import Liveness, Names, assigned, cells, exits, falls, free, groups, local_names
+from .plainer import plainer
+from .scopes import Liveness, Names, assigned, cells, endless, exits, falls, free, groups, local_names
 from .source import SUPPORTED, Definition, definition
 
 NORMAL, BROKEN, CONTINUED, RETURNED = range(4)  # how a choice ended
@@ -62,7 +63,9 @@ def lift(function: types.FunctionType) -> Lambda:
     It has no free variables: what the function takes from outside are constants in it.
     """
     node, file = definition(function)
-    lifter = Function(file, _resolver(function), Scope(frozenset(), frozenset(), None), [0])
+    resolve = _resolver(function)
+    node = plainer(node, file, function, resolve)
+    lifter = Function(file, resolve, Scope(frozenset(), frozenset(), None), [0])
     return lifter.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
 
 
@@ -91,14 +94,15 @@ class Function(Expressions):
     # -- functions ---------------------------------------------------------------------------------------------------
 
     def function(self, node: Definition, name: str, b: Bindings | None, given: tuple[Any, Any] | None = None) -> Lambda:
-        inner = Function(self.file, self.resolve, Scope(local_names(node), cells(node), self.scope), self.counter)
+        scope = Scope(local_names(node) | {GOING}, cells(node), self.scope)
+        inner = Function(self.file, self.resolve, scope, self.counter)
         start = Bindings()
         parameters = self._parameters(node.args, b, given)
         for cell in sorted(inner.scope.cells):
             held: Atom = Name(cell) if any(p.name == cell for p in parameters) else Constant(UNDEFINED)
             start.let(cell, inner.apply("cell", node, held, Constant(cell)), inner.at(node))
         if isinstance(node, ast.Lambda):
-            body = start.wrap(inner.within(node.body))
+            body = start.wrap(inner.expression(node.body, start))
         else:
             inner.live, inner.groups = Liveness(node.body), groups(node)
             leave = Exits(lambda value: value)
@@ -163,15 +167,16 @@ class Function(Expressions):
                 case ast.If() if exits([*s.body, *s.orelse]) or not (falls(s.body) and falls(s.orelse)):
                     return b.wrap(self._leaving(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]
                 case ast.While() | ast.For():
-                    if s.orelse and exits(s.body, ast.Break):
-                        self.refuse(s, "`else` of a loop with a `break` cannot be compiled; use a truth value")
                     self._loop(s, b)
+                    after = [*self._otherwise(s), *rest]
                     if exits(s.body, ast.Return):
-                        after = self.block([*s.orelse, *rest], end, leave)
-                        return b.wrap(If(Name(GONE), leave.return_(Name(RESULT)), after, self.at(s)))
+                        if endless(s):  # left by `return` alone
+                            return b.wrap(leave.return_(Name(RESULT)))
+                        made = self.block(after, end, leave)
+                        return b.wrap(If(Name(GONE), leave.return_(Name(RESULT)), made, self.at(s)))
                     if s.orelse:
-                        return b.wrap(self.block([*s.orelse, *rest], end, leave))
-                    if not falls([s]):
+                        return b.wrap(self.block(after, end, leave))
+                    if endless(s):
                         return b.wrap(end())
                 case _:
                     self.simple(s, b)
@@ -200,7 +205,7 @@ class Function(Expressions):
             case ast.FunctionDef():
                 self._def(s, b)
             case ast.Assert():
-                test, inner = self.atom(s.test, b), Bindings()
+                test, inner = self.condition(s.test, b), Bindings()
                 message = self._assertion(s, inner)
                 b.let(self.fresh(), If(test, Constant(None), inner.wrap(message), self.at(s)), self.at(s))
             case ast.Import():
@@ -210,6 +215,11 @@ class Function(Expressions):
                     self.assign(alias.asname or alias.name.split(".")[0], Constant(top), b, s)
             case ast.ImportFrom():
                 self._import_from(s, b)
+            case ast.Delete() if all(isinstance(t, ast.Subscript) for t in s.targets):
+                for t in s.targets:
+                    assert isinstance(t, ast.Subscript)
+                    held, index = self.atom(t.value, b), self.atom(t.slice, b)
+                    b.let(self.fresh(), self.apply("delitem", t, held, index), self.at(t))
             case ast.Pass() | ast.Nonlocal() | ast.Global():
                 pass
             case _:
@@ -281,7 +291,7 @@ class Function(Expressions):
             b.let(name, Project(held, start + i), None)
 
     def _if(self, s: ast.If, b: Bindings) -> None:
-        test = self.atom(s.test, b)
+        test = self.condition(s.test, b)
         names = self._plain(assigned([*s.body, *s.orelse]) & self.live.after[s])
         none = Exits(lambda value: value)
 
@@ -293,7 +303,7 @@ class Function(Expressions):
 
     def _leaving(self, s: ast.If, b: Bindings, rest: Made, leave: Exits) -> Expression:
         """A choice that may leave the block; `rest` is what follows it."""
-        test = self.atom(s.test, b)
+        test = self.condition(s.test, b)
         if not (falls(s.body) and falls(s.orelse)):
             then, otherwise = self.block(s.body, rest, leave), self.block(s.orelse, rest, leave)
             return If(test, then, otherwise, self.at(s))
@@ -339,13 +349,15 @@ class Function(Expressions):
         flags: list[tuple[str, Atom]] = []
         if breaks or returns:
             flags.append((GOING, Constant(True)))
+        asked = returns and not endless(s)  # whether it is to be told how the loop ended
         if returns:
-            flags += [(GONE, Constant(False)), (RESULT, Constant(UNDEFINED))]
+            flags += [(GONE, Constant(False))] * asked + [(RESULT, Constant(UNDEFINED))]
 
         def state(going: bool = True, result: Atom | None = None) -> Expression:
             ends: list[Atom] = [Constant(going)] if flags else []
             if returns:
-                ends += [Constant(result is not None), Constant(UNDEFINED) if result is None else result]
+                ends += [Constant(result is not None)] * asked
+                ends.append(Constant(UNDEFINED) if result is None else result)
             return Tuple((*map(Name, names), *ends))
 
         leave = Exits(lambda value: state(False, value), lambda: state(False), state, frozenset(names))
@@ -362,8 +374,16 @@ class Function(Expressions):
             made = For(item, sequence, labels, initial, going, body, self.at(s))
         self._rebind(labels, self.bind(made, b, self.at(s)), b)
 
+    def _otherwise(self, s: ast.While | ast.For) -> list[ast.stmt]:
+        """The `else` of a loop: what follows it, unless a `break` may have ended it."""
+        if not (s.orelse and exits(s.body, ast.Break)):
+            return s.orelse
+        chosen = ast.If(ast.copy_location(ast.Name(GOING, ast.Load()), s), s.orelse, [])
+        self.live.after[chosen] = self.live.after[s]
+        return [ast.copy_location(chosen, s)]
+
     def _condition(self, s: ast.While, going: Name | None) -> Expression:
-        test = self.within(s.test)
+        test = self.within(s.test, as_truth=True)
         if going is None:
             return test
         if isinstance(test, Constant) and test.value:
@@ -373,12 +393,12 @@ class Function(Expressions):
 
 _STATEMENTS = {
     "ClassDef": "a class inside a function",
-    "With": "`with`",
+    "With": "`with` of anything but np.errstate",
     "AsyncWith": "`with`",
     "AsyncFor": "`async for`",
     "AsyncFunctionDef": "an async function",
     "Try": "`try`",
     "TryStar": "`try`",
     "Match": "`match`",
-    "Delete": "`del`",
+    "Delete": "`del` of a variable",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
 from ...graph.types import KINDS as NUMBERS
+from .. import special
 from .arrays import holds_node
 from .containers import attribute, getitem
 from .numpy_calls import numpy_call
-from .operators import PYTHON, binary, negated, truth, unary
+from .operators import PYTHON, binary, is_, negated, truth, unary
+from .patterns import Mismatch
 from .regions import Given, Named
 from .specialise import Specialiser, calls
 from .values import Array, Instance, as_type, describe, known, node_of, type_of, unwrapped, wrapped
@@ -67,7 +69,10 @@ def _abs(s: Specialiser, given: Given, named: Named) -> Any:
     (x,) = given
     if isinstance(x, Instance):
         return s.call(attribute(s, x, "__abs__"), [])
-    return wrapped(abs(unwrapped(x)))
+    content = unwrapped(x)
+    if isinstance(content, Node) and content.type.kind == "boolean":
+        return wrapped(content) if content.shape else integers.count_true(content)
+    return wrapped(abs(content))
 
 
 @calls(round)
@@ -75,10 +80,49 @@ def _round(s: Specialiser, given: Given, named: Named) -> Any:
     x, *digits = given
     if known(x):
         return wrapped(round(unwrapped(x), *digits))
-    if isinstance(x, Array) or (digits and digits[0] is not None):
-        return numpy_call(s, np.round, given, dict(named))
+    digits = [n for n in (*digits, *named.values()) if n is not None]
+    t = type_of(x)
+    if isinstance(x, Array) or (digits and t is not None and t.kind != "real"):
+        return numpy_call(s, np.round, [x, *digits], {})
     node = _scalar(x, "round")
+    if digits:
+        return _to_decimals(node, digits[0])
     return node if node.type.kind == "integer" else integers.to_integer(ops.rint(node))
+
+
+def _to_decimals(x: Node, n: Any) -> Any:
+    """A real to so many decimals as Python rounds it: the double next to the decimal number that is nearest to what the
+    real is exactly, and to the even one of two. Multiplying by a power of ten, as numpy does, may round before."""
+    if not isinstance(n, int) or not -_MOST_ZEROS <= n <= _MOST_DECIMALS:
+        raise Error(
+            f"round() to a number of decimals that is known when the function is compiled, from -{_MOST_ZEROS} to "
+            f"{_MOST_DECIMALS}; without rounding, or with np.round, others can be had"
+        )
+    if n == 0:
+        return ops.rint(x)
+    scale, a = 10.0 ** abs(n), abs(x)
+    if n > 0:
+        scaled = a * scale
+        low = ops.floor(scaled)
+        half = (2.0 * low + 1.0) / (2.0 * scale)  # the number between the two candidates, rounded
+        rest = ops.fmod(2.0 * low + 1.0, a)  # where that is `a`, this says exactly on which side it is
+        up = (a > half) | ((a == half) & (((rest == 0.0) & _odd(low)) | (rest > 0.5 * a)))
+        found = (low + ops.where(up & (scaled < 2.0**52), 1.0, 0.0)) / scale
+    else:
+        scaled, last = a / scale, ops.fmod(a, 4.0 * scale)
+        rest = ops.fmod(last, scale)
+        low = 4.0 * ops.rint((a - last) / (4.0 * scale)) + ops.rint((last - rest) / scale)  # in two, to be exact
+        up = (rest > 0.5 * scale) | ((rest == 0.5 * scale) & _odd(low))
+        found = (low + ops.where(up, 1.0, 0.0)) * scale
+    itself = ops.where(a < 2.0**53, ops.rint(a * 2.0**52) * 2.0**-52, ops.rint(a))  # as a step, which has no slope
+    return ops.copysign(ops.where(scaled < 2.0**53, found, itself), ops.where(x < 0.0, -1.0, ops.copysign(1.0, x)))
+
+
+def _odd(x: Any) -> Any:
+    return ops.fmod(x, 2.0) == 1.0
+
+
+_MOST_DECIMALS, _MOST_ZEROS = 15, 22  # up to which remainders above, and powers of ten, are exact
 
 
 @calls(divmod)
@@ -106,7 +150,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
             if not any(map(holds_node, keys)):
                 return inside[keys.index((max if largest else min)(keys))]
         if key is not None:
-            raise Error("key= cannot be compiled where the keys are known only as the function runs")
+            return _by_key(s, inside, key, "greater" if largest else "less")
         found = inside[0]
         for x in inside[1:]:
             found = _larger(s, found, x) if largest else _larger(s, found, x, integers.minimum, ops.less)
@@ -115,12 +159,34 @@ def _extreme(largest: bool) -> Callable[..., Any]:
     return handler
 
 
+def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> Any:
+    """The item whose key is the largest, or the least; the first one of several."""
+    keys = [s.call(key, [x]) for x in inside]
+    best = inside[0], keys[0]
+    for pair in zip(inside[1:], keys[1:], strict=True):
+        test = truth(s, binary(s, further, pair[1], best[1]))
+        if isinstance(test, bool):
+            best = pair if test else best
+            continue
+        try:
+            best = s.either(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
+        except Mismatch as problem:
+            raise Error(
+                f"key= chooses among items as the function runs, so all must be alike; there are {problem.a} and "
+                f"{problem.b}"
+            ) from None
+    return best[0]
+
+
 def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, further: Any = ops.greater) -> Any:
     """The second where it is larger than the first, as Python has it: this decides about NaN and about ties."""
     if known(a) and known(b):
         return (max if further is ops.greater else min)(unwrapped(a), unwrapped(b))
     x, y = _scalar(a, "max"), _scalar(b, "max")
-    return of_whole(x, y) if x.type.kind == y.type.kind == "integer" else ops.where(further(y, x), y, x)
+    kinds = {x.type.kind, y.type.kind}
+    if kinds == {"boolean"}:
+        return (ops.logical_or if further is ops.greater else ops.logical_and)(x, y)
+    return ops.where(further(y, x), y, x) if "real" in kinds else of_whole(x, y)
 
 
 calls(max)(_extreme(True))
@@ -202,6 +268,47 @@ for _function, _instead in MATH.items():
     _of_math(_function, _instead)
 
 
+SPECIAL: dict[Any, Any] = {
+    math.gamma: special.gamma,
+    math.lgamma: special.gammaln,
+    math.erf: special.erf,
+    math.erfc: special.erfc,
+}
+
+
+def _special(function: Any, instead: Any) -> None:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        if all(map(known, given)):
+            return function(*map(unwrapped, given))
+        return s.call(instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given])
+
+    calls(function)(handler)
+
+
+for _function, _instead in SPECIAL.items():
+    _special(_function, _instead)
+
+
+@calls(math.isclose)
+def _isclose(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, [*given, *named.values()])):
+        return math.isclose(*map(unwrapped, given), **{key: unwrapped(x) for key, x in named.items()})
+    a, b = (as_type(_scalar(x, "isclose"), NUMBERS["real"]) for x in given)
+    relative, absolute = named.get("rel_tol", 1e-9), named.get("abs_tol", 0.0)
+    apart, size = abs(a - b), np.maximum(abs(a), abs(b))
+    near = (apart <= np.maximum(size * relative, absolute)) & (apart < math.inf)
+    return near | (a == b)
+
+
+@calls(math.dist)
+def _dist(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, given)):
+        return math.dist(*map(unwrapped, given))
+    pairs = zip(*(items(s, x) for x in given), strict=True)
+    gaps = [binary(s, "subtract", a, b) for a, b in pairs]
+    return s.call(math.sqrt, [_sum(s, [tuple(binary(s, "multiply", g, g) for g in gaps), 0.0], {})])
+
+
 @calls(math.log)
 def _log(s: Specialiser, given: Given, named: Named) -> Any:
     if all(map(known, given)):
@@ -235,5 +342,7 @@ def _as_operator(function: Any, name: str) -> None:
 for _name, (_operation, _, _) in PYTHON.items():
     _as_operator(_operation, _name)
 calls(operator.neg)(lambda s, given, named: unary(s, "negative", *given))
+calls(operator.is_)(lambda s, given, named: is_(s, *given))
+calls(operator.is_not)(lambda s, given, named: negated(is_(s, *given)))
 calls(operator.not_)(lambda s, given, named: negated(truth(s, given[0])))
 calls(operator.getitem)(lambda s, given, named: getitem(s, *given))

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...errors import Error
 from .arrays import at_index, converted, set_index
-from .numpy_calls import numpy_call
+from .numpy_calls import flat, numpy_call
 from .specialise import Specialiser
-from .values import List, Made, describe, type_of, unwrapped, wrapped
+from .values import Array, List, Made, describe, type_of, unwrapped, wrapped
 
 _METHODS: dict[str, Any] = {
     name: getattr(np, name)
@@ -59,7 +59,7 @@ def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
         "T": lambda: numpy_call(s, np.transpose, [x], {}),
         "mT": lambda: numpy_call(s, np.swapaxes, [x, -1, -2], {}),
         "real": lambda: x,
-        "flat": lambda: numpy_call(s, np.ravel, [x], {}),
+        "flat": lambda: flat(x) if isinstance(x, Array) else numpy_call(s, np.ravel, [x], {}),
     }
     if name in simple:
         return simple[name]()
@@ -81,11 +81,18 @@ def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
 
 
 def _flatten(s: Specialiser, x: Any, order: str = "C") -> Any:
-    return wrapped(unwrapped(numpy_call(s, np.ravel, [x], {"order": order})))
+    return _ordered(wrapped(unwrapped(numpy_call(s, np.ravel, [x], {"order": order}))))
 
 
 def _copy(s: Specialiser, x: Any, order: str = "C") -> Any:
-    return wrapped(unwrapped(x))
+    return _ordered(wrapped(unwrapped(x)))
+
+
+def _ordered(x: Any) -> Any:
+    """A copy, whose elements lie in order."""
+    if isinstance(x, Array):
+        x.ordered = True
+    return x
 
 
 def _reshape(s: Specialiser, x: Any, *shape: Any, order: str = "C") -> Any:
@@ -100,6 +107,10 @@ def _transpose(s: Specialiser, x: Any, *axes: Any) -> Any:
 
 def _astype(s: Specialiser, x: Any, dtype: Any, **options: Any) -> Any:
     return wrapped(converted(unwrapped(x), dtype))
+
+
+def _sort(s: Specialiser, x: Any, axis: int = -1, **options: Any) -> None:
+    set_index(s, x, Ellipsis, numpy_call(s, np.sort, [x], {"axis": axis, **options}))
 
 
 def _fill(s: Specialiser, x: Any, value: Any) -> None:
@@ -131,6 +142,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "transpose": _transpose,
     "astype": _astype,
     "fill": _fill,
+    "sort": _sort,
     "item": _item,
     "tolist": _tolist,
 }

@@ -17,30 +17,30 @@ from ...errors import Error
 from ...graph import Node, integers
 from ...graph import arrays as whole_arrays
 from ...graph import operations as ops
+from ...graph.arrays import shape_of
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS as _KIND
-from ...graph.types import Type
-from .. import special
+from .. import exponentials, special
 from ..numpy_functions import FUNCTIONS, TAKES
 from ..numpy_protocol import COMPOSED, UFUNCS, check_options, name_of, of_scipy, unknown
-from .arrays import add_each, content_of, converted, holds_node, shaped
-from .operators import arithmetic
+from .arrays import add_each, as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
+from .exact import kind_of_result, of_kind, of_whole
+from .operators import arithmetic, bits, inverted, store
 from .specialise import KINDS, Specialiser
-from .values import Array, Items, as_type, known, node_of, type_of, unwrapped, wrapped
-
-_VIEWS = frozenset(
-    {np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.reshape, np.ravel, np.broadcast_to}
-    | {np.diagonal, np.atleast_1d, np.atleast_2d, np.flip, np.rot90, np.fliplr, np.flipud}
-)
+from .values import Array, Items, List, as_type, known, node_of, type_of, unwrapped, wrapped
+from .views import VIEWS, view
 
 
 def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     """A function of numpy. Raises Error for those that have no handler, where something is not known yet."""
+    if function in _WRITE and len(arguments) == 2 and not named:
+        return _WRITE[function](s, *arguments)
     if function in _CHANGE:
         raise Error(f"{name_of(function)} changes an array in place; write x[index] = value, or use np.where")
-    if "out" in named and named["out"] is not None:
-        raise Error("out= cannot be compiled; assign the result")
+    out = named.get("out")
     named = {k: v for k, v in named.items() if k != "out"}
+    if out is not None:
+        return _into(s, out, numpy_call(s, function, arguments, named))
     if function in _SAME and arguments and isinstance(arguments[0], Array) and not named:
         return arguments[0]
     arguments = [_spelled(s, a) for a in arguments]
@@ -48,14 +48,71 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     options = {key: unwrapped(_spelled(s, value)) for key, value in named.items()}
     with np.errstate(all="ignore"):
         result = _computed(function, given, options)
-    if function in _VIEWS and isinstance(arguments[0], Array):
-        rest = given[1:]
+    first = arguments[0] if arguments else None
+    if isinstance(first, Array):
+        if function in VIEWS and not isinstance(result, tuple | list):
+            seen = view(function, first, given[1:], options, _computed)
+            if seen is not None:
+                return seen
+        if function in _SPLITS:
+            return List(tuple(_pieces(s, first, [shape_of(x) for x in result])))
+    made = wrapped(result)
+    if isinstance(made, Array):
+        if function in (np.reshape, np.ravel, np.full) or (function is np.array and isinstance(first, List | tuple)):
+            made.ordered = True
+        elif function in _LIKE and isinstance(given[0], Node):
+            made.ordered = False  # as what it is like, which may lie otherwise
+    return made
 
-        def look(content: Any) -> Any:
-            return _computed(function, [content, *rest], options)
 
-        return Array(None, arguments[0].owner, arguments[0], look)
-    return wrapped(result)
+def _into(s: Specialiser, out: Any, result: Any) -> Any:
+    """`out=`: the result, written into an array that is there already."""
+    into = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    t = type_of(into)
+    if not isinstance(into, Array) or t is None:
+        raise Error("out= wants one array; assign the result")
+    store(s, into, fitted(result, t))
+    return into
+
+
+def _fill_diagonal(s: Specialiser, x: Any, value: Any) -> None:
+    t = type_of(x)
+    if t is None or t.ndim != 2:
+        raise Error("np.fill_diagonal of anything but a matrix cannot be compiled; write x[i, i] = value")
+    places = np.arange(min(t.shape))
+    set_index(s, x, (places, places), value)
+
+
+_WRITE: dict[Any, Callable[..., None]] = {
+    np.fill_diagonal: _fill_diagonal,
+    np.copyto: lambda s, x, value: set_index(s, x, Ellipsis, value),
+}
+
+
+def _outer(s: Specialiser, ufunc: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    a, b = given
+    axes = len(shape_of(unwrapped(b)))
+    first = at_index(s, a, (Ellipsis, *(None,) * axes)) if type_of(a) is not None else a
+    return numpy_call(s, ufunc, [first, b], named)
+
+
+def flat(x: Array) -> Any:
+    """All elements of an array, which are written through wherever they lie."""
+    return view(np.ravel, x, [], {}, _computed, always=True)
+
+
+_LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
+_SPLITS = frozenset({np.split, np.array_split})
+
+
+def _pieces(s: Specialiser, x: Array, shapes: list[tuple[int, ...]]) -> Iterator[Any]:
+    """The pieces that an array is split into, which are views of it."""
+    whole = shape_of(x.read())
+    axis = next((i for i, n in enumerate(whole) if any(shape[i] != n for shape in shapes)), 0)
+    start = 0
+    for shape in shapes:
+        yield at_index(s, x, (*(slice(None),) * axis, slice(start, start + shape[axis])))
+        start += shape[axis]
 
 
 _CHANGE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
@@ -107,66 +164,12 @@ setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010
 
 
 def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+    from .masked import none_inside
+
+    none_inside((*given, *options.values()))
     found = _of_reals(function, given, options)
-    kind = _exact_kind(function, given, options)
+    kind = kind_of_result(function, given, options)
     return found if kind is None else of_kind(found, kind)
-
-
-_MOVES = frozenset(
-    {np.reshape, np.transpose, np.ravel, np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack}
-    | {np.flip, np.flipud, np.fliplr, np.rot90, np.roll, np.tile, np.repeat, np.sort, np.broadcast_to, np.tril, np.triu}
-    | {np.moveaxis, np.squeeze, np.expand_dims, np.swapaxes, np.split, np.array_split, np.diag, np.diagonal, np.pad}
-    | {np.atleast_1d, np.atleast_2d, np.atleast_3d, np.max, np.min, np.amax, np.amin}
-)
-_COUNTS = frozenset({np.sum, np.prod, np.cumsum, np.cumprod, np.trace})
-_PRODUCTS = frozenset({np.matmul, np.dot, np.inner, np.outer, np.vdot, np.tensordot, np.kron})
-_ON_WHOLE: frozenset[Any] = frozenset(
-    {np.absolute, np.sign, np.square, np.negative, np.power, np.fmax, np.fmin, np.clip, np.ptp, np.diff, np.cross}
-)
-
-
-_SUBTRACTS: frozenset[Any] = frozenset({np.diff, np.ptp, np.cross, np.negative})
-
-
-def _exact_kind(function: Any, given: list[Any], options: dict[str, Any]) -> str | None:
-    """Whether this is of whole numbers or truth values where its arguments are; the operations themselves are of reals,
-    in which whole numbers below 2**53 are exact."""
-    if function not in _MOVES | _COUNTS | _PRODUCTS | _ON_WHOLE or "dtype" in options:
-        return None
-    looked = (
-        given[:1]
-        if function in _MOVES | _COUNTS
-        else given[:2]
-        if function in _PRODUCTS
-        else [*given, *options.values()]
-    )
-    kinds = {t.kind for x in looked for t in _types(x)}
-    if not kinds or "real" in kinds:
-        return None
-    if "integer" in kinds or function in _COUNTS:
-        return "integer"
-    if function in _SUBTRACTS:
-        raise Error(f"{name_of(function)} is not of truth values; np.logical_xor is")
-    return None if function in _ON_WHOLE else "boolean"
-
-
-def _types(x: Any) -> Iterator[Type]:
-    t = type_of(x)
-    if t is not None:
-        yield t
-    elif isinstance(x, tuple | list):
-        for part in x:
-            yield from _types(part)
-
-
-def of_kind(x: Any, kind: str) -> Any:
-    if isinstance(x, tuple | list):
-        return type(x)(of_kind(part, kind) for part in x)
-    if not isinstance(x, Node) or x.type.kind == kind:
-        return x
-    if kind == "boolean":
-        return x != (0 if x.type.kind == "integer" else 0.0)
-    return converted(x, np.int64)
 
 
 def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
@@ -209,10 +212,20 @@ _LOOKS: dict[Any, Callable[..., Any]] = {
     np.isinf: lambda x: apply(ops.absolute, x) == np.inf,
     np.isfinite: lambda x: apply(ops.absolute, x) < np.inf,
     np.signbit: lambda x: apply(ops.copysign, 1.0, x) < 0.0,
-    np.heaviside: lambda x, h: ops.where(x == 0.0, h, ops.where(x > 0.0, 1.0, 0.0)),
-    np.logical_xor: lambda a, b: (a | b) & ~(a & b),
+    np.heaviside: lambda x, h: ops.where(x == 0.0, h, ops.where(x > 0.0, 1.0, ops.where(x < 0.0, 0.0, x))),
+    np.bitwise_and: lambda a, b: bits("and", a, b),
+    np.bitwise_or: lambda a, b: bits("or", a, b),
+    np.bitwise_xor: lambda a, b: bits("xor", a, b),
+    np.left_shift: lambda a, b: bits("left_shift", a, b),
+    np.right_shift: lambda a, b: bits("right_shift", a, b),
+    np.invert: inverted,
 }
-_WHOLE: dict[Any, Operation] = {np.maximum: integers.maximum, np.minimum: integers.minimum}
+_TRUTHS: dict[Any, Callable[..., Any]] = {
+    np.logical_and: ops.logical_and,
+    np.logical_or: ops.logical_or,
+    np.logical_not: ops.logical_not,
+    np.logical_xor: lambda a, b: bits("xor", a, b),
+}
 
 
 def _ufunc(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
@@ -220,16 +233,13 @@ def _ufunc(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     nodes = [node_of(content_of(x)) for x in given]
     if function in _OPERATORS:
         return _OPERATORS[function](*nodes)
-    if function in _WHOLE and all(n.type.kind == "integer" for n in nodes):
-        return _WHOLE[function](*nodes)
+    found = of_whole(function, nodes)
+    if found is not None:
+        return found
     if function in _LOOKS:
         return _LOOKS[function](*nodes)
-    if function in (np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or, np.invert):
-        nodes = [n if n.type.kind == "boolean" else n != 0 for n in nodes]
-        operation = {"a": ops.logical_and, "o": ops.logical_or, "n": ops.logical_not, "i": ops.logical_not}[
-            function.__name__.removeprefix("logical_").removeprefix("bitwise_")[0]
-        ]
-        return operation(*nodes)
+    if function in _TRUTHS:
+        return _TRUTHS[function](*(n if n.type.kind == "boolean" else n != 0 for n in nodes))
     found = UFUNCS.get(function)
     if found is not None:
         return found(*nodes)
@@ -259,6 +269,8 @@ def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
 
 
 def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if not copy:
+        raise Error("copy=False cannot be compiled; assign the result")
     most = np.finfo(np.float64).max
     found = _where(x != x, nan, x)
     found = _where(x == np.inf, most if posinf is None else posinf, found)
@@ -296,8 +308,14 @@ def _full(shape: Any, value: Any, dtype: Any = None) -> Any:
         raise Error(_SHAPES)
     if not holds_node(value):
         return np.full(tuple(map(int, sizes)), value)
-    node = node_of(value)
-    return whole_arrays.broadcast_to(tuple(map(int, sizes)))(node)
+    node = node_of(value if dtype is None else converted(value, dtype))
+    return of_kind(whole_arrays.broadcast_to(tuple(map(int, sizes)))(node), node.type.kind)
+
+
+def _broadcast_arrays(*xs: Any, **options: Any) -> Any:
+    nodes = [node_of(content_of(x)) for x in xs]
+    shape = np.broadcast_shapes(*(n.shape for n in nodes))
+    return tuple(_full(shape, n) for n in nodes)
 
 
 def _full_like(x: Any, value: Any, dtype: Any = None, **options: Any) -> Any:
@@ -314,6 +332,13 @@ _SHAPES = (
 
 def _no_shape(*_: Any, **__: Any) -> Any:
     raise Error(_SHAPES)
+
+
+def _uncounted(*_: Any, **__: Any) -> Any:
+    raise Error(
+        "how many places this finds is known only as the function runs, and shapes must be known when it is compiled; "
+        "use np.where(mask, x, 0.0), or np.count_nonzero for their number"
+    )
 
 
 def _reduced_truth(every: bool) -> Callable[..., Any]:
@@ -343,7 +368,9 @@ def _winner(largest: bool) -> Callable[..., Any]:
 
 
 def _round(x: Any, decimals: int = 0, **options: Any) -> Any:
-    scale = 10.0**decimals
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return ops.rint(x / scale) * scale
     return ops.rint(x * scale) / scale if decimals else ops.rint(x)
 
 
@@ -357,6 +384,46 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> An
     return start + steps * (node_of(stop) - start)
 
 
+def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    x, y = (node_of(content_of(part)) for part in (a, b))
+    near = (abs(x - y) <= abs(y) * rtol + atol) & (abs(y) < np.inf) | (x == y)
+    return near | ((x != x) & (y != y)) if equal_nan else near
+
+
+def _array_equal(a: Any, b: Any, equal_nan: bool = False) -> Any:
+    x, y = (node_of(content_of(part)) for part in (a, b))
+    if x.shape != y.shape:
+        return False
+    same = x == y
+    return np.all(same | ((x != x) & (y != y)) if equal_nan else same)
+
+
+def _count_nonzero(x: Any, axis: Any = None, **options: Any) -> Any:
+    node = node_of(content_of(x))
+    return np.sum(node if node.type.kind == "boolean" else node != 0, axis, **options)
+
+
+def _isin(x: Any, among: Any, assume_unique: bool = False, invert: bool = False, **options: Any) -> Any:
+    check_options("np.isin", {k: v for k, v in options.items() if k != "kind"})
+    node, others = node_of(content_of(x)), np.ravel(node_of(content_of(among)))
+    found = np.any(np.expand_dims(node, -1) == others, axis=-1)
+    return ~found if invert else found
+
+
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """By halves: as many rounds as the length has binary digits, for all places at once. NaN stands last."""
+    given, x = node_of(content_of(a)), node_of(content_of(v))
+    ordered = given if sorter is None else given[content_of(sorter)]
+    n = ordered.shape[0]
+    found: Any = node_of(np.zeros(x.shape, np.int64) if x.shape else 0)
+    for step in (2**k for k in reversed(range(n.bit_length()))):
+        place = found + step
+        here = ordered[np.minimum(place, n) - 1]
+        before = (here < x) | ((x != x) & (here == here)) if side == "left" else (here <= x) | (x != x)
+        found = _where((place <= n) & before, place, found)
+    return found
+
+
 _HERE: dict[Any, Callable[..., Any]] = {
     np.where: _where,
     np.select: _select,
@@ -365,11 +432,26 @@ _HERE: dict[Any, Callable[..., Any]] = {
     np.array: _array,
     np.asarray: _array,
     np.asanyarray: _array,
-    np.float64: lambda x: node_of(x) * 1.0,
+    np.isclose: _isclose,
+    np.allclose: lambda *given, **options: np.all(_isclose(*given, **options)),
+    np.array_equal: _array_equal,
+    np.count_nonzero: _count_nonzero,
+    np.isin: _isin,
+    np.searchsorted: _searchsorted,
+    np.nonzero: _uncounted,
+    np.flatnonzero: _uncounted,
+    np.argwhere: _uncounted,
+    np.unique: _uncounted,
+    np.fix: lambda x: np.trunc(x),
+    np.float64: lambda x=0.0: node_of(content_of(x)) * 1.0,
+    np.int64: lambda x=0: converted(node_of(content_of(x)), np.int64),
+    np.bool_: lambda x=False: converted(node_of(content_of(x)), np.bool_),
     np.zeros_like: _like(0),
     np.ones_like: _like(1),
     np.empty_like: _like(0),
+    np.imag: _like(0),
     np.full: _full,
+    np.broadcast_arrays: _broadcast_arrays,
     np.full_like: _full_like,
     np.zeros: _no_shape,
     np.ones: _no_shape,
@@ -399,7 +481,7 @@ def _of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     owner = getattr(function, "__self__", None)
     if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
         raise s.error("random numbers in a compiled function would be the same in every call; make them an argument")
-    if module == special.__name__:
+    if module in (special.__name__, exponentials.__name__):
         return lambda s, given, named: _of_special(function, given, named)
     if isinstance(function, np.ufunc) or (
         module.split(".")[0] == "numpy" and isinstance(function, types.FunctionType | types.BuiltinFunctionType | type)
@@ -433,6 +515,8 @@ def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], 
         return None
     if not holds_node([unwrapped(x) for x in given]):
         return wrapped(method(*map(unwrapped, given), **named))
+    if method.__name__ == "outer" and len(given) == 2:
+        return _outer(s, ufunc, [as_array(s, x) for x in given], named)
     table = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}.get(method.__name__, {})
     if ufunc not in table:
         raise Error(f"np.{ufunc.__name__}.{method.__name__} cannot be compiled")

@@ -7,14 +7,16 @@ What is known is computed by Python itself; what is not is left to the operators
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...errors import Error
-from ...graph import Node
+from ...graph import Node, integers
 from ...graph import operations as ops
+from ...graph.operation import Operation, apply
 from ...graph.types import KINDS, arrays
 from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
 from .specialise import Specialiser, primitive
@@ -27,6 +29,8 @@ from .values import (
     Items,
     List,
     Made,
+    Masked,
+    Perhaps,
     Unclear,
     as_type,
     describe,
@@ -65,7 +69,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 UNCLEAR = "this text has a number in it that is known only as the function runs; such a text can only be a message"
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
-_SIMPLE = frozenset({*PYTHON, *UNARY, "not", "is", "is_not"}) - {"matmul"}
+_SIMPLE = frozenset({*PYTHON, *UNARY, "not", "truth", "is", "is_not"}) - {"matmul"}
 
 
 def simple(e: Expression) -> bool:
@@ -91,6 +95,10 @@ def simple(e: Expression) -> bool:
 def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """An operator of Python on two values."""
     compute, method, sign = PYTHON[name]
+    if isinstance(a, Masked) or isinstance(b, Masked):
+        from .masked import elementwise
+
+        return elementwise(lambda x, y: unwrapped(binary(s, name, x, y)), [a, b])
     if name != "add" or not (isinstance(a, str) and isinstance(b, str)):
         for x in (a, b):
             if isinstance(x, Unclear):
@@ -109,6 +117,8 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         return (*a, *b)
     if isinstance(a, List) and isinstance(b, List) and name == "add":
         return List((*a.content, *b.content))
+    if isinstance(a, Dict) and isinstance(b, Dict) and name == "or":
+        return Dict({**a.content, **b.content}, empty=a.empty)
     for x, y in ((a, b), (b, a)):
         if name == "multiply" and isinstance(x, tuple | List) and isinstance(y, int):
             return x * y if isinstance(x, tuple) else List(x.content * y)
@@ -147,12 +157,8 @@ def _of_nodes(name: str, x: Any, y: Any) -> Any:
             y = float(y)
     if name == "power" and isinstance(y, Node) and y.type.kind == "integer" and _kind(x) != "real":
         raise Error("whole numbers to a power that is known only as the function runs: convert one with float()")
-    if name == "xor":
-        return (x | y) & ~(x & y)
-    if name in ("left_shift", "right_shift"):
-        raise Error("shifts of numbers that are known only as the function runs cannot be compiled")
-    if name in ("and", "or") and (_kind(x) != "boolean" or _kind(y) != "boolean"):
-        raise Error("& and | are for truth values where they are known only as the function runs")
+    if name in _BITS:
+        return bits(name, x, y)
     if isinstance(x, np.ndarray) and isinstance(y, Node):
         x = node_of(x)
     if isinstance(y, np.ndarray) and isinstance(x, Node):
@@ -161,6 +167,39 @@ def _of_nodes(name: str, x: Any, y: Any) -> Any:
     if result is NotImplemented or not isinstance(result, Node | float | int | np.ndarray):
         raise Error(f"{describe(x)} {PYTHON[name][2]} {describe(y)} cannot be compiled")
     return result
+
+
+_BITS: dict[str, tuple[Operation, Callable[[Any, Any], Any] | None]] = {
+    "and": (integers.bitwise_and, operator.and_),
+    "or": (integers.bitwise_or, operator.or_),
+    "xor": (integers.bitwise_xor, lambda a, b: (a | b) & ~(a & b)),
+    "left_shift": (integers.left_shift, None),
+    "right_shift": (integers.right_shift, None),
+}
+
+
+def bits(name: str, x: Any, y: Any) -> Any:
+    """`&` and its kin: of whole numbers, or of truth values."""
+    of_integers, of_truths = _BITS[name]
+    if "real" in (_kind(x), _kind(y)):
+        raise Error(
+            f"{PYTHON[name][2]} is for truth values and whole numbers, and is here of {describe(x)} and {describe(y)}"
+        )
+    if of_truths is not None and _kind(x) == _kind(y) == "boolean":
+        return of_truths(node_of(x), node_of(y))
+    return apply(of_integers, _as_whole(x), _as_whole(y))
+
+
+def inverted(x: Node) -> Any:
+    """`~`, of a whole number or a truth value."""
+    if x.type.kind == "real":
+        raise Error(f"~ is for truth values and whole numbers, and is here of {describe(x)}")
+    return integers.invert(x) if x.type.kind == "integer" else ops.logical_not(x)
+
+
+def _as_whole(x: Any) -> Node:
+    node = node_of(x)
+    return node if node.type.kind == "integer" else integers.count_true(node)
 
 
 _COUNTING = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo"})
@@ -182,7 +221,7 @@ def arithmetic(name: str, x: Any, y: Any) -> Any:
         )
     found = PYTHON[name][0](x, y)
     if name == "matmul" and "real" not in kinds:
-        from .numpy_calls import of_kind
+        from .exact import of_kind
 
         return of_kind(found, "integer" if "integer" in kinds else "boolean")
     return found
@@ -236,9 +275,12 @@ def _same(s: Specialiser, a: Any, b: Any) -> Any:
             return False
         pairs = list(zip(x, y, strict=True))
     elif isinstance(a, Instance | Dict) and isinstance(b, Instance | Dict):
-        if list(a.content) != list(b.content) or class_in(a) is not class_in(b):
+        if a.content.keys() != b.content.keys() or (class_in(a) is not class_in(b)):
             return False
-        pairs = list(zip(a.content.values(), b.content.values(), strict=True))
+        if isinstance(a, Dict) and isinstance(b, Dict) and isinstance(a.empty, OrderedDict):
+            if isinstance(b.empty, OrderedDict) and list(a.content) != list(b.content):
+                return False
+        pairs = [(value, b.content[key]) for key, value in a.content.items()]
     elif known(a) and known(b):
         return bool(a is b or unwrapped(a) == unwrapped(b))
     else:
@@ -280,17 +322,21 @@ def _enter_unary(name: str, compute: Callable[[Any], Any], method: str) -> None:
 
 def unary(s: Specialiser, name: str, a: Any) -> Any:
     compute, method = UNARY[name]
+    if isinstance(a, Masked):
+        from .masked import elementwise
+
+        return elementwise(lambda x: unwrapped(unary(s, name, x)), [a])
     if isinstance(a, Instance):
         from .containers import attribute
 
         return s.call(attribute(s, a, method), [])
     x = unwrapped(a)
     if isinstance(x, Node):
-        if name == "invert" and x.type.kind != "boolean":
-            raise Error("~ is for truth values where they are known only as the function runs")
-        if name != "invert" and x.type.kind == "boolean" and x.type.shape:
+        if name == "invert":
+            return wrapped(inverted(x))
+        if x.type.kind == "boolean" and x.type.shape:
             raise Error("truth values have no sign in numpy; use ~ or np.logical_not")
-        if name != "invert" and x.type.kind == "boolean":
+        if x.type.kind == "boolean":
             x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]
     elif type_of(a) is None and not known(a):
         raise Error(f"{describe(a)} has no sign")
@@ -319,6 +365,9 @@ def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
 
         s.write(a, (*a.content, *items(s, b)))
         return a
+    if isinstance(a, Dict) and isinstance(b, Dict) and name == "or":
+        s.write(a, {**a.content, **b.content})
+        return a
     if isinstance(a, Instance):
         from .containers import attribute
 
@@ -333,13 +382,14 @@ def store(s: Specialiser, a: Array, content: Any) -> None:
     if a.base is None:
         s.write(a, content)
         return
-    if a.index is None:
-        raise Error("this view of an array cannot be changed; change the array itself, or a copy of the view")
-    from .arrays import placed
-
+    if a.back is None:
+        raise Error(
+            "this view of an array cannot be changed: numpy does not allow it, or whether it is a view depends on how "
+            "the array lies in memory; change the array itself, or a copy of the view"
+        )
     if a.owner:
         s.write(a, content)  # which raises
-    store(s, a.base, placed(a.base.read(), a.index, content))
+    store(s, a.base, a.back(a.base.read(), content))
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
@@ -377,9 +427,19 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
             if hasattr(x.cls, method):
                 return truth(s, s.call(attribute(s, x, method), []))
         return True
+    if isinstance(x, Masked):
+        from .masked import refused
+
+        raise refused(x)
+    if isinstance(x, Perhaps):
+        found: bool | Node = both(x.present, truth(s, x.value))
+        return found
     if isinstance(x, Closure | Made | Cell):
         return True
     return bool(x)
+
+
+primitive("truth")(truth)
 
 
 @primitive("not")
@@ -388,15 +448,33 @@ def not_(s: Specialiser, x: Any) -> Any:
 
 
 @primitive("is")
-def is_(s: Specialiser, a: Any, b: Any) -> bool:
+def is_(s: Specialiser, a: Any, b: Any) -> Any:
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Perhaps):
+            return negated(x.present) if y is None else both(x.present, is_(s, x.value, y))
+    if a is not b and (isinstance(a, Node) or isinstance(b, Node)):
+        kinds = ["" if isinstance(x, Array) else _kind(x) for x in (a, b)]
+        if kinds == ["boolean", "boolean"]:
+            return _equal(a, b)
+        if "boolean" in kinds or "" in kinds:
+            return False
+        raise Error("`is` between numbers that are known only as the function runs: compare them with ==")
     if isinstance(a, bool | int | str | type(None)) and isinstance(b, bool | int | str | type(None)):
         return a is b or (type(a) is type(b) and a == b)
     return a is b
 
 
+def _equal(a: Any, b: Any) -> Any:
+    """Whether two truth values are the same: there is one True, and one False."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, bool):
+            return y if x else negated(y)
+    return integers.choose(a, b, negated(b))
+
+
 @primitive("is_not")
-def is_not(s: Specialiser, a: Any, b: Any) -> bool:
-    return not is_(s, a, b)
+def is_not(s: Specialiser, a: Any, b: Any) -> Any:
+    return negated(is_(s, a, b))
 
 
 @primitive("contained")

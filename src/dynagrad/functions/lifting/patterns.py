@@ -9,6 +9,8 @@ built of things with an identity is something new, unless it was the same thing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,8 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
-from ...graph.types import Type, arrays
+from ...graph.node import constant
+from ...graph.types import KINDS, Type, arrays
 from .core import UNDEFINED
 from .values import (
     NOW,
@@ -28,11 +31,14 @@ from .values import (
     Items,
     List,
     Made,
+    Masked,
+    Perhaps,
     Ref,
     Sight,
     as_type,
     describe,
     is_number,
+    node_of,
     rebuilt,
     type_of,
     zero,
@@ -88,11 +94,11 @@ def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Calla
         case List():
             return ("list", len(content)), list(content), lambda parts: List(tuple(parts), SHARED)
         case Dict():
-            keys = tuple(content)
+            keys, empty = tuple(content), x.empty
             return (
-                ("dict", keys),
+                ("dict", type(empty), x.factory, keys),
                 list(content.values()),
-                lambda parts: Dict(dict(zip(keys, parts, strict=True)), SHARED),
+                lambda parts: Dict(dict(zip(keys, parts, strict=True)), SHARED, empty),
             )
         case Instance():
             names, cls, fixed = tuple(content), x.cls, x.fixed
@@ -124,6 +130,11 @@ def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Calla
         case Items():
             kind = x.kind
             return ("items", kind, len(x.held)), list(x.held), lambda parts: Items(kind, tuple(parts))
+        case Masked():
+            at = x.at
+            return ("masked",), [x.values, x.mask], lambda parts: Masked(node_of(parts[0]), node_of(parts[1]), at)
+        case Perhaps():
+            return ("perhaps",), [x.present, x.value], lambda parts: Perhaps(*parts)
         case slice():
             return ("slice",), [x.start, x.stop, x.step], lambda parts: slice(*parts)
     return None
@@ -181,6 +192,8 @@ def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Si
         return q
     if isinstance(q, Known) and q.value is UNDEFINED:
         return p
+    if _optional.get() and (_none(p) or _none(q) or _perhaps(p) or _perhaps(q)):
+        return _merged_perhaps(p, q, path, first, second)
     a, b = opened(p, first), opened(q, second)
     if isinstance(a, Parts) and isinstance(b, Parts):
         if a.key != b.key:
@@ -206,6 +219,48 @@ def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Si
     return Leaf(arrays(higher, types[0].shape), bool(higher.shape))
 
 
+# -- None or a value ---------------------------------------------------------------------------------------------------
+
+_optional: ContextVar[bool] = ContextVar("optional", default=False)
+
+
+@contextmanager
+def perhaps_none() -> Iterator[None]:
+    """None and a value may be joined inside."""
+    before = _optional.set(True)
+    try:
+        yield
+    finally:
+        _optional.reset(before)
+
+
+def _none(p: Pattern) -> bool:
+    return isinstance(p, Known) and p.value is None
+
+
+def _perhaps(p: Pattern) -> bool:
+    return isinstance(p, Parts) and p.key == ("perhaps",)
+
+
+def _deep(p: Pattern, sight: Sight) -> Pattern:
+    """A pattern whose numbers are all leaves: what is computed in the one branch is not to be in the other."""
+    if isinstance(p, Known):
+        return pattern(p.value, deep=True, sight=sight)
+    return p if isinstance(p, Leaf) else Parts(p.key, tuple(_deep(part, sight) for part in p.parts), p.make)
+
+
+def _merged_perhaps(p: Pattern, q: Pattern, path: str, first: Sight, second: Sight) -> Pattern:
+    """The pattern of what may be None or something else, where not both are None."""
+
+    def value_of(x: Pattern, sight: Sight) -> Pattern:
+        if _none(x):
+            return Known(UNDEFINED)
+        return x.parts[1] if isinstance(x, Parts) and _perhaps(x) else _deep(x, sight)
+
+    value = merge(value_of(p, first), value_of(q, second), path, first, second)
+    return Parts(("perhaps",), (Leaf(KINDS["boolean"], False), value), lambda parts: Perhaps(*parts))
+
+
 def _type_in(p: Pattern) -> Type | None:
     if isinstance(p, Leaf):
         return p.type
@@ -221,6 +276,8 @@ def shown(p: Pattern) -> str:
             names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
             plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[p.type.kind]
             return f"an array of {plural} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
+    if _perhaps(p):
+        return f"either None or {shown(p.parts[1])}"
     kind = {"tuple": "tuple", "list": "list", "dict": "dict"}.get(p.key[0])
     if kind is None:
         return f"the function {p.key[1].name}" if p.key[0] == "function" else f"a {p.key[0]}"
@@ -256,6 +313,8 @@ def flatten(x: Any, p: Pattern, sight: Sight = NOW) -> Iterator[Node]:
         for part in p.parts:
             yield from flatten(x, part)
         return
+    if p.key == ("perhaps",) and not isinstance(x, Perhaps):
+        x = Perhaps(constant(x is not None), UNDEFINED if x is None else x)
     parts = taken(x, sight)
     if parts is None or parts[0] != p.key:
         raise Error(f"{describe(x)} is not {shown(p)}")

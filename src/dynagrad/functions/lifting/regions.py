@@ -50,7 +50,7 @@ def exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
     if isinstance(x, List):
         return List(tuple(exact(part, to) for part in x.content))
     if isinstance(x, Dict):
-        return Dict({key: exact(part, to) for key, part in x.content.items()})
+        return Dict({key: exact(part, to) for key, part in x.content.items()}, empty=x.empty)
     return x
 
 

@@ -223,10 +223,16 @@ def falls(statements: Sequence[ast.stmt]) -> bool:
             return False
         if isinstance(s, ast.If) and s.orelse and not falls(s.body) and not falls(s.orelse):
             return False
-        if isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value:
-            if not exits(s.body, ast.Break):
+        if isinstance(s, ast.For | ast.While) and not exits(s.body, ast.Break):
+            if endless(s) or not falls(s.orelse):
                 return False
     return True
+
+
+def endless(s: ast.For | ast.While) -> bool:
+    """Whether a loop has no end but those that leave the block around it too."""
+    always = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
+    return always and not exits(s.body, ast.Break)
 
 
 # -- which variables are needed ----------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ dicts and dataclasses are gone through.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,28 @@ from ...errors import Error
 from ...graph import Node
 from ...graph.node import fresh
 from ...graph.types import KINDS, Type, arrays
+from ..structure import is_registered
 from .core import UNDEFINED
-from .values import Array, Cell, Closure, Dict, Instance, Items, List, Made, Unclear, describe, node_of, type_of
+from .values import (
+    Array,
+    Cell,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    Masked,
+    Perhaps,
+    Unclear,
+    describe,
+    node_of,
+    type_of,
+)
 
 OWNED = "it is an argument of the compiled function, which must not change it; change a copy of it (x = x.copy())"
+_OURS = __name__.split(".")[0] + "."
+_DICTS: tuple[type, ...] = (dict, OrderedDict, defaultdict)
 _DTYPES = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}
 
 
@@ -40,11 +60,12 @@ def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
     kind = type(x)
     if kind is tuple or kind is list:
         return (kind, len(x)), x
-    if kind is dict:
-        return (dict, tuple(x)), list(x.values())
+    if kind in _DICTS:
+        factory = x.default_factory if kind is defaultdict else None
+        return (kind, factory, tuple(x), tuple(map(type, x))), list(x.values())
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return (kind, len(x)), x
-    if dataclasses.is_dataclass(x) and not isinstance(x, type) and not callable(x):
+    if dataclasses.is_dataclass(x) and not isinstance(x, type) and not _ours(x):
         return (kind, "fields"), [getattr(x, f.name) for f in dataclasses.fields(x)]
     return None
 
@@ -72,11 +93,44 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
     taken = parts_of(x)
     if taken is not None:
         return (taken[0], *(taken_apart(part, leaves) for part in taken[1]))
+    return _constant(x)
+
+
+def _ours(x: Any) -> bool:
+    """Whether something is a function of this package, though it has fields."""
+    return callable(x) and type(x).__module__.startswith(_OURS)
+
+
+def _constant(x: Any) -> Any:
+    """What tells something that is known from other things. Raises Error for containers that are not gone through:
+    their numbers would be constants, which they are not for whoever changes them."""
+    kind = type(x)
+    if isinstance(x, set | frozenset):
+        return (kind, frozenset((type(item), item) for item in x))
+    if isinstance(x, tuple) and not any(map(_has_numbers, x)):
+        return (kind, *(taken_apart(part, []) for part in x))
+    instead = next((name for cls, name in _INSTEAD.items() if isinstance(x, cls)), None)
+    if is_registered(kind):
+        instead = "a dataclass"
+    if instead is not None:
+        raise Error(
+            f"an argument is a {kind.__name__}, and a compiled function takes tuples, lists, dicts and dataclasses; "
+            f"make {instead} of it"
+        )
     try:
         hash(x)
     except TypeError:
         return Same(x)
-    return (type(x), x)
+    return (kind, x)
+
+
+_INSTEAD: dict[type, str] = {MutableMapping: "a dict", MutableSequence: "a list", tuple: "a tuple"}
+
+
+def _has_numbers(x: Any) -> bool:
+    leaves: list[Any] = []
+    taken_apart(x, leaves)
+    return bool(leaves)
 
 
 class Same:
@@ -105,7 +159,8 @@ def opened(x: Any, variables: list[Node]) -> Any:
     if isinstance(x, list):
         return List(tuple(parts), OWNED)
     if isinstance(x, dict):
-        return Dict(dict(zip(x, parts, strict=True)), OWNED)
+        empty = defaultdict(x.default_factory) if isinstance(x, defaultdict) else type(x)()
+        return Dict(dict(zip(x, parts, strict=True)), OWNED, empty)
     if isinstance(x, tuple):
         return type(x)._make(parts) if hasattr(x, "_fields") else tuple(parts)  # type: ignore[attr-defined]
     names = [f.name for f in dataclasses.fields(x)]
@@ -149,6 +204,14 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         raise Error(f"a text in the result has a number in it that is known only as the function runs: {x!s:.60}")
     if x is UNDEFINED:
         raise Error("the function may return a variable that has no value")
+    if isinstance(x, Masked):
+        from .masked import refused
+
+        raise refused(x)
+    if isinstance(x, Perhaps):
+        raise Error(
+            f"the function may return {describe(x)}, and which is decided as it runs; return a number that says so"
+        )
     if isinstance(x, np.ndarray) and type_of(x) is not None:
         return _output(Array(x), nodes, shown)
     if isinstance(x, tuple | List):
@@ -159,7 +222,10 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         return lambda values: cls([build(values) for build in parts])
     if isinstance(x, Dict):
         inside = {key: _output(part, nodes, shown) for key, part in x.content.items()}
-        return lambda values: {key: build(values) for key, build in inside.items()}
+        empty: Any = x.empty
+        if type(empty) is dict:
+            return lambda values: {key: build(values) for key, build in inside.items()}
+        return lambda values: _filled(empty, {key: build(values) for key, build in inside.items()})
     if isinstance(x, Instance):
         fields: dict[str, Build] = {key: _output(part, nodes, shown) for key, part in x.content.items()}
         of: type = x.cls
@@ -171,6 +237,12 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         )
     shown.append(f"{x!r:.40}")
     return lambda values: x
+
+
+def _filled(empty: Any, content: Mapping[Any, Any]) -> Any:
+    made = copy.copy(empty)
+    made.update(content)
+    return made
 
 
 def _object(cls: type, fields: Mapping[str, Any]) -> Any:

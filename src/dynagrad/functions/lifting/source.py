@@ -1,10 +1,13 @@
 """Where the text of a Python function is, and errors that point into it. Nothing here knows the lambda calculus."""
 
 from __future__ import annotations
+import __future__
 
 import ast
+import functools
 import inspect
 import linecache
+import operator
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -61,36 +64,59 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
             f"the source of {function.__qualname__} cannot be found, so it cannot be compiled; functions are read from "
             "files, notebooks and doctests, and not from exec or the plain interactive prompt"
         ) from problem
-    tree = _module("".join(lines), file)
+    text = "".join(lines)
+    tree = _module(text, file)
     found = [node for node in ast.walk(tree) if _is(node, code)]
-    if len(found) > 1:
-        found = [node for node in found if _covers(node, code)] or found
     if not found:
         raise LiftError(
             f"{function.__qualname__} is not in {file}, line {code.co_firstlineno}: the file changed after it was "
             "imported, or the function was made by other means"
         )
-    node = found[0]
-    if _changed(tree, file, code):
+    if not _is_current(tree, file, function):
         raise error(
-            f"this is not what {function.__qualname__} was made from: the file changed after it was imported",
-            position(file, node),
+            f"this is not what {function.__qualname__} was made from: the file changed after it was imported; import "
+            "it again",
+            position(file, found[0]),
         )
+    node = found[0] if len(found) == 1 else _chosen(found, text, file, function)
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         raise error(f"{function.__qualname__} is an async function; {SUPPORTED}", position(file, node))
     return node, file
 
 
-def _changed(tree: ast.Module, file: str, code: types.CodeType) -> bool:
-    """Whether what stands in the file now has other parameters, or uses other names, than the function itself."""
-    key = id(tree)
+# -- whether the text is that of the function ------------------------------------------------------------------------
+
+_FEATURES = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+_FEATURES &= ~inspect.CO_NESTED  # which says something else since
+
+
+def _is_current(tree: ast.Module, file: str, function: types.FunctionType) -> bool:
+    """Whether what stands in the file now compiles to what the function runs."""
+    code = function.__code__
+    key = id(tree), code.co_flags & _FEATURES
     if key not in _compiled:
-        _compiled[key] = tree, list(_codes(compile(tree, file, "exec", dont_inherit=True)))
+        _compiled[key] = tree, list(_codes(_compile(tree, file, code)))
     place = (code.co_name, code.co_firstlineno)
     now = [c for c in _compiled[key][1] if (c.co_name, c.co_firstlineno) == place]
-    mine = _names(code)
-    count = code.co_argcount + code.co_kwonlyargcount
-    return not any(c.co_varnames[:count] == code.co_varnames[:count] and _names(c) <= mine for c in now)
+    if not _imported_as_it_is(function):
+        return any(_parameters(c) == _parameters(code) and _names(c) <= _names(code) for c in now)
+    mine = _said(code)
+    return any(_said(c) == mine for c in now)
+
+
+def _imported_as_it_is(function: types.FunctionType) -> bool:
+    """Whether nothing may have rewritten the function on its way from the file, as pytest does with `assert`."""
+    loader = function.__globals__.get("__loader__")
+    return loader is None or getattr(loader, "__module__", type(loader).__module__).startswith(
+        ("importlib.", "_frozen_importlib", "zipimport")
+    )
+
+
+def _compile(tree: ast.Module, file: str, code: types.CodeType) -> types.CodeType:
+    """The code of a file, with the features that a function has: a notebook keeps those of other cells."""
+    flags = (code.co_flags & _FEATURES) | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
+    return found
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -100,11 +126,49 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(c)
 
 
+def _parameters(code: types.CodeType) -> tuple[str, ...]:
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def _names(code: types.CodeType) -> set[str]:
     return {n for c in _codes(code) for n in (*c.co_varnames, *c.co_names, *c.co_cellvars, *c.co_freevars)}
 
 
-_compiled: dict[int, tuple[ast.Module, list[types.CodeType]]] = {}
+def _said(x: Any) -> Any:
+    """What a code does, wherever it stands; constants are told apart by type too, and 0.0 from -0.0."""
+    if isinstance(x, types.CodeType):
+        names = (x.co_names, x.co_varnames, x.co_freevars, x.co_cellvars)
+        counts = (x.co_argcount, x.co_posonlyargcount, x.co_kwonlyargcount)
+        return (x.co_code, names, counts, tuple(map(_said, x.co_consts)))
+    if isinstance(x, tuple):
+        return tuple(map(_said, x))
+    if isinstance(x, frozenset):
+        return frozenset(map(_said, x))
+    return (type(x), repr(x))
+
+
+def _chosen(found: list[ast.AST], text: str, file: str, function: types.FunctionType) -> ast.AST:
+    """Which of several lambdas of a line a function is: the one that compiles to the same."""
+    code = function.__code__
+    marked = ast.parse(text)
+    first = 1 + text.count("\n")
+    for i, node in enumerate([node for node in ast.walk(marked) if _is(node, code)]):  # a line of its own for each
+        for name, value in (("lineno", first + i), ("col_offset", 0), ("end_lineno", first + i), ("end_col_offset", 1)):
+            setattr(node, name, value)
+    now = {c.co_firstlineno: c for c in _codes(_compile(marked, file, code)) if c.co_name == code.co_name}
+    mine = _said(code)
+    alike = [node for i, node in enumerate(found) if first + i in now and _said(now[first + i]) == mine]
+    if not alike:
+        alike = [node for node in found if _covers(node, code)]
+        if len(alike) != 1:
+            raise error(
+                "which of the lambdas of this line is to be compiled cannot be told; write one of them with def",
+                position(file, found[0]),
+            )
+    return next((node for node in alike if _covers(node, code)), alike[0])
+
+
+_compiled: dict[tuple[int, int], tuple[ast.Module, list[types.CodeType]]] = {}
 
 
 def _module(text: str, file: str) -> ast.Module:
@@ -113,7 +177,12 @@ def _module(text: str, file: str) -> ast.Module:
         if len(_parsed) >= _MOST:
             _parsed.clear()
             _compiled.clear()
-        _parsed[key] = ast.parse(text)
+        try:
+            _parsed[key] = ast.parse(text)
+        except SyntaxError as problem:
+            raise LiftError(
+                f"{file} cannot be read, line {problem.lineno}: {problem.msg}; the file changed after it was imported"
+            ) from problem
     return _parsed[key]
 
 

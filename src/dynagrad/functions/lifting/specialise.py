@@ -39,7 +39,7 @@ from .core import (
 from .lift import lift
 from .patterns import Mismatch, build, flatten, merge, pattern
 from .source import error
-from .values import Array, Cell, Closure, Dict, List, Made, Ref, describe, normal
+from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
 
 Handler = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
@@ -51,6 +51,8 @@ CALLS: dict[Any, Handler] = {}
 KINDS: list[Callable[[Specialiser, Any], Handler | None]] = []
 """Further kinds of functions, each with a test that gives the handler."""
 
+PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
+"""What Python raises where something known cannot be computed."""
 MOST_CALLS = 120  # of one function inside itself while it is specialised
 LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
 
@@ -110,6 +112,7 @@ class Specialiser:
         self.frames: list[Frame] = []
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
+        self.apart: dict[Any, list[Any]] = {}  # functions with derivatives of their own; see apart.py
         self.lifted: dict[types.FunctionType, Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
 
@@ -199,7 +202,7 @@ class Specialiser:
             raise
         except RecursionError as problem:
             raise error("calls are nested too deep to be compiled", at) from problem
-        except (Error, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        except (Error, *PROBLEMS) as problem:
             text = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
             raise error(text, at) from problem
         finally:
@@ -209,6 +212,8 @@ class Specialiser:
         """Calls anything that can be called."""
         named = named or {}
         if isinstance(function, Primitive):
+            if any(isinstance(a, Masked) for a in arguments):
+                return MASKED(self, function, arguments, named)
             return PRIMITIVES[function.name](self, *arguments)
         if isinstance(function, Closure):
             return self.enter(function, arguments, named)
@@ -216,6 +221,8 @@ class Specialiser:
             return function.run(self, function.held, arguments, named)
         handler = self.handler(function)
         if handler is not None:
+            if any(isinstance(a, Masked) for a in arguments):
+                return MASKED(self, function, arguments, named)
             return handler(self, list(arguments), dict(named))
         if isinstance(function, types.FunctionType):
             if function.__code__.co_filename.startswith(_OURS):
@@ -355,11 +362,11 @@ class Specialiser:
 
         easy = simple(e.then) and simple(e.otherwise)
 
-        def branch(part: Expression) -> Callable[[], Any]:
-            return lambda: self.evaluate(part, dict(env))
+        def branch(part: Expression, holds: bool) -> Callable[[], Any]:
+            return lambda: self.evaluate(part, _settled(env, test, holds))
 
         try:
-            return self.either(test, branch(e.then), branch(e.otherwise), easy)
+            return self.either(test, branch(e.then, True), branch(e.otherwise, False), easy)
         except Mismatch as problem:
             raise self.mismatch(problem, e) from None
 
@@ -443,6 +450,15 @@ _OURS = str(Path(__file__).parents[2]) + os.sep
 _TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
 
 
+def _settled(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
+    """The variables in a branch, where it may be known which of them are None."""
+    found = dict(env)
+    for name, x in env.items():
+        if isinstance(x, Perhaps) and (test is x.present or test is ops.logical_not(x.present)):
+            found[name] = x.value if holds == (test is x.present) else None
+    return found
+
+
 def select(test: Node, a: Node, b: Node) -> Node:
     """One of two numbers."""
     from ...graph import integers
@@ -480,11 +496,12 @@ def outside(ref: Ref, values: tuple[Any, ...]) -> Any:
     return dict(zip(values[0], values[1:], strict=True))
 
 
-# Entered by loops.py and recursion.py.
+# Entered by loops.py, recursion.py and masked.py.
 def _missing(*_: Any) -> Any:
-    raise AssertionError("loops.py and recursion.py are not imported")
+    raise AssertionError("loops.py, recursion.py and masked.py are not imported")
 
 
 LOOP: Handler = _missing
 AGAIN: Handler = _missing
 RECURSE: Handler = _missing
+MASKED: Handler = _missing

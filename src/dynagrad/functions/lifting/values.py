@@ -20,7 +20,7 @@ from ...errors import Error
 from ...graph import Node
 from ...graph.node import as_node, constant, whole
 from ...graph.types import KINDS, Type, arrays
-from .core import Lambda
+from .core import Lambda, Position
 
 _serial = itertools.count()
 
@@ -28,6 +28,9 @@ _serial = itertools.count()
 Sight = Mapping["Ref", Any]
 """What things with an identity hold, where that is not what they hold now."""
 NOW: Sight = {}
+
+
+_EMPTY: Mapping[Any, Any] = {}
 
 
 class Ref:
@@ -52,16 +55,25 @@ class Cell(Ref):
 class Array(Ref):
     """An array; its content is a node or a numpy array that nobody changes.
 
-    A view has a base and a function that reads it; `index` is what of the base it is, if it is that simple.
+    A view has a base and a function that reads it; `index` is what of the base it is, if it is that simple, and
+    `back(content of the base, new content)` is what the base becomes as the view is written to, if it can be. `ordered`
+    says that its elements certainly lie in the order of their places.
     """
 
-    __slots__ = ("base", "index", "look")
+    __slots__ = ("back", "base", "index", "look", "ordered")
 
     def __init__(
-        self, content: Any, owner: str = "", base: Array | None = None, look: Any = None, index: Any = None
+        self,
+        content: Any,
+        owner: str = "",
+        base: Array | None = None,
+        look: Any = None,
+        index: Any = None,
+        back: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         super().__init__(content, owner)
-        self.base, self.look, self.index = base, look, index
+        self.base, self.look, self.index, self.back = base, look, index, back
+        self.ordered = isinstance(content, np.ndarray) and content.flags.c_contiguous
 
     def read(self, sight: Sight = NOW) -> Any:
         return sight.get(self, self.content) if self.base is None else self.look(self.base.read(sight))
@@ -78,9 +90,19 @@ class List(Ref):
 
 
 class Dict(Ref):
-    """A dict; its content is one whose keys are known, and which nobody changes."""
+    """A dict; its content is one whose keys are known, and which nobody changes. `empty` is one of its kind, such as
+    an OrderedDict, with nothing in it."""
 
-    __slots__ = ()
+    __slots__ = ("empty",)
+
+    def __init__(self, content: Mapping[Any, Any], owner: str = "", empty: Mapping[Any, Any] = _EMPTY) -> None:
+        super().__init__(content, owner)
+        self.empty = empty
+
+    @property
+    def factory(self) -> Any:
+        """What makes the values of missing keys, in a defaultdict."""
+        return getattr(self.empty, "default_factory", None)
 
 
 class Instance(Ref):
@@ -128,6 +150,23 @@ class Items:
     held: tuple[Any, ...]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Perhaps:
+    """None, or a value: that is there if `present`."""
+
+    present: Node
+    value: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Masked:
+    """The elements of an array that a mask chooses, where only the graph knows which; the mask is of its first axes."""
+
+    values: Node
+    mask: Node
+    at: Position | None = None
+
+
 def function_like(x: Any) -> bool:
     """Whether something can be called, as far as is known without looking into it."""
     return isinstance(x, Closure | Made) or (callable(x) and not isinstance(x, Node | Ref))
@@ -166,7 +205,7 @@ def known(x: Any) -> bool:
         return all(map(known, x.held))
     if isinstance(x, slice):
         return known((x.start, x.stop, x.step))
-    return True
+    return not isinstance(x, Perhaps | Masked)
 
 
 def type_of(x: Any) -> Type | None:
@@ -278,4 +317,8 @@ def describe(x: Any) -> str:
         return f"the function {x.name}"
     if isinstance(x, Items):
         return f"a {x.kind}"
+    if isinstance(x, Masked):
+        return "what a mask chooses of an array"
+    if isinstance(x, Perhaps):
+        return f"either None or {describe(x.value)}"
     return f"{x!r:.60} of type {type(x).__name__}"

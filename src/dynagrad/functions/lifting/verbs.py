@@ -1,8 +1,7 @@
 """The verbs inside of compiled functions: each is one derivative of `regions.py`, or made of several.
 
 Where the result of a function is a function, so is its derivative: each call of it differentiates what the function was
-called for, once more from the start. Functions that a verb made before anything was compiled are known by what they
-hold.
+called for, once more from the start. Functions that a verb made before anything was compiled say so themselves.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node
 from ...graph.node import constant
+from .. import jacobians as plain_jacobians
 from .. import structure
 from .. import verbs as plain
 from ..numpy_functions import FUNCTIONS
@@ -251,7 +251,7 @@ def _plain_option(x: Any) -> Any:
 
 
 for _verb in _OPTIONS:
-    _enter(_verb, getattr(plain, _verb))
+    _enter(_verb, getattr(plain, _verb, None) or getattr(plain_jacobians, _verb))
 
 
 @calls(plain.jvp)
@@ -311,41 +311,15 @@ def scale(s: Specialiser, given: Given, named: Named) -> Any:
     return build(form, iter([node_of(c) * n for n in _of(form, x)]), "")
 
 
-# Functions that a verb made before anything was compiled are known by what they hold.
-_MADE_BY = {
-    "derivative.<locals>.derived": ("derivative", ("f", "n")),
-    "value_and_grad.<locals>.both": ("value_and_grad", ("f", "argnums", "has_aux")),
-    "jacfwd.<locals>.jacobian": ("jacfwd", ("f", "argnums")),
-    "jacrev.<locals>.jacobian": ("jacrev", ("f", "argnums")),
-}
-
-
 def _of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """The handler of a function that a verb made."""
-    if getattr(function, "__module__", "") != plain.__name__ or not hasattr(function, "__closure__"):
+    """The handler of a function that a verb made before anything was compiled."""
+    verb, f, options = plain.made_by(function) or ("", None, {})
+    if verb == "pullback":
+        return lambda s, given, named: pullback(s, f, options["omega"], given)
+    if verb not in _RUNS:
         return None
-    cells = {
-        name: cell.cell_contents
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    }
-    if function.__qualname__ == "grad.<locals>.gradient":
-        both = _cells(cells["both"])
-        cells |= {name: both[name] for name in ("f", "argnums", "has_aux")}
-        verb, names = "grad", _MADE_BY["value_and_grad.<locals>.both"][1]
-    elif function.__qualname__ == "pullback.<locals>.form":
-        return lambda s, given, named: pullback(s, cells["f"], cells["omega"], given)
-    elif function.__qualname__ in _MADE_BY:
-        verb, names = _MADE_BY[function.__qualname__]
-    else:
-        return None
-    f, *rest = (cells[name] for name in names)
-    derived = made(verb, (f, *(_plain_option(x) for x in rest)))
+    derived = made(verb, (f, *(_plain_option(options[name]) for name in _OPTIONS[verb])))
     return lambda s, given, named: s.call(derived, given, named)
-
-
-def _cells(function: Any) -> dict[str, Any]:
-    names = function.__code__.co_freevars
-    return {name: c.cell_contents for name, c in zip(names, function.__closure__ or (), strict=True)}
 
 
 KINDS.insert(0, _of_verb)

@@ -113,12 +113,14 @@ def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> Walk:
         t = type_of(x)
         if t is None or t.kind not in ("integer", "boolean") or t.shape:
             raise Error(f"range() wants whole numbers, and was given {describe(x)}")
-    if not isinstance(step, int):
-        raise Error("the step of a range must be known when the function is compiled")
-    if step == 0:
+    if type(step) is int and step == 0:
         raise Error("the step of a range cannot be 0")
     length: Any
-    if isinstance(start, int) and isinstance(stop, int):
+    if not isinstance(step, int):
+        distance = stop - start
+        rounds = integers.where(step > 0, (distance + step - 1) // step, (distance + step + 1) // step)
+        length = integers.maximum(rounds, whole(0))
+    elif isinstance(start, int) and isinstance(stop, int):
         length = len(range(start, stop, step))
     else:
         distance = stop - start if step > 0 else start - stop
@@ -127,7 +129,7 @@ def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> Walk:
         length = integers.maximum(rounds, whole(0))
 
     def at(i: Any) -> Any:
-        return start + (i if step == 1 else i * step)
+        return start + (i if type(step) is int and step == 1 else i * step)
 
     return Walk("a range", length, at, at)
 

@@ -1,11 +1,11 @@
 """Graphs as C++: values, arrays and control flow as one function of machine code.
 
-`roles.py` says what native code makes of each operation. `recurrences.py` prepares a whole graph, and each subgraph
-`summing.py` and `sink.py`. `schedule.py` says in which order values are computed and which of them share a loop,
-and `memory.py` where arrays are kept. `blocks.py` writes the statements of one graph, `loops.py` loops over arrays
-(`views.py` and `forms.py` are arithmetic with indices), `control.py` branches, loops and calls (`ranges.py` is what is
-known of loops before they begin), `whole.py` operations of the runtime, `emit.py` the whole. `running.py` compiles and
-calls it.
+`roles.py` says what native code makes of each operation. A whole graph is prepared by `recurrences.py`, each subgraph
+by `lower.py`, `summing.py`, `jam.py` and `sink.py`. Then `schedule.py` says in which order values are computed and
+which of them share a loop, and `memory.py` where arrays are kept. `blocks.py` writes the statements of one graph,
+`loops.py` loops over arrays (`views.py` and `forms.py` are arithmetic with indices; `outline.py` makes functions of
+many loops), `control.py` branches, loops and calls (`ranges.py` is what is known of loops before they begin),
+`whole.py` operations of the runtime, `emit.py` the whole. `running.py` compiles and calls it.
 """
 
 from .emit import Text, emit

@@ -21,10 +21,13 @@ from ...graph.places import NEW, Slice
 from ...graph.types import Shape, Type, arrays
 from . import control, whole
 from .forms import Form, flat, name, number, strides
+from .jam import jam
 from .loops import Nest, nest, size, uniform
-from .memory import Arena, Memory, bytes_of
+from .lower import lower
+from .memory import Arena, Live, Memory, bytes_of
+from .outline import MANY
 from .roles import Piece, fold_of, role, simple, update_of
-from .schedule import Step, schedule
+from .schedule import LONG, Step, schedule
 from .sink import sink
 from .summing import sum_in_place
 from .text import Lines, literal
@@ -49,15 +52,21 @@ class Block:
         sure: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, control.Track] | None = None,
     ) -> None:
-        graph = sink(sum_in_place(once(graph)))
+        wanted = dict(prefer or {})
+        asked, graph = graph, sink(jam(sum_in_place(once(lower(graph)))))
+        for old, new in zip(asked.outputs, graph.outputs, strict=True):
+            if old in wanted:
+                wanted.setdefault(new, wanted[old])
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
+        loops = sum(step.nodes[0].type.size > 1 or fold_of(step.nodes[0]) is not None for step in self.plan.steps)
+        self.long = loops > MANY or sum(len(step.nodes) for step in self.plan.steps) > LONG
         self.end = len(self.plan.steps)
         self.now = -1
         self.numbers: dict[Node, str] = {}  # and stacks
         self.memory: dict[Node, Memory] = {}
         self.within: dict[int, list[Node]] = {}  # of each memory, the arrays in it
-        self.live: list[Memory] = []
+        self.live = Live()
         self.checked: dict[tuple[Node, int], Form] = {}
         self.sure = sure  # indices that are in range, from 0 on
         self.tracks = dict(tracks or {})  # stacks on which the round of a loop has its place
@@ -73,7 +82,7 @@ class Block:
         for o in graph.outputs:
             self.uses[o] = self.uses.get(o, 0) + 1
         self.sums = _sums(graph)
-        self.prefer = self._preferences(dict(prefer or {}))
+        self.prefer = self._preferences(wanted)
         self.busy: set[str] = set()
         for node, given in zip(graph.inputs, inputs, strict=True):
             if isinstance(given, Memory):
@@ -147,6 +156,10 @@ class Block:
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
+    def outlined(self, lines: list[str]) -> str | None:
+        """A call of a function in the place of loops, where there are many."""
+        return self.program.outlines.call(lines) if self.long else None
+
     def last(self, node: Node) -> int:
         return self.plan.last.get(node, self.now)
 
@@ -155,8 +168,7 @@ class Block:
         self.memory[node] = memory
         memory.until = max(memory.until, self.last(node))
         self.within.setdefault(id(memory), []).append(node)
-        if memory not in self.live:
-            self.live.append(memory)
+        self.live.append(memory)
 
     def room(self, type: Type, prefer: str | None = None) -> Memory:
         """Memory for an array, with a name that holds to the end of the block."""
@@ -186,19 +198,16 @@ class Block:
         found = self.memory.get(node)
         if found is None or not found.own or found.until > self.now:
             return None
-        others = (other for other in self.within[id(found)] if other is not node)
-        return found if all(self.plan.last.get(other, -1) < self.now for other in others) else None
+        inside = self.within[id(found)]
+        inside[:] = [other for other in inside if other is node or self.plan.last.get(other, -1) >= self.now]
+        return found if all(other is node for other in inside) else None
 
     def take_over(self, node: Node, memory: Memory) -> None:
         memory.until = -1
         self.bind(node, memory)
 
     def _free(self) -> None:
-        keep = []
-        for memory in self.live:
-            if memory.until > self.now:
-                keep.append(memory)
-                continue
+        for memory in self.live.ended(self.now):
             for place in memory.places:
                 self.arena.give(place)
             memory.places = []
@@ -207,7 +216,6 @@ class Block:
                     self.arena.give(place)
                 memory.shared = None
             self.busy.discard(memory.text)
-        self.live = keep
 
     def _preferences(self, prefer: dict[Node, str]) -> dict[Node, str]:
         """Where arrays should be made: in the memory that they end up in."""
@@ -234,6 +242,7 @@ class Block:
             self.now = now
             self.step(step)
             self._free()
+            self.code.cut()
         self.now = self.end
         return [self.result(o) for o in self.graph.outputs]
 

@@ -54,7 +54,7 @@ def _bind(block: Block, node: Node, index: int, value: Value) -> None:
     if isinstance(value, Memory):
         if made is not None:
             block.bind(made, value)
-        elif value not in block.live:
+        else:
             value.until = max(value.until, block.now)
             block.live.append(value)
     elif made is not None:

@@ -6,6 +6,7 @@ The body is as `dynagrad/body.hpp` says: it gets pointers to its inputs, which i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...graph.operation import Operation
 from ...graph.types import Type
 from .blocks import Block, Value
 from .memory import Arena, Memory
+from .outline import Outlines
 from .text import Lines, literal
 
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
@@ -33,6 +35,7 @@ def flags_of(source: str) -> tuple[str, ...]:
 
 
 NAME = "body"
+_CONSTANT = re.compile(r"\bconstant\d+")
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vector.hpp>
 
@@ -50,6 +53,10 @@ class Hosted:
     result: Type
 
 
+SMALL = 64
+"""Constants of more elements are not text: the function is given them, so that other data make no other text."""
+
+
 @dataclass(frozen=True)
 class Text:
     """The C++ of a graph, what it leaves to Python, in the order of its numbers, and what else it is to be given."""
@@ -57,6 +64,12 @@ class Text:
     source: str
     hosted: tuple[Hosted, ...]
     uses: frozenset[str] = frozenset()
+    arrays: tuple[Node, ...] = ()  # constants whose numbers are not in the text
+
+    @property
+    def given(self) -> int:
+        """How many addresses the function is given: of what computes the operations of Python, and of the arrays."""
+        return 1 + len(self.arrays) if self.hosted or self.arrays else 0
 
 
 def emit(graph: Graph, symbol: str = NAME) -> Text:
@@ -75,11 +88,14 @@ class Program:
 
     def __init__(self) -> None:
         self.constants: dict[Node, str] = {}
+        self.apart = False  # whether functions are given large constants, rather than written with them
+        self.arrays: dict[Node, int] = {}  # the constants that they are given, and as which
         self.functions: dict[Function, str] = {}
         self.waiting: list[Function] = []
         self.hosted: list[Hosted] = []
         self.threads = False  # whether loops over large arrays may run in several
         self.uses: set[str] = set()  # headers for what only some graphs do, which takes long to compile
+        self.outlines = Outlines()
         self.declared: list[str] = []
         self.defined: list[str] = []
 
@@ -108,24 +124,44 @@ class Program:
         for node in (*graph.inputs, *graph.outputs):
             if node.type.kind not in ("real", "integer", "boolean"):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
-        self.threads = True
+        self.threads = self.apart = True
         body = self._body(graph, symbol)
         inner = self.definitions(body)
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
-        if self.hosted:
-            parts.append(_HOST)
         if inner:
             parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
         parts.append(body)
-        return Text("\n".join(parts), tuple(self.hosted), frozenset(self.uses))
+        return Text("\n".join(parts), tuple(self.hosted), frozenset(self.uses), tuple(self.arrays))
 
     def definitions(self, body: str = "") -> list[str]:
         """The constants and functions that were asked for, and those that they need; `body` uses them, too."""
         while self.waiting:
             self._function(self.waiting.pop())
-        used = set(re.findall(r"\bconstant\d+", "\n".join([*self.defined, body])))
-        constants = [_constant(node, name) for node, name in self.constants.items() if name in used]
-        return [*constants, *self.declared, *self.defined]
+        used = self._used([*self.defined, body])
+        constants = [_constant(node, self.constants[node]) for node in used if not self._apart(node)]
+        return [*constants, *self.outlines.definitions(), *self.declared, *self.defined]
+
+    def _used(self, lines: Sequence[str]) -> list[Node]:
+        """The constants that are named in a text."""
+        if not self.constants:
+            return []
+        used = set(_CONSTANT.findall("\n".join(lines)))
+        return [node for node, name in self.constants.items() if name in used]
+
+    def _apart(self, node: Node) -> bool:
+        return self.apart and node.type.size > SMALL
+
+    def _given(self, code: Lines) -> list[str]:
+        """Pointers to the large constants of a function."""
+        out = []
+        for node in self._used(code.lines):
+            if not self._apart(node):
+                continue
+            at = self.arrays.setdefault(node, 1 + len(self.arrays))
+            name, t = self.constants[node], node.type.cxx
+            text = f"const {t}* const {name} = static_cast<const {t}*>(call.context->given[{at}]);"
+            out.append(f"    {text}  // {node.type.name}")
+        return out
 
     def _body(self, graph: Graph, symbol: str) -> str:
         code = Lines()
@@ -136,8 +172,9 @@ class Program:
                 code.line(f"const {t}* const in{k} = static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(Memory(f"in{k}", False))
             else:
-                code.line(f"const {t} x{code.name('x')[1:]} = *static_cast<const {t}*>(inputs[{k}]);")
-                inputs.append(f"x{k - sum(1 for n in graph.inputs[:k] if n.shape)}")
+                name = code.name("x")
+                code.line(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(name)
         prefer: dict[Node, str] = {}
         for k, node in enumerate(graph.outputs):
             if node.shape:
@@ -150,7 +187,7 @@ class Program:
             f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
             "[[maybe_unused]] void* const* outputs) {"
         )
-        first = ["    [[maybe_unused]] Call call(context);", *_rooms(code, arena)]
+        first = ["    [[maybe_unused]] Call call(context);", *self._given(code), *_rooms(code, arena)]
         return "\n".join([head, *first, *code.lines, "}", ""])
 
     def _statements(
@@ -172,6 +209,7 @@ class Program:
                 code.line(f"*static_cast<{node.type.cxx}*>({numbers[k]}) = {value};")
             else:
                 code.line(f"{numbers[k]} = {value};")
+            code.cut()
         block.deliver(arrays)
 
     def _function(self, function: Function) -> None:
@@ -201,6 +239,7 @@ class Program:
         first = [
             "    if (!call.enter()) return call.recursion();",
             "    if (call.watch.interrupted()) return kInterrupted;",
+            *self._given(code),
             *_rooms(code, arena),
         ]
         last = []
@@ -241,8 +280,3 @@ def _constant(node: Node, name: str) -> str:
         rows.append("    " + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
     text = "\n".join(rows)
     return f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{\n{text}\n}};"
-
-
-_HOST = """static bool (*host_table)(int64_t, const void* const*, void*);
-DYNAGRAD_EXPORT void dg_host_operations(bool (*compute)(int64_t, const void* const*, void*)) { host_table = compute; }
-"""

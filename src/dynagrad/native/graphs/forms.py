@@ -1,70 +1,11 @@
-"""Indices as linear forms of the counters of loops: where an element stands in memory. No loops are written here.
-
-A form is a sum of multiples of named whole numbers (counters, and numbers that C++ keeps in locals) and a constant.
-"""
+"""Indices as linear forms of the counters of loops: where an element stands in memory. No loops are written here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...graph.forms import ZERO, Form, name, number
 from ...graph.types import Shape
 
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """
-    >>> i, j = name("i"), name("j")
-    >>> str(i * 10 + j + 3), str(i - i)
-    ('10 * i + j + 3', '0')
-    """
-
-    terms: tuple[tuple[str, int], ...] = ()  # by name
-    offset: int = 0
-
-    def __add__(self, other: Form | int) -> Form:
-        if isinstance(other, int):
-            return Form(self.terms, self.offset + other)
-        merged = dict(self.terms)
-        for what, times in other.terms:
-            merged[what] = merged.get(what, 0) + times
-        return Form(tuple(sorted((w, t) for w, t in merged.items() if t)), self.offset + other.offset)
-
-    def __mul__(self, factor: int) -> Form:
-        if factor == 0:
-            return ZERO
-        return Form(tuple((w, t * factor) for w, t in self.terms), self.offset * factor)
-
-    def __sub__(self, other: Form | int) -> Form:
-        return self + other * -1
-
-    def __str__(self) -> str:
-        out = ""
-        for what, times in self.terms:
-            size = what if abs(times) == 1 else f"{abs(times)} * {what}"
-            out += (f" {'-' if times < 0 else '+'} " if out else "-" if times < 0 else "") + size
-        if self.offset or not out:
-            out += f" {'-' if self.offset < 0 else '+'} {abs(self.offset)}" if out else str(self.offset)
-        return out
-
-    def times(self, what: str) -> int:
-        """How often the form has a name in it."""
-        return next((t for w, t in self.terms if w == what), 0)
-
-    @property
-    def constant(self) -> bool:
-        return not self.terms
-
-
-ZERO = Form()
 Index = tuple[Form, ...]
-
-
-def name(what: str) -> Form:
-    return Form(((what, 1),))
-
-
-def number(value: int) -> Form:
-    return Form((), int(value))
 
 
 def strides(shape: Shape) -> tuple[int, ...]:
@@ -107,3 +48,6 @@ def apart(place: Form, shape: Shape, lengths: dict[str, int]) -> Index | None:
             return None
         out.append(here)
     return tuple(out) if rest == ZERO else None
+
+
+__all__ = ["ZERO", "Form", "Index", "apart", "flat", "name", "number", "strides"]

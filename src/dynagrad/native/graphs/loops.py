@@ -32,6 +32,9 @@ NEUTRAL = {
     "smaller": {"real": "HUGE_VAL", "integer": "INT64_MAX"},
 }
 
+RANKS = {"larger": "rank<true>", "smaller": "rank<false>"}
+"""Whole numbers in the place of reals, of which the compiler vectorises the maximum, and in which NaN wins."""
+
 PART = 1 << 21
 """The work that a part of a loop has at least, in thirds of an addition or so: some 30 us."""
 _EACH = 8  # of what an element takes besides operations
@@ -49,6 +52,7 @@ class Around(Protocol):
     def index(self, hole: Node, length: int) -> Form: ...
     def check_all(self, hole: Node, length: int) -> bool: ...
     def scratch(self, node: Node, copies: int) -> str: ...
+    def outlined(self, lines: list[str]) -> str | None: ...
 
 
 class Nest:
@@ -220,16 +224,20 @@ class Nest:
         if pointer is not None and outer:
             self.before[0].append(f"fill<{cxx}>({pointer}, {node.type.size}, {start});")
             if reduced[0]:
-                self.totals.append(_Total(node, pointer, self.before[0][-1], fold.by))
+                self.totals.append(_Total(node, cxx, pointer, self.before[0][-1], fold.by))
         if inner == len(reduced) and pointer is not None:
             self.store(pointer, to, text, fold.by if outer else "")
             return ""
-        total = self.code.name("s")
+        total = summed = self.code.name("s")
         self.depth[total] = inner
-        self.before[inner].append(f"{cxx} {total} = {start};")
+        if kind == "real" and fold.by in RANKS:
+            summed, cxx = self.code.name("r"), "int64_t"
+            start, text = NEUTRAL[fold.by]["integer"], f"{RANKS[fold.by]}({text})"
+            self.after[inner].append(f"const double {total} = of_rank({summed});")
+        self.before[inner].append(f"{cxx} {summed} = {start};")
         if not inner:
-            self.totals.append(_Total(node, total, self.before[0][-1], fold.by))
-        self.stores.append(f"{total} = {fold.by}({total}, {text});")
+            self.totals.append(_Total(node, cxx, summed, self.before[0][-1], fold.by))
+        self.stores.append(f"{summed} = {fold.by}({summed}, {text});")
         if pointer is not None:
             at = f"{pointer}[{self.show(to)}]"
             self.after[inner].append(f"{at} = {fold.by}({at}, {total});" if outer else f"{at} = {total};")
@@ -298,11 +306,17 @@ class Nest:
                 code.line(text)
             if cut and not depth:
                 cut.open(code)
+            if not depth:
+                start = len(code.lines)
         for text in self.stores:
             code.line(text)
         for depth in range(last, -1, -1):
             if cut and not depth:
                 cut.close(code)
+            elif not depth and last:
+                call = self.around.outlined(code.lines[start:])
+                if call is not None:
+                    code.lines[start:] = ["    " * code.depth + call]
             for text in self.after[depth]:
                 code.line(text)
             if depth:
@@ -317,6 +331,7 @@ class _Total:
     """A sum over rounds of the outermost loop: a number by its name, or an array by its pointer."""
 
     node: Node
+    cxx: str
     name: str
     begin: str  # the statement that it begins with
     by: str  # what joins two
@@ -342,14 +357,14 @@ class _Cut:
     def open(self, code: Lines) -> None:
         for t, place in self.totals:
             if not t.array:
-                code.line(f"{t.node.type.cxx} {place}_of[kMostParts];")
-                code.line(f"{t.node.type.cxx}* const {place} = {place}_of;")
+                code.line(f"{t.cxx} {place}_of[kMostParts];")
+                code.line(f"{t.cxx}* const {place} = {place}_of;")
         given = "[=](int64_t begin, int64_t end, [[maybe_unused]] int64_t part)"
         code.line(f"in_parallel({self.length}, {self.grain}, {given} {{")
         code.depth += 1
         for t, place in self.totals:
             if t.array:
-                code.line(f"{t.node.type.cxx}* const {t.name} = {place} + part * {t.size};")
+                code.line(f"{t.cxx}* const {t.name} = {place} + part * {t.size};")
             code.line(t.begin)
 
     def close(self, code: Lines) -> None:
@@ -381,7 +396,9 @@ def uniform(node: Node) -> str | None:
     values = node.attribute
     if not isinstance(values, np.ndarray) or not values.size:
         return None
-    first = values.flat[0]
+    first, last = values.flat[0], values.flat[-1]
+    if first != last and (first == first or last == last):  # most are none, and large ones are asked for often
+        return None
     same = values == first if first == first else values != values
     if not same.all() or (values.dtype.kind == "f" and first == 0 and (np.signbit(values) != np.signbit(first)).any()):
         return None

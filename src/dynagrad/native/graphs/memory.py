@@ -7,6 +7,8 @@ over an array that nobody looks at any more takes its memory over. No text of C+
 
 from __future__ import annotations
 
+import bisect
+import heapq
 from dataclasses import dataclass, field
 
 from ...graph.types import Type
@@ -46,11 +48,41 @@ class Memory:
     loose: bool = False  # whether only the running code knows which of several places it is
 
 
+class Live:
+    """The memory of a block that is in use, by the step that looks at it for the last time."""
+
+    def __init__(self) -> None:
+        self._inside: set[Memory] = set()
+        self._ends: list[tuple[int, int, Memory]] = []  # a heap; what is later than it says is put back
+        self._number = 0
+
+    def append(self, memory: Memory) -> None:
+        """Once more where its last step is an earlier one than was said before."""
+        self._inside.add(memory)
+        self._number += 1
+        heapq.heappush(self._ends, (memory.until, self._number, memory))
+
+    def ended(self, now: int) -> list[Memory]:
+        """What no step after this one looks at; it is no longer in use."""
+        found: list[Memory] = []
+        while self._ends and self._ends[0][0] <= now:
+            _, _, memory = heapq.heappop(self._ends)
+            if memory not in self._inside:
+                continue
+            if memory.until > now:
+                self.append(memory)
+            else:
+                self._inside.remove(memory)
+                found.append(memory)
+        return found
+
+
 class Arena:
     """The frame of a function."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[int, int]] = []  # in order
+        self.gaps: list[tuple[int, int]] = []  # between what is taken, in order
+        self.top = 0  # where the last of it ends
         self.most = 0
 
     def take(self, size: int) -> tuple[int, int]:
@@ -63,24 +95,45 @@ class Arena:
         ((0, 128), (128, 192), (0, 64), 192)
         """
         size = max(-(-size // _LINE) * _LINE, _LINE)
-        start = 0
-        at = len(self.taken)
-        for k, (begin, end) in enumerate(self.taken):
-            if begin - start >= size:
-                at = k
-                break
-            start = end
-        place = (start, start + size)
-        self.taken.insert(at, place)
-        self.most = max(self.most, place[1])
+        for k, (begin, end) in enumerate(self.gaps):
+            if end - begin >= size:
+                place = (begin, begin + size)
+                self.gaps[k : k + 1] = [(place[1], end)] if place[1] < end else []
+                return place
+        place = (self.top, self.top + size)
+        self.top = place[1]
+        self.most = max(self.most, self.top)
         return place
 
     def take_apart(self, size: int) -> tuple[int, int]:
         """A place that nothing has been in so far."""
         place = (self.most, self.most + -(-size // _LINE) * _LINE)
-        self.taken.append(place)
-        self.most = place[1]
+        if self.top < self.most:
+            self.gaps.append((self.top, self.most))
+        self.top = self.most = place[1]
         return place
 
     def give(self, place: tuple[int, int]) -> None:
-        self.taken.remove(place)
+        """Makes a place a gap, and one with those beside it.
+
+        >>> arena = Arena()
+        >>> a, b, c = arena.take(64), arena.take(64), arena.take(64)
+        >>> arena.give(a)
+        >>> arena.give(b)
+        >>> arena.gaps
+        [(0, 128)]
+        >>> arena.give(c)
+        >>> arena.gaps, arena.top
+        ([], 0)
+        """
+        begin, end = place
+        at = bisect.bisect(self.gaps, place)
+        if at < len(self.gaps) and self.gaps[at][0] == end:
+            end = self.gaps.pop(at)[1]
+        if at and self.gaps[at - 1][1] == begin:
+            at -= 1
+            begin = self.gaps.pop(at)[0]
+        if end == self.top:
+            self.top = begin
+        else:
+            self.gaps.insert(at, (begin, end))

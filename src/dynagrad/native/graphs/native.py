@@ -54,17 +54,17 @@ class Native:
     def _library(self) -> Any:
         with self._lock:
             start = time.perf_counter()
-            made = library.load(
-                cache.build(self.source + glue(NAME, self.inputs, self.outputs), flags=flags_of(self.source))
-            )
-            kept = attach(made, self.text)
+            whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
+            made = library.load(cache.build(whole, flags=flags_of(self.source)))
+            given = attach(made, self.text)
             self.seconds = time.perf_counter() - start
-            return made, kept
+            return made, given
 
     def call(self, single: bool, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
         """A builtin function; `single` for the only output itself, `otherwise` for arguments that do not fit."""
+        made, given = self._library
         return callable_of(
-            self._library[0],
+            made,
             NAME,
             self.inputs,
             self.outputs,
@@ -72,6 +72,7 @@ class Native:
             name=self.name,
             otherwise=otherwise,
             failed=failed,
+            given=given,
         )
 
     @functools.cached_property

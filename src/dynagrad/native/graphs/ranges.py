@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...graph import integers
 from ...graph.control import PART, POP, PUSH, Loop
+from ...graph.forms import MOST_STEP, RULES, Bounds, Form, name, number
 from ...graph.node import Node, order
 from ...graph.places import NEW, Slice
 from ...graph.types import Type, integer
-from .forms import Form, name, number
 from .literals import literal
 from .memory import Memory
 from .roles import holes_of, role
@@ -24,91 +23,9 @@ from .views import places_of
 if TYPE_CHECKING:
     from .blocks import Value
 
-MOST_STEP = 1 << 20
 MOST_ROUNDS = 1 << 40  # so that no product of the two is too large
-LIMIT = 1 << 62  # of what is known of whole numbers: these do not wrap around
 
 Key = tuple[Node, int]
-
-
-class Bounds:
-    """Whole numbers of a function as forms of the counters of its loops, and how far the counters go.
-
-    >>> bounds = Bounds()
-    >>> bounds.counter("i", number(40))
-    >>> bounds.counter("j", number(39) - name("i"))
-    >>> bounds.range(name("i") + name("j") + 1)
-    (1, 39)
-    """
-
-    def __init__(self) -> None:
-        self.forms: dict[str, Form] = {}
-        self.last: dict[str, Form] = {}  # of each counter, inner ones after outer ones
-        self.place: dict[str, int] = {}
-
-    def of(self, text: str) -> Form | None:
-        """The form of a number by its name, or of a literal."""
-        bare = text.strip("()")
-        if bare.lstrip("-").isdigit():
-            return number(int(bare))
-        return self.forms.get(text)
-
-    def counter(self, text: str, rounds: Form | None) -> None:
-        """A loop begins, in which a number goes from 0 on, below `rounds`."""
-        self.forms[text] = name(text)
-        self.place[text] = len(self.place)
-        if rounds is not None and self.range(rounds) is not None:
-            self.last[text] = rounds - 1
-
-    def note(self, text: str, node: Node, arguments: Sequence[str]) -> None:
-        """A number is computed from others."""
-        rule = RULES.get(node.operation)
-        parts = [self.of(a) for a in arguments]
-        if rule is None or any(p is None for p in parts):
-            return
-        found = rule(*parts)
-        if found is None and node.operation in _CHOICES:  # one that is always the larger
-            a, b = parts
-            assert a is not None and b is not None
-            gap = self.range(a - b)
-            if gap is not None and (gap[0] >= 0 or gap[1] <= 0):
-                found = a if (gap[0] >= 0) == (node.operation is integers.maximum) else b
-        if found is not None and all(abs(t) <= MOST_STEP for _, t in found.terms):
-            self.forms[text] = found
-
-    def range(self, form: Form) -> tuple[int, int] | None:
-        """The smallest and the largest that a form can be; None where that is not known."""
-        low, high = self._end(form, -1), self._end(form, 1)
-        return None if low is None or high is None or low < -LIMIT or high > LIMIT else (low, high)
-
-    def _end(self, form: Form, side: int) -> int | None:
-        while form.terms:
-            if any(w not in self.last for w, _ in form.terms):
-                return None
-            inner, times = max(form.terms, key=lambda term: self.place[term[0]])
-            form = form - name(inner) * times
-            if times * side > 0:
-                form = form + self.last[inner] * times
-        return form.offset
-
-    def within(self, form: Form, length: int) -> bool:
-        found = self.range(form)
-        return found is not None and found[0] >= 0 and found[1] < length
-
-
-def _times(a: Form, b: Form) -> Form | None:
-    return b * a.offset if a.constant else a * b.offset if b.constant else None
-
-
-RULES: dict[object, Callable[..., Form | None]] = {
-    integers.add: lambda a, b: a + b,
-    integers.subtract: lambda a, b: a - b,
-    integers.multiply: _times,
-    integers.negative: lambda a: a * -1,
-    integers.maximum: lambda a, b: None,
-    integers.minimum: lambda a, b: None,
-}
-_CHOICES = (integers.maximum, integers.minimum)
 
 
 @dataclass(frozen=True)
@@ -132,7 +49,7 @@ def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bo
     tests: dict[str, None] = {}
     for node in order(loop.body.outputs):
         for hole, n in holes_of(node):
-            form = None if hole.shape or hole.is_constant or (hole, n) in found else _form(hole, forms)
+            form = None if hole.shape or hole.is_constant or (hole, n) in found else form_of(hole, forms)
             if form is None or any(abs(t) > MOST_STEP for _, t in form.terms):
                 continue
             found.add((hole, n))
@@ -155,7 +72,7 @@ def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bo
     return Known(frozenset(found), " && ".join(condition))
 
 
-def _form(node: Node, known: dict[Node, Form | None]) -> Form | None:
+def form_of(node: Node, known: dict[Node, Form | None]) -> Form | None:
     if node not in known:
         rule = RULES.get(node.operation)
         if node.is_constant:
@@ -163,7 +80,7 @@ def _form(node: Node, known: dict[Node, Form | None]) -> Form | None:
         elif rule is None:
             known[node] = None
         else:
-            parts = [_form(a, known) for a in node.arguments]
+            parts = [form_of(a, known) for a in node.arguments]
             known[node] = None if any(p is None for p in parts) else rule(*parts)
     return known[node]
 
@@ -258,7 +175,7 @@ def _apart(accesses: list[tuple[object, ...]], forms: dict[Node, Form | None]) -
         first = accesses[0][axis]
         if not isinstance(first, Node) or any(access[axis] is not first for access in accesses):
             continue
-        form = _form(first, forms)
+        form = form_of(first, forms)
         if form is not None and form.times("#"):
             return True
     return False

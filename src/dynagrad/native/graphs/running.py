@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...errors import Error
 from ...graph.control import Graph
 from ...graph.types import DTYPES, Type
 from .. import blas, cache, library, parallel
-from ..calling import Leaf, callable_of, glue
+from ..calling import Given, Leaf, callable_of, glue
 from .emit import NAME, Hosted, Text, emit, flags_of
+from .failing import ERRORS
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
 _FAILED = threading.local()
+_SAVED = 2.0  # `kSaved` of call.hpp, in GB
+
+
+def most_saved() -> int:
+    """How many bytes a loop may save for its way back: `DYNAGRAD_SAVED_GB`, as functions are compiled, or 2 GB.
+
+    >>> most_saved() > 0
+    True
+    """
+    named = os.environ.get("DYNAGRAD_SAVED_GB", "").strip()
+    try:
+        wished = float(named) if named else _SAVED
+    except ValueError:
+        wished = 0.0
+    if not 0.001 <= wished <= 65536.0:
+        raise Error(f"DYNAGRAD_SAVED_GB is a number of gigabytes, as 8 or 0.5, and not {named!r}")
+    return int(wished * 2**30)
 
 
 def array_at(address: int, type: Type) -> Any:
@@ -39,26 +59,32 @@ def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
         array_at(result, hosted.result)[...] = found
 
 
-def attach(loaded: library.Library, text: Text) -> Any:
-    """Gives a library what it needs of Python; the result is to be kept as long as the library is called."""
+def attach(loaded: library.Library, text: Text) -> Given | None:
+    """Gives a library what it needs of Python; what each call of the graph is to be given."""
     if "blas" in text.uses:
         blas.attach(loaded)
     if "parallel" in text.uses:
         parallel.attach(loaded)
-    if not text.hosted:
+    if "call.slots(" in text.source:
+        loaded.function("dg_most_saved", None, ctypes.c_int64)(most_saved())
+    if not text.given:
         return None
+    arrays = [np.ascontiguousarray(node.attribute) for node in text.arrays]
+    return Given([_COMPUTE(_computing(text.hosted)) if text.hosted else None, *arrays])
+
+
+def _computing(hosted: Sequence[Hosted]) -> Callable[[int, Any, int], bool]:
+    """What computes the operations that are left to Python, for native code to call."""
 
     def compute(which: int, arguments: Any, result: int) -> bool:
         try:
-            _compute(text.hosted[which], arguments, result)
+            _compute(hosted[which], arguments, result)
             return True
         except BaseException as error:
             _FAILED.error = error
             return False
 
-    kept = _COMPUTE(compute)
-    loaded.function("dg_host_operations", None, _COMPUTE)(kept)
-    return kept
+    return compute
 
 
 def failed(status: int, message: str) -> Any:
@@ -71,6 +97,8 @@ def failed(status: int, message: str) -> Any:
         raise error
     if status in blas.FAILURES:
         raise blas.FAILURES[status](message)
+    if status in ERRORS:
+        raise ERRORS[status](message)
     failure(status, message)
 
 
@@ -80,7 +108,6 @@ class Runner:
 
     text: Text
     call: Callable[..., Any]
-    kept: Any = field(repr=False)
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self.call(*arguments)
@@ -99,10 +126,11 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
     outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
     made = library.load(
-        cache.build(text.source + glue(NAME, inputs, outputs), optimise=optimise, flags=flags_of(text.source))
+        cache.build(
+            text.source + glue(NAME, inputs, outputs, text.given), optimise=optimise, flags=flags_of(text.source)
+        )
     )
-    kept = attach(made, text)
-    return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed), kept)
+    return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 
 
 def run(graph: Graph, arrays: Sequence[Any], *, optimise: int = 3) -> tuple[Any, ...]:

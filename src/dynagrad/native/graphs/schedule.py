@@ -12,13 +12,14 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...graph.control import CALL, EMPTY, LOOPS, PART, POP, PUSH, Graph
+from ...graph.control import CALL, COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, WHILE, Graph, part_types
 from ...graph.node import Node, order
 from ...graph.types import Shape
 from .roles import INLINE, Fold, fold_of, role, simple, update_of
 from .views import code_of, places_of
 
 LARGEST_CLUSTER = 250  # nodes
+LONG, SHORT_CLUSTER = 800, 4  # nodes of a graph that is written out round by round: what is short is often the same
 CHEAP = 2  # what may be computed several times
 _ONE = "add subtract multiply negative square absolute where less greater equal minimum maximum"
 _CONVERSIONS = "to_real to_integer boolean_to_real boolean_to_integer"
@@ -67,6 +68,7 @@ class _Scheduler:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.series = order(graph.outputs)
+        self.most = LARGEST_CLUSTER if len(self.series) < LONG else SHORT_CLUSTER
         self.roles = {node: role(node) for node in self.series}
         self.place = {node: i for i, node in enumerate(self.series)}
         self.users: dict[Node, list[Node]] = {node: [] for node in self.series}
@@ -79,7 +81,10 @@ class _Scheduler:
         self.inline = self._inline()
         self.bases: dict[Node, dict[Node, bool]] = {}
         self.steps: list[Step] = []
-        self.before: list[int] = []  # of each step, a set of bits: all steps that come before it
+        self.bits: list[int] = []  # of each step; none of what is a number made of numbers, which nobody asks about
+        self.before: list[int] = []  # of each step, the bits of all that come before it
+        self.later: list[set[int]] = []  # of each step, those that come after it and wait for it themselves
+        self.free = 1  # the next bit
         self.made_by: dict[Node, int] = {}
 
     # -- what is computed where it is looked at --------------------------------------------------------------------
@@ -101,7 +106,52 @@ class _Scheduler:
                     if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
                         wanted.add(piece.value)
                         self.copies.add(piece.value)
+        for node in self.series:
+            if node.operation in (REPEAT, WHILE, COND):
+                self.copies |= self._outlived(node, wanted)
         return wanted
+
+    def _outlived(self, node: Node, wanted: set[Node]) -> set[Node]:
+        """Views of arrays that a loop, or a branch, may write over, where they are looked at in it or after it."""
+        if node.operation is COND:
+            made = set(part_types(node))
+            taken = [a for a in node.arguments if a.type in made]
+        else:
+            counted = 1 if node.operation is REPEAT else 0
+            taken = list(node.arguments[counted : counted + node.attribute.states])
+        found: set[Node] = set()
+        after: set[Node] | None = None
+        for array in taken:
+            views = self._views(array) if array.shape else []
+            if not any(v in wanted for v in views):
+                continue
+            if after is None:
+                after = self._after(node)
+            around = after.difference(views).intersection(self.users[array])
+            if around or any(o is array for o in self.graph.outputs):
+                continue  # it is not written over
+            found.update(v for v in views if v in wanted and any(u is node or u in after for u in self.users[v]))
+        return found
+
+    def _views(self, array: Node) -> list[Node]:
+        """What looks at an array's own elements, from near or far."""
+        found: list[Node] = []
+        todo = [array]
+        while todo:
+            near = [u for u in self.users[todo.pop()] if u.shape and self.roles[u] == "view"]
+            found += near
+            todo += near
+        return found
+
+    def _after(self, node: Node) -> set[Node]:
+        """What is computed from a node."""
+        found: set[Node] = set()
+        todo = [node]
+        while todo:
+            new = [u for u in self.users[todo.pop()] if u not in found]
+            found.update(new)
+            todo += new
+        return found
 
     def _hazard(self, value: Node, node: Node, base: Node) -> bool:
         """Whether a value that is computed as it is written reads the array that it is written to, elsewhere."""
@@ -211,6 +261,8 @@ class _Scheduler:
                 at = len(self.steps)
                 self.steps.append(Step([], domain, first=self.place[node]))
                 self.before.append(0)
+                self.later.append(set())
+                self.bits.append(self._bit(node, domain, reads))
                 if domain is not None:
                     clusters[domain].append(at)
             step = self.steps[at]
@@ -221,6 +273,12 @@ class _Scheduler:
             self._follow(at, {self.made_by[b] for b in reads if b in self.made_by} - {at})
         self._readers_first()
         return self._finish()
+
+    def _bit(self, node: Node, domain: Shape | None, reads: dict[Node, bool]) -> int:
+        if domain is None and not node.shape and self.roles[node] == "each" and not any(b.shape for b in reads):
+            return 0
+        self.free <<= 1
+        return self.free >> 1
 
     def _domain(self, node: Node) -> Shape | None:
         fold = self.folds.get(node)
@@ -234,9 +292,9 @@ class _Scheduler:
         best: int | None = None
         shared = -1
         for at in candidates[-1:-9:-1]:
-            if len(self.steps[at].nodes) >= LARGEST_CLUSTER:
+            if len(self.steps[at].nodes) >= self.most:
                 continue
-            bit = 1 << at
+            bit = self.bits[at]
             if any(self.before[s] & bit for s, _, _ in needs if s != at):
                 continue
             if any(not same or self.roles[b] != "each" for s, b, same in needs if s == at):
@@ -250,14 +308,15 @@ class _Scheduler:
         """Step `at` comes after others, and so does what comes after it."""
         bits = 0
         for s in needs:
-            bits |= self.before[s] | 1 << s
+            bits |= self.before[s] | self.bits[s]
+            self.later[s].add(at)
         self.steps[at].after |= needs
-        if bits & ~self.before[at]:
-            self.before[at] |= bits
-            mine = 1 << at
-            for later in range(len(self.steps)):
-                if self.before[later] & mine:
-                    self.before[later] |= bits
+        todo = [at]
+        while todo:
+            at = todo.pop()
+            if bits & ~self.before[at]:
+                self.before[at] |= bits
+                todo += self.later[at]
 
     def _readers_first(self) -> None:
         readers: dict[Node, list[int]] = {}
@@ -275,7 +334,8 @@ class _Scheduler:
                 continue
             for b in taken:
                 for reader in readers.get(b, ()):
-                    if reader != at and not self.before[reader] >> at & 1 and not self.before[at] >> reader & 1:
+                    apart = not self.before[reader] & self.bits[at] and not self.before[at] & self.bits[reader]
+                    if reader != at and apart:
                         self._follow(at, {reader})
 
     def _finish(self) -> Schedule:

@@ -2,7 +2,8 @@
 
 The adjoint of reading `x[i]` is an array of zeros with one number in it, and the adjoints of many of these are summed.
 `y + add_at(b, z, i)` becomes `add_at(y + b, z, i)`, and where `b` is zeros, `add_at(y, z, i)`, which touches one
-element. Sums of arrays that were moved about in the same way are moved once.
+element. Sums of arrays that were moved about in the same way are moved once. A sum that a loop makes from zeros on is
+made from the array on that it is added to.
 A sum that is zero may get the other sign by that.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...graph import operations as ops
-from ...graph.control import Graph
+from ...graph.control import PART, REPEAT, WHILE, Graph
 from ...graph.node import Node, intern, order
 from ...graph.places import Pattern, adding
 from .views import code_of, places_of
@@ -31,6 +32,8 @@ def sum_in_place(graph: Graph) -> Graph:
     series = order(graph.outputs)
     if not any(n.shape and n.operation is ops.add for n in series):
         return graph
+    graph = _begun(graph)
+    series = order(graph.outputs)
     uses: dict[Node, int] = dict.fromkeys(series, 0)
     for node in series:
         for a in node.arguments:
@@ -107,3 +110,111 @@ def _apart(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]] | 
     if code[0] == "set_at" and is_zeros(node.arguments[0]) and not any(h.shape for h in holes):
         return None, node.arguments[1], pattern, holes
     return None
+
+
+# -- sums that loops make ----------------------------------------------------------------------------------------------
+
+
+def _uses(graph: Graph) -> dict[Node, int]:
+    found: dict[Node, int] = {}
+    for node in order(graph.outputs):
+        for a in node.arguments:
+            found[a] = found.get(a, 0) + 1
+    for o in graph.outputs:
+        found[o] = found.get(o, 0) + 1
+    return found
+
+
+def _begun(graph: Graph) -> Graph:
+    """The graph with loops that begin to add where what they add is added to, and not at zeros."""
+    uses = _uses(graph)
+    instead: dict[Node, Node] = {}  # of a sum, the part of a loop
+    begin: dict[Node, dict[int, Node]] = {}  # of a loop, what is at places of its arguments
+    for node in order(graph.outputs):
+        if not node.shape or node.operation is not ops.add or node.arguments[0].shape != node.arguments[1].shape:
+            continue
+        for other, result in (node.arguments, node.arguments[::-1]):
+            loop = result.arguments[0] if result.operation is PART else None
+            if loop is None or loop.operation not in (REPEAT, WHILE) or uses[result] != 1:
+                continue
+            place = result.attribute + (loop.operation is REPEAT)
+            if is_zeros(loop.arguments[place]) and adds_to(loop, result.attribute) and not _needs(other, loop, begin):
+                instead[node] = result
+                begin.setdefault(loop, {})[place] = other
+                break
+    if not instead:
+        return graph
+    new: dict[Node, Node] = {}
+    todo = [*reversed(graph.outputs)]
+    while todo:
+        node = todo[-1]
+        needs = [instead[node]] if node in instead else _arguments(node, begin)
+        missing = [a for a in needs if a not in new]
+        if node not in new and missing:
+            todo += missing
+            continue
+        todo.pop()
+        if node in new:
+            continue
+        arguments = tuple(new[a] for a in needs)
+        if node in instead:
+            [new[node]] = arguments
+        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            new[node] = node
+        else:
+            new[node] = intern(node.operation, arguments, node.attribute, node.type)
+    return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))
+
+
+def _arguments(node: Node, begin: dict[Node, dict[int, Node]]) -> list[Node]:
+    changed = begin.get(node, {})
+    return [changed.get(i, a) for i, a in enumerate(node.arguments)]
+
+
+def _needs(node: Node, loop: Node, begin: dict[Node, dict[int, Node]]) -> bool:
+    """Whether a node is computed from a loop, where loops begin with other values."""
+    todo, seen = [node], {node}
+    while todo:
+        at = todo.pop()
+        if at is loop:
+            return True
+        new = [a for a in _arguments(at, begin) if a not in seen]
+        seen.update(new)
+        todo += new
+    return False
+
+
+def adds_to(loop: Node, index: int) -> bool:
+    """Whether all that a loop does with a state is to add to it."""
+    body: Graph = loop.attribute.body
+    condition: Graph | None = loop.attribute.condition
+    if condition is not None and condition.inputs[index] in set(order(condition.outputs)):
+        return False
+    state = body.inputs[index + (loop.operation is REPEAT)]
+    uses = _uses(body)
+    made = {state}  # of the state
+    for node in order(body.outputs):
+        if any(a in made for a in node.arguments):
+            made.add(node)
+    at = body.outputs[index]
+    while at is not state:
+        near = [a for a in at.arguments if a in made]
+        if uses[at] != 1 or len(near) != 1:
+            return False
+        code = at.operation.code
+        first = at.arguments[0]
+        if at.operation is PART and first.operation in (REPEAT, WHILE):
+            place = at.attribute + (first.operation is REPEAT)
+            begun = [i for i, a in enumerate(first.arguments) if a in made]
+            if begun != [place] or not adds_to(first, at.attribute):
+                return False
+            at = first.arguments[place]
+        elif at.operation is ops.add and near[0].shape == at.shape:
+            [at] = near
+        elif (at.operation is ops.subtract or (isinstance(code, tuple) and code[0] == "add_at")) and near[0] is first:
+            if first.shape != at.shape:
+                return False
+            at = first
+        else:
+            return False
+    return uses[state] == 1

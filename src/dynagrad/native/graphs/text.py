@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...graph.forms import Bounds
 from ...graph.node import Node
 from .literals import literal
-from .ranges import Bounds
 
 IN_LINE = {name: f"vector::{name}" for name in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "sin", "cos")}
 IN_LINE["power"] = "vector::pow"
 """Functions of the runtime that loops over arrays call instead of those of C, by the name of the operation."""
+
+
+STRETCH = 800
+"""Lines of straight code that compilers are given at once: they take far more than twice as long for twice as many."""
+STORE = 4  # lines that one counts for which writes to memory: compilers compare it with all others
 
 
 class Lines:
@@ -22,6 +27,7 @@ class Lines:
         self.depth = 1
         self.names: dict[str, int] = {}
         self.slots = 0  # stacks of this function
+        self.straight = 0  # lines since the last loop or branch
         self.bounds = Bounds()
         self.work: int | None = 0  # about how many operations the lines are, None where that is not known
 
@@ -33,7 +39,17 @@ class Lines:
     def line(self, text: str) -> None:
         if self.work is not None:
             self.work += 1
+        if text.endswith(("{", "}")):
+            self.straight = 0
+        else:
+            self.straight += 1 if text.startswith("const ") else STORE
         self.lines.append("    " * self.depth + text)
+
+    def cut(self) -> None:
+        """Ends the straight code so far, if it is long."""
+        if self.straight >= STRETCH:
+            self.line("if (kNever) return kDone;")
+            self.straight = 0
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Error
 from ...graph.control import part_types
 from ...graph.node import Node
-from . import along, linear
+from . import along, failing, linear
 from .memory import Memory
 from .views import code_of
 
@@ -40,7 +40,7 @@ def _cumsum(node: Node, out: str, x: str) -> str:
 
 
 RUNTIME: dict[str, Call] = {"cumsum": _cumsum}
-HEADERS = {"blas": linear.rule_of, "along": along.rule_of}
+HEADERS = {"blas": linear.rule_of, "along": along.rule_of, "failure": failing.rule_of}
 """What else has rules, by the header of their functions, which is included where one of them is called."""
 
 
@@ -76,7 +76,7 @@ def write(block: Block, node: Node) -> None:
         given = ", ".join(arguments) or "nullptr"
         array = code.name("given")
         code.line(f"const void* const {array}[] = {{{given}}};")
-        code.line(f"if (!host_operation(host_table, {at}, {array}, {result})) return call.host();")
+        code.line(f"if (!host_operation(call, {at}, {array}, {result})) return call.host();")
         return
     if text.startswith("status:"):
         status = code.name("status")

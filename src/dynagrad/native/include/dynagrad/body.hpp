@@ -5,7 +5,7 @@
 // An input or output is a pointer: to one double, int64_t or bool, or to the first number of a contiguous array, whose
 // shape the body knows. No output overlaps an input or another output. A body returns kDone, or what `fail` returns.
 // Many threads may be in it at once. Nothing here includes or links Python; how Python calls a body is in python.hpp,
-// and a C++ program passes `Context{}`.
+// and a C++ program passes `Context{}`; with `given` where the text of the body looks at it.
 #pragma once
 
 #include "host.hpp"
@@ -34,6 +34,8 @@ struct Context {
 
     const Host* host = nullptr;
     char* message = nullptr;  // room for kMessage bytes, or null if nobody reads it
+    // What this function works with besides its inputs, as its text says: the same code may run with other data.
+    const void* const* given = nullptr;
 
     // Notes what happened, cut where it does not fit; `return context->fail(kIndex, "row 7 of 5")`.
     int64_t fail(int64_t status, const char* text) const {

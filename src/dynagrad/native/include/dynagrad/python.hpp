@@ -145,8 +145,9 @@ inline __attribute__((noinline)) void* fail(void* failed, int64_t status, const 
 
 using Body = int64_t (*)(const Context*, const void* const*, void* const*);
 
-// The call of a body; `self` is the tuple (otherwise, failed, ...). With `kSingle`, the result is no tuple.
-template <bool kSingle, int64_t kInputs, int64_t kOutputs>
+// The call of a body; `self` is the tuple (otherwise, failed, ...). With `kSingle`, the result is no tuple; with `kGiven`,
+// the third of the tuple is the address of `Context::given`.
+template <bool kSingle, bool kGiven, int64_t kInputs, int64_t kOutputs>
 inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, const Leaf* out, void* self,
                                                  void* const* arguments, intptr_t count) {
     Slot numbers[kInputs + 1];
@@ -177,7 +178,9 @@ inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, cons
 
     char message[Context::kMessage];
     message[0] = 0;
-    const Context context{&python.host, message};
+    const void* const* given = nullptr;
+    if (kGiven) given = reinterpret_cast<const void* const*>(python.long_as_long_long(python.tuple_get_item(self, 2)));
+    const Context context{&python.host, message, given};
     const int64_t status = body(&context, inputs, outputs);
     if (status != kDone) return drop(made, kOutputs), fail(python.tuple_get_item(self, 1), status, message);
 

@@ -10,19 +10,53 @@ namespace dynagrad::graphs {
 // Whether x takes the place of the best so far.
 template <bool kLargest>
 inline bool wins(double x, double best) {
-    return (kLargest ? x > best : x < best) || (x != x && best == best);
+    return (kLargest ? x > best : x < best) | ((x != x) & (best == best));
 }
 
-// Where the first of the largest, or smallest, numbers along the axis is.
+// The place of the first of the largest, or smallest, of n > 0 numbers: what it is first, and then where.
+template <bool kLargest>
+inline int64_t winner(const double* x, int64_t n) {
+    constexpr int64_t kBlock = 64;
+    int64_t best = kLargest ? INT64_MIN : INT64_MAX;
+    DYNAGRAD_INDEPENDENT
+    for (int64_t k = 0; k < n; ++k) best = kLargest ? larger(best, rank<true>(x[k])) : smaller(best, rank<false>(x[k]));
+    const double top = of_rank(best);
+    for (int64_t start = 0; start < n; start += kBlock) {
+        const int64_t end = start + kBlock < n ? start + kBlock : n;
+        int64_t first = n;
+        DYNAGRAD_INDEPENDENT
+        for (int64_t k = start; k < end; ++k) first = smaller(first, (x[k] == top) | (x[k] != x[k]) ? k : n);
+        if (first < n) return first;
+    }
+    return 0;
+}
+
+// Where the first of the largest, or smallest, numbers along the axis is. Columns are looked at side by side.
 template <bool kLargest>
 inline void winners(bool* out, const double* x, int64_t outer, int64_t n, int64_t inner) {
+    constexpr int64_t kBlock = 64;
+    fill(out, outer * n * inner, false);
+    if (n == 0) return;
     for (int64_t o = 0; o < outer; ++o, x += n * inner, out += n * inner) {
-        fill(out, n * inner, false);
-        for (int64_t i = 0; i < inner; ++i) {
-            int64_t first = 0;
-            for (int64_t k = 1; k < n; ++k)
-                if (wins<kLargest>(x[k * inner + i], x[first * inner + i])) first = k;
-            if (n > 0) out[first * inner + i] = true;
+        if (inner == 1) {
+            out[winner<kLargest>(x, n)] = true;
+            continue;
+        }
+        for (int64_t start = 0; start < inner; start += kBlock) {
+            const int64_t count = start + kBlock < inner ? kBlock : inner - start;
+            double best[kBlock];
+            int64_t first[kBlock];
+            for (int64_t i = 0; i < count; ++i) best[i] = x[start + i], first[i] = 0;
+            for (int64_t k = 1; k < n; ++k) {
+                const double* const row = x + k * inner + start;
+                DYNAGRAD_INDEPENDENT
+                for (int64_t i = 0; i < count; ++i) {
+                    const bool won = wins<kLargest>(row[i], best[i]);
+                    best[i] = won ? row[i] : best[i];
+                    first[i] = won ? k : first[i];
+                }
+            }
+            for (int64_t i = 0; i < count; ++i) out[first[i] * inner + start + i] = true;
         }
     }
 }

@@ -10,6 +10,7 @@
 #endif
 
 #include "../body.hpp"
+#include "available.hpp"
 #include "pages.hpp"
 
 // The pragma before a loop whose rounds do not depend on each other through memory.
@@ -24,9 +25,11 @@
 namespace dynagrad::graphs {
 
 inline constexpr int64_t kMostFrames = int64_t{1} << 36;  // bytes, of all arrays that one call works with
-inline constexpr int64_t kMostStack = int64_t{1} << 32;   // bytes, of one stack
+inline constexpr int64_t kSaved = int64_t{1} << 31;       // bytes, of one stack, where nobody says another number
+inline constexpr int64_t kMostSaved = int64_t{1} << 46;   // what may be said
 inline constexpr int64_t kMostKept = int64_t{1} << 30;    // bytes that stay when a call is over
 inline constexpr int64_t kMostDeep = 1 << 20;             // calls of functions in each other
+inline constexpr int64_t kAsked = int64_t{1} << 28;       // bytes from which on we ask whether there are so many
 
 // Memory that is taken and given back in the manner of a stack, in pieces that never move.
 class Pieces {
@@ -77,7 +80,7 @@ class Pieces {
     bool enlarge(int64_t bytes) {
         int64_t wanted = int64_t{4096} << (at_ < 24 ? at_ : 24);
         if (wanted < bytes) wanted = bytes;
-        if (wanted > kMostFrames) return false;
+        if (wanted > kMostFrames || (wanted >= kAsked && available_memory() < wanted)) return false;
         free(raw_[at_]);
         raw_[at_] = static_cast<char*>(take_block(wanted + 64));
         if (raw_[at_] != nullptr) memset(raw_[at_], 0, static_cast<size_t>(wanted + 64));
@@ -93,11 +96,56 @@ class Pieces {
     int64_t used_ = 0;
 };
 
+// Never true, which compilers cannot know: where it is asked, a stretch of straight code ends for them.
+inline const volatile bool kNever = false;
+
+inline int64_t most_saved = kSaved;  // bytes, of one stack of this library
+
 // The memory of a stack, as it is kept from call to call.
 struct Slot {
     double* data = nullptr;
     int64_t capacity = 0;  // numbers of eight bytes
+    int64_t region = 0;    // bytes of the region that they are in; 0 for a block
+    int64_t unused = 0;    // slots lie side by side in memory that is given out in steps of 64 bytes
+
+    void free() {
+        if (region > 0) leave_region(data, region);
+        else ::free(data);
+        data = nullptr, capacity = region = 0;
+    }
+    // Room for so many numbers at least; false if there is none, or if it is more than may be.
+    __attribute__((noinline)) bool enlarge(int64_t words) {
+        if (words > most_saved / 8) return false;
+        int64_t wanted = capacity + (capacity < kAsked / 8 ? capacity / 2 + 512 : kAsked / 8);
+        if (wanted > most_saved / 8) wanted = most_saved / 8;
+        if (wanted < words) wanted = words;
+        // Whoever takes more than there is is killed, and so may be others.
+        if (wanted >= kAsked / 8 && available_memory() < (wanted - capacity) * 8 + kSpare) return false;
+        if (wanted * 8 > region && !move(wanted)) return false;
+        capacity = wanted;
+        return true;
+    }
+
+  private:
+    static constexpr int64_t kSpare = int64_t{1} << 27;  // bytes that are left for others
+    bool move(int64_t words) {
+        const int64_t most = (most_saved + kHugePage) / kHugePage * kHugePage;
+        void* found = words * 8 >= kLarge ? take_region(most) : nullptr;
+        if (found != nullptr) {
+            if (capacity > 0) memcpy(found, data, static_cast<size_t>(capacity) * 8);
+            free();
+            region = most;
+        } else if (region > 0) {
+            return false;
+        } else {
+            found = grow_block(data, capacity * 8, words * 8);
+            if (found == nullptr) return false;
+        }
+        data = static_cast<double*>(found);
+        return true;
+    }
 };
+static_assert(64 % sizeof(Slot) == 0);
 
 // Values that loops save. A variable of its own, so that the top stays in a register; the memory is the slot's.
 struct Stack {
@@ -150,19 +198,9 @@ struct Stack {
         memset(data, 0, static_cast<size_t>(words - top) * 8);
     }
     bool grow(int64_t words) {
-        if (words > kMostStack / 8 || !enlarge(slot, top + words)) return false;
+        if (words > kMostSaved / 8 || !slot->enlarge(top + words)) return false;
         data = slot->data;
         capacity = slot->capacity;
-        return true;
-    }
-    static __attribute__((noinline)) bool enlarge(Slot* slot, int64_t words) {
-        int64_t wanted = slot->capacity + slot->capacity / 2 + 512;
-        if (wanted < words) wanted = words;
-        if (words > kMostStack / 8) return false;
-        void* grown = grow_block(slot->data, slot->capacity * 8, wanted * 8);
-        if (grown == nullptr) return false;
-        slot->data = static_cast<double*>(grown);
-        slot->capacity = wanted;
         return true;
     }
 };
@@ -196,7 +234,7 @@ struct Workspace {
         }
         w->slots.each([](char* piece, int64_t size) {
             Slot* slots = reinterpret_cast<Slot*>(piece);
-            for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) free(slots[i].data);
+            for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) slots[i].free();
         });
         w->slots.release();
         w->frames.release();
@@ -235,21 +273,24 @@ class Call {
     void leave() { --depth_; }
 
     int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function works with"); }
-    // A stack that became too long. The number is kMostStack.
+    // A stack that became too long.
     __attribute__((noinline, cold)) int64_t saved() const {
-        static_assert(kMostStack >> 30 == 4);
-        return context->fail(kMemory,
-                             "a loop saves more than 4 GB for its way back, or than there is memory: does it end? "
-                             "dg.checkpoint saves less, and computes the steps again");
+        char said[Context::kMessage];
+        const bool whole = most_saved % (int64_t{1} << 30) == 0;
+        int at = say(said, 0, "a loop saves more than ");
+        at = number(said, at, most_saved >> (whole ? 30 : 20));
+        at = say(said, at, whole ? " GB" : " MB");
+        at = say(said, at, " for its way back, or than there is memory: does it end? dg.checkpoint saves less, and computes "
+                           "the steps again; DYNAGRAD_SAVED_GB says how much a loop may save");
+        said[at] = 0;
+        return context->fail(kMemory, said);
     }
     int64_t recursion() const { return context->fail(kRecursion, "functions call each other too often"); }
     int64_t host() const { return context->fail(kFailed, "an operation that Python computes raised an error"); }
     __attribute__((noinline, cold)) int64_t index(int64_t i, int64_t n) const {
-        char text[96] = "index ";
-        int at = 6;
-        at = number(text, at, i);
-        for (const char* p = " is out of range for an axis of length "; *p != 0; ++p) text[at++] = *p;
-        at = number(text, at, n);
+        char text[96];
+        int at = number(text, say(text, 0, "index "), i);
+        at = number(text, say(text, at, " is out of range for an axis of length "), n);
         text[at] = 0;
         return context->fail(kIndex, text);
     }
@@ -261,6 +302,10 @@ class Call {
     bool ready() {
         if (work_ == nullptr) work_ = Workspace::take();
         return work_ != nullptr;
+    }
+    static int say(char* text, int at, const char* words) {
+        for (; *words != 0; ++words) text[at++] = *words;
+        return at;
     }
     static int number(char* text, int at, int64_t n) {
         char digits[24];
@@ -369,6 +414,15 @@ inline double smaller(double a, double b) { return b < a || b != b ? b : a; }
 inline int64_t larger(int64_t a, int64_t b) { return b > a ? b : a; }
 inline int64_t smaller(int64_t a, int64_t b) { return b < a ? b : a; }
 
+// A whole number for each real, in the same order, and back: the largest of whole numbers is found side by side, which
+// the largest of reals is not as long as any may be NaN. NaN has the first or last place of all, so that it wins.
+template <bool kLargest>
+inline int64_t rank(double x) {
+    const int64_t bits = __builtin_bit_cast(int64_t, x);
+    return x != x ? (kLargest ? INT64_MAX : INT64_MIN) : bits ^ ((bits >> 63) & INT64_MAX);
+}
+inline double of_rank(int64_t rank) { return __builtin_bit_cast(double, rank ^ ((rank >> 63) & INT64_MAX)); }
+
 template <class T>
 inline void fill(T* p, int64_t n, T x) {
     for (int64_t i = 0; i < n; ++i) p[i] = x;
@@ -376,8 +430,11 @@ inline void fill(T* p, int64_t n, T x) {
 
 // -- what is computed as a whole ---------------------------------------------------------------------------------------
 
+// An operation that Python computes. The function that does it is the first of what a call is given.
 using HostOperations = bool (*)(int64_t, const void* const*, void*);
-inline bool host_operation(HostOperations compute, int64_t which, const void* const* arguments, void* result) {
+inline bool host_operation(const Call& call, int64_t which, const void* const* arguments, void* result) {
+    const void* const* given = call.context->given;
+    const auto compute = given == nullptr ? nullptr : reinterpret_cast<HostOperations>(const_cast<void*>(given[0]));
     return compute != nullptr && compute(which, arguments, result);
 }
 
@@ -393,3 +450,8 @@ inline void cumsum(T* out, const T* x, int64_t outer, int64_t n, int64_t inner) 
 }
 
 }  // namespace dynagrad::graphs
+
+// How many bytes one loop of this library may save.
+extern "C" __attribute__((visibility("default"), used)) inline void dg_most_saved(int64_t bytes) {
+    dynagrad::graphs::most_saved = bytes < dynagrad::graphs::kMostSaved ? bytes : dynagrad::graphs::kMostSaved;
+}

@@ -1,6 +1,9 @@
 // Memory for what may be large: stacks and arrays. A block of four megabytes or more lies on huge pages where the system
 // has them, since the first look at each small page costs more than the work that is done on it (64 MB take 3 ms instead
 // of 23). Blocks are given back with `free`.
+//
+// What grows without end lies in a region: addresses for as much as it may ever be, of which only those that are looked
+// at take memory. So it grows where it is; a block would be copied each time, and be there twice.
 #pragma once
 
 #include <stdint.h>
@@ -9,6 +12,7 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <sys/resource.h>
 #endif
 
 namespace dynagrad::graphs {
@@ -37,6 +41,26 @@ inline void* grow_block(void* block, int64_t used, int64_t bytes) {
     if (used > 0) memcpy(larger, block, static_cast<size_t>(used));
     free(block);
     return larger;
+}
+
+// Addresses for so many bytes; null where there are none to spare.
+inline void* take_region([[maybe_unused]] int64_t bytes) {
+#if defined(__linux__)
+    rlimit limit;  // of addresses: who has one should not lose them to what may never be used
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return nullptr;
+    const size_t size = static_cast<size_t>(bytes);
+    void* found = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) return nullptr;
+    madvise(found, size, MADV_HUGEPAGE);
+    return found;
+#else
+    return nullptr;
+#endif
+}
+inline void leave_region([[maybe_unused]] void* region, [[maybe_unused]] int64_t bytes) {
+#if defined(__linux__)
+    munmap(region, static_cast<size_t>(bytes));
+#endif
 }
 
 }  // namespace dynagrad::graphs

@@ -1,31 +1,38 @@
-"""The command line: `dynagrad run`, `check`, `explain`, `cpp` and `demo`.
+"""The commands, their options, and what becomes of errors and warnings.
 
-A command reads files, calls what Python users call, and prints. It knows no semantics of its own. Errors of ours become
-one message and exit status 1, Ctrl-C becomes 130, and what only some commands need is imported by them.
+A command reads files, calls what Python users call, and prints. Errors of ours become one message and exit status 1,
+Ctrl-C becomes 130, and what only some commands need is imported by them.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from .errors import Error, FactError, ProgramWarning, QueryError
-
-if TYPE_CHECKING:
-    from .chart import Chart
-    from .facts import Relation
-    from .plan.model import Plan
-    from .program import Program
+from .. import __version__
+from ..encoding import kinds, program_constants, settle_texts
+from ..errors import Error, ProgramWarning, QueryError
+from ..gradient import differentiable
+from ..native.toolchain import INCLUDE
+from ..plan.assume import assumed_plan, takers
+from ..plan.model import Plan
+from ..program import Program, file_text
+from ..relation import Relation
+from ..rules import check as check_rules
+from ..rules import infer, parse, parse_item
+from ..rules.check import nearest
+from ..rules.show import show_name
+from ..setting import read_facts
+from .answers import PRINTERS, Format, answer, derivatives
+from .inputs import Values, facts_of, program_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,21 +46,6 @@ app = typer.Typer(
     help="Dynamic programs as a few equations, compiled.",
     epilog="Start with: dynagrad demo",
 )
-
-
-class Format(StrEnum):
-    """How `run` prints."""
-
-    text = "text"
-    tsv = "tsv"
-    json = "json"
-
-
-class Values(StrEnum):
-    """What the numbers of facts are."""
-
-    weights = "weights"
-    probabilities = "probabilities"
 
 
 File = Annotated[Path, typer.Argument(help="The program, a .dyna file.", show_default=False, metavar="FILE")]
@@ -136,105 +128,6 @@ def _command(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-_NAMED = re.compile(r"(?P<name>.+)\.(?P<arity>\d+)\.[A-Za-z]+\Z")
-
-
-def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """The predicates and files that `--facts` options name."""
-    for text in given:
-        key, sep, path = text.partition("=")
-        if sep:
-            yield key.strip(), Path(path)
-            continue
-        place = Path(text)
-        paths = sorted(p for p in place.iterdir() if _NAMED.match(p.name)) if place.is_dir() else [place]
-        if not paths:
-            raise FactError(f"--facts {text}: the folder has no files with names such as rewrite.3.tsv")
-        for at in paths:
-            named = _NAMED.match(at.name)
-            if named is None and not at.suffix and not at.exists():
-                raise FactError(f"--facts {text}: there is no such folder")
-            if named is None:
-                raise FactError(f"--facts {text}: say which predicate the file is for, as in --facts rewrite/3={text}")
-            yield f"{named['name']}/{named['arity']}", at
-
-
-def _read(program: Program, given: Sequence[str], values: Values) -> dict[str, Relation]:
-    """The facts of all files; several files of one predicate add up."""
-    from .binding import concatenate
-    from .files import read_file
-    from .rules.check import nearest
-
-    scale = program._setting.scale
-    shape, finite = (scale.shape, scale.finite) if values is Values.weights else ("float", "finite")
-    found: dict[str, Relation] = {}
-    for key, path in _fact_files(given):
-        if key not in program.predicates and re.fullmatch(r".+/\d+", key):
-            raise FactError(f"--facts {key}: the program has no predicate `{key}`.{nearest(key, program.predicates)}")
-        relation = read_file(path, key, value_shape=shape, finite=finite)
-        one = scale.one if values is Values.weights else 1.0
-        found[key] = concatenate(found[key], relation, one) if key in found else relation
-    return found
-
-
-def _program(
-    file: Path,
-    semiring: str | None,
-    values: Values = Values.weights,
-    functions: Path | None = None,
-    *,
-    hosted: bool = True,
-) -> Program:
-    """The program of a file. Where it is not `hosted`, nothing runs, and no function is needed for what is external."""
-    from .program import Program
-
-    given: dict[str, Any] = {} if hosted else dict.fromkeys(_declared(file, "external"), _nothing)
-    if functions is not None:
-        defined = _defined(functions)
-        given |= {k: defined[n] for k in _declared(file, "external") if (n := k.rsplit("/", 1)[0]) in defined}
-        given |= {n: defined[n] for k in _declared(file, "function") if (n := k.rsplit("/", 1)[0]) in defined}
-    return Program(file, semiring, given, values=values.value)
-
-
-def _declared(file: Path, kind: str) -> list[str]:
-    from .rules import parse
-    from .rules.syntax import PredicateDeclaration
-
-    declared = parse(_text(file), str(file)).declarations
-    return [k for d in declared if isinstance(d, PredicateDeclaration) and d.kind == kind for k in d.keys]
-
-
-def _defined(file: Path) -> dict[str, Any]:
-    """What a Python file defines."""
-    import importlib.util
-
-    _text(file, "file")
-    spec = importlib.util.spec_from_file_location("functions_of_a_program", file)
-    if spec is None or spec.loader is None:
-        raise Error(f"--functions {file}: a Python file is wanted, whose name ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise Error(f"--functions {file}: {type(error).__name__}: {error}") from error
-    return vars(module)
-
-
-def _nothing(*_: object) -> None:
-    """Stands for a function that is never called."""
-
-
-def _text(file: Path, what: str = "program") -> str:
-    try:
-        return file.read_text("utf-8")
-    except OSError as error:
-        raise Error(f"the {what} {str(file)!r} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise Error(f"the {what} {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
-
-
 # -- run -------------------------------------------------------------------------------------------------------------
 
 
@@ -288,10 +181,8 @@ def run(
     limit: Annotated[int, typer.Option(min=0, help="Rows of a table to show as text; 0 for all.")] = 100,
 ) -> None:
     """Run a program on facts and print items, or the derivatives of items."""
-    from .rules import parse_item
-
-    program = _program(file, semiring, values, functions)
-    relations = _read(program, facts, values)
+    program = program_of(file, semiring, values, functions)
+    relations = facts_of(program, facts, values)
     _note_missing(program, relations)
     queries = query or ([] if grad else _default_queries(program))
     items = [(text, parse_item(text)) for text in queries]
@@ -302,10 +193,12 @@ def run(
     chart = bound.run(
         relations, max_pops=max_pops, timeout=timeout, until=until, tolerance=tolerance, progress=progress
     )
-    answers = [_answer(chart, text, item) for text, item in items]
+    answers = [answer(chart, text, item) for text, item in items]
     for text in grad:
-        answers.extend(_gradient(chart, text, relations))
-    _PRINTERS[format](answers, limit)
+        answers.extend(derivatives(chart, text, list(relations)))
+        if text not in chart:
+            _say("note", f"{text} was not derived, so its derivatives are zero")
+    PRINTERS[format](answers, limit)
     if not chart.converged:
         _say("note", f"the run stopped early ({chart.status}); values may not be final")
     if stats:
@@ -327,8 +220,6 @@ def _note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
 
 def _default_queries(program: Program) -> list[str]:
     """The declared outputs; without them, the defined predicates that no rule reads, or all of them."""
-    from .rules.show import show_name
-
     rules = program._setting.rules
     read = {a.item.key for r in rules.rules for a in r.antecedents}
     defined = [k for k, p in rules.predicates.items() if p.defined]
@@ -341,31 +232,8 @@ def _default_queries(program: Program) -> list[str]:
     return texts
 
 
-class _Answer:
-    """A query with what was found: one value, or rows. `by` has the predicate where they are derivatives."""
-
-    def __init__(
-        self, text: str, value: Any, rows: list[tuple[Any, ...]] | None, arguments: tuple[Any, ...], by: str = ""
-    ) -> None:
-        self.text, self.value, self.rows, self.arguments, self.by = text, value, rows, arguments, by
-
-
-def _answer(chart: Chart, text: str, item: Any) -> _Answer:
-    from .encoding import syntax_value
-
-    try:
-        arguments = tuple(syntax_value(t) for t in item.arguments)
-    except ValueError:  # it has variables
-        return _Answer(text, None, sorted(chart.query(item), key=_place), ())
-    return _Answer(text, chart[item], None, arguments)
-
-
 def _check_gradients(program: Program, relations: Mapping[str, Relation], items: Sequence[str]) -> None:
     """Refuses, before anything runs, derivatives that there cannot be."""
-    from .gradient import differentiable
-    from .rules import parse_item
-    from .rules.check import nearest
-
     differentiable(program._setting.scale)
     for text in items:
         key = parse_item(text).key
@@ -375,112 +243,6 @@ def _check_gradients(program: Program, relations: Mapping[str, Relation], items:
         raise Error(f"--grad {items[0]}: there are no facts to differentiate by; give them with --facts")
 
 
-def _gradient(chart: Chart, text: str, relations: Mapping[str, Relation]) -> list[_Answer]:
-    """The derivatives of an item, a table for each predicate that facts were given for."""
-    gradient = chart.gradient(text)
-    if text not in chart:
-        _say("note", f"{text} was not derived, so its derivatives are zero")
-    return [_Answer(text, None, list(gradient[key]), (), key) for key in relations]
-
-
-def _size(row: Sequence[Any]) -> float:
-    """How large a derivative is; of a pair, its largest number."""
-    value = row[-1]
-    if isinstance(value, float):
-        return abs(value)
-    import numpy as np
-
-    return max(float(np.max(np.abs(part), initial=0.0)) for part in value)
-
-
-def _place(row: Sequence[Any]) -> tuple[tuple[int, float, str], ...]:
-    """Where a row stands among others: numbers in order, before texts in order."""
-    from .terms import term_text
-
-    return tuple((0, a, "") if isinstance(a, int | float) else (1, 0.0, term_text(a)) for a in row[:-1])
-
-
-def _value(value: Any) -> str:
-    """A value as text that reads back as the same number."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple | list) or hasattr(value, "tolist"):
-        listed = value.tolist() if hasattr(value, "tolist") else value
-        return " ".join(_value(v) for v in listed) if isinstance(listed, tuple | list) else repr(listed)
-    return repr(value)
-
-
-def _cells(row: Sequence[Any]) -> list[str]:
-    from .terms import term_text
-
-    return [*(v if isinstance(v, str) else term_text(v) for v in row[:-1]), _value(row[-1])]
-
-
-def _print_text(answers: Sequence[_Answer], limit: int) -> None:
-    for place, answer in enumerate(answers):
-        if answer.rows is None:
-            typer.echo(_value(answer.value) if len(answers) == 1 else f"{answer.text} = {_value(answer.value)}")
-            continue
-        if place and len(answers) > 1:
-            typer.echo()
-        count, rows = len(answer.rows), answer.rows
-        if answer.by:
-            typer.echo(f"derivatives of {answer.text} by {answer.by}: {count:,} fact{'' if count == 1 else 's'}")
-            rows = sorted(rows, key=_size, reverse=True)
-        else:
-            typer.echo(f"{answer.text}: {count:,} item{'' if count == 1 else 's'}")
-        shown = [_cells(row) for row in rows[: limit or None]]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        for cells in shown:
-            typer.echo("  " + "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip())
-        if count > len(shown):
-            typer.echo(f"  ... and {count - len(shown):,} more; --limit 0 shows all")
-
-
-def _print_tsv(answers: Sequence[_Answer], limit: int) -> None:
-    for answer in answers:
-        rows = [(*answer.arguments, answer.value)] if answer.rows is None else answer.rows
-        names = [answer.text, answer.by] if answer.by else []
-        for row in rows:
-            typer.echo("\t".join([*names, *_cells(row)]))
-
-
-def _print_json(answers: Sequence[_Answer], limit: int) -> None:
-    import json
-
-    found = []
-    for answer in answers:
-        if answer.rows is None:
-            found.append({"query": answer.text, "value": _plain(answer.value)})
-        else:
-            rows = [{"arguments": [_plain(a) for a in row[:-1]], "value": _plain(row[-1])} for row in answer.rows]
-            names = {"gradient": answer.text, "by": answer.by} if answer.by else {"query": answer.text}
-            found.append({**names, "rows": rows})
-    typer.echo("[\n" + ",\n".join("  " + json.dumps(one, ensure_ascii=False) for one in found) + "\n]")
-
-
-def _plain(value: Any) -> Any:
-    """A value or an argument as JSON has it: infinities and terms become text."""
-    from .terms import term_text
-
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else repr(value)
-    if isinstance(value, tuple | list) and all(isinstance(v, str | int | float) for v in value):
-        return [_plain(v) for v in value]
-    return term_text(value)
-
-
-_PRINTERS: dict[Format, Callable[[Sequence[_Answer], int], None]] = {
-    Format.text: _print_text,
-    Format.tsv: _print_tsv,
-    Format.json: _print_json,
-}
-
-
 # -- check -----------------------------------------------------------------------------------------------------------
 
 
@@ -488,10 +250,7 @@ _PRINTERS: dict[Format, Callable[[Sequence[_Answer], int], None]] = {
 @_command
 def check(file: File, semiring: SemiringName = None) -> None:
     """Check a program: print OK and warnings, or the error with its place."""
-    from .rules import check as check_rules
-    from .rules import infer, parse
-
-    rules = check_rules(parse(_text(file), str(file)), semiring=semiring, functions=None)
+    rules = check_rules(parse(file_text(file), str(file)), semiring=semiring, functions=None)
     infer(rules)
     inputs = ", ".join(k for k, p in rules.predicates.items() if p.input) or "none"
     count, predicates = len(rules.rules), len(rules.predicates)
@@ -520,10 +279,10 @@ def explain(
 
     Without facts the plan is one that is right for any, and assumes no order in them.
     """
-    from .plan.explain import explain as explained
+    from ..plan.explain import explain as explained
 
-    program = _program(file, semiring, values, functions, hosted=False)
-    relations = _read(program, facts, values)
+    program = program_of(file, semiring, values, functions, hosted=False)
+    relations = facts_of(program, facts, values)
     if relations:
         _note_missing(program, relations)
     typer.echo(explained(_plan(program, relations, values)))
@@ -531,10 +290,6 @@ def explain(
 
 def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
     """The plan for these facts; where there are none, one for any facts."""
-    from .binding import read_facts
-    from .encoding import kinds
-    from .plan.assume import assumed_plan
-
     setting = program._setting
     if relations:
         read = read_facts(setting, relations, values is Values.probabilities)
@@ -542,12 +297,8 @@ def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -
     return assumed_plan(setting.rules, setting.domains, kinds(setting.rules, setting.domains, {}), setting.options)
 
 
-def _header_plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
+def header_plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
     """The plan of a header: for facts like these if there are some of every input, else for any of their kinds."""
-    from .binding import read_facts
-    from .encoding import kinds, settle_texts
-    from .plan.assume import assumed_plan, takers
-
     setting = program._setting
     given = {key for key, relation in relations.items() if relation.count}
     given |= {axiom.item.key for axiom in setting.rules.axioms}
@@ -590,12 +341,11 @@ def cpp(
     sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
     for that, its runs remember what they popped, eight bytes each or more, and --no-gradient leaves it out.
     """
-    from .encoding import program_constants
-    from .plan.facade.text import cxx_name
-    from .plan.header import header
+    from ..plan.facade.text import cxx_name
+    from ..plan.header import header
 
-    program = _program(file, semiring, values, functions, hosted=False)
-    plan = _header_plan(program, _read(program, facts, values), values)
+    program = program_of(file, semiring, values, functions, hosted=False)
+    plan = header_plan(program, facts_of(program, facts, values), values)
     setting = program._setting
     space = cxx_name(name or (output or file).stem)
     text = header(plan, space, program_constants(setting.rules, setting.domains), gradient=gradient)
@@ -611,8 +361,6 @@ def cpp(
 
 def _print_include(on: bool) -> None:
     if on:
-        from .native.toolchain import INCLUDE
-
         typer.echo(INCLUDE)
         raise typer.Exit
 
@@ -631,7 +379,7 @@ def demo(
     ] = None,
 ) -> None:
     """Parse some English sentences with a small grammar, and show values, a chart and a tree."""
-    from .demo import show_demo
+    from ..demo import show_demo
 
     show_demo(sentence)
 
@@ -641,8 +389,6 @@ def demo(
 
 def _print_version(on: bool) -> None:
     if on:
-        from . import __version__
-
         typer.echo(f"dynagrad {__version__}")
         raise typer.Exit
 
@@ -663,7 +409,3 @@ def main() -> None:
     except BrokenPipeError:  # whoever read our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,108 @@
+"""The files that a command line names: a program, its facts, its functions.
+
+What a file holds is read elsewhere; which file is for what is said here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error, FactError
+from ..files import read_file
+from ..program import Program, file_text
+from ..relation import Relation, concatenate
+from ..rules import parse
+from ..rules.check import nearest
+from ..rules.syntax import PredicateDeclaration
+
+
+class Values(StrEnum):
+    """What the numbers of facts are."""
+
+    weights = "weights"
+    probabilities = "probabilities"
+
+
+# -- facts -------------------------------------------------------------------------------------------------------------
+
+_NAMED = re.compile(r"(?P<name>.+)\.(?P<arity>\d+)\.[A-Za-z]+\Z")
+
+
+def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """The predicates and files that `--facts` options name."""
+    for text in given:
+        key, sep, path = text.partition("=")
+        if sep:
+            yield key.strip(), Path(path)
+            continue
+        place = Path(text)
+        paths = sorted(p for p in place.iterdir() if _NAMED.match(p.name)) if place.is_dir() else [place]
+        if not paths:
+            raise FactError(f"--facts {text}: the folder has no files with names such as rewrite.3.tsv")
+        for at in paths:
+            named = _NAMED.match(at.name)
+            if named is None and not at.suffix and not at.exists():
+                raise FactError(f"--facts {text}: there is no such folder")
+            if named is None:
+                raise FactError(f"--facts {text}: say which predicate the file is for, as in --facts rewrite/3={text}")
+            yield f"{named['name']}/{named['arity']}", at
+
+
+def facts_of(program: Program, given: Sequence[str], values: Values) -> dict[str, Relation]:
+    """The facts of all files; several files of one predicate add up."""
+    shape, finite, one = program._setting.scale.given(values is Values.probabilities)
+    found: dict[str, Relation] = {}
+    for key, path in _fact_files(given):
+        if key not in program.predicates and re.fullmatch(r".+/\d+", key):
+            raise FactError(f"--facts {key}: the program has no predicate `{key}`.{nearest(key, program.predicates)}")
+        relation = read_file(path, key, value_shape=shape, finite=finite)
+        found[key] = concatenate(found[key], relation, one) if key in found else relation
+    return found
+
+
+# -- programs and their functions --------------------------------------------------------------------------------------
+
+
+def program_of(
+    file: Path,
+    semiring: str | None,
+    values: Values = Values.weights,
+    functions: Path | None = None,
+    *,
+    hosted: bool = True,
+) -> Program:
+    """The program of a file. Where it is not `hosted`, nothing runs, and no function is needed for what is external."""
+    given: dict[str, Any] = {} if hosted else dict.fromkeys(_declared(file, "external"), _nothing)
+    if functions is not None:
+        defined = _defined(functions)
+        given |= {k: defined[n] for k in _declared(file, "external") if (n := k.rsplit("/", 1)[0]) in defined}
+        given |= {n: defined[n] for k in _declared(file, "function") if (n := k.rsplit("/", 1)[0]) in defined}
+    return Program(file, semiring, given, values=values.value)
+
+
+def _declared(file: Path, kind: str) -> list[str]:
+    declared = parse(file_text(file), str(file)).declarations
+    return [k for d in declared if isinstance(d, PredicateDeclaration) and d.kind == kind for k in d.keys]
+
+
+def _defined(file: Path) -> dict[str, Any]:
+    """What a Python file defines."""
+    file_text(file, "file")
+    spec = importlib.util.spec_from_file_location("functions_of_a_program", file)
+    if spec is None or spec.loader is None:
+        raise Error(f"--functions {file}: a Python file is wanted, whose name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Error(f"--functions {file}: {type(error).__name__}: {error}") from error
+    return vars(module)
+
+
+def _nothing(*_: object) -> None:
+    """Stands for a function that is never called."""

@@ -1,0 +1,156 @@
+"""Jacobians and Hessians: the derivatives of a function by each element of its arguments, as structures of arrays.
+
+They are made of `jvp` and `vjp` along unit vectors, one pass for each. Shapes and structures are those of JAX.
+Functions have no elements, so none may be among what is differentiated, or by which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from .numbers import shape_of
+from .passes import place
+from .structure import is_function, leaves, of_result, together, transform
+from .vectors import size
+from .verbs import argument, chosen, jvp, marked, needs_function, own, vjp
+
+Function = Callable[..., Any]
+
+
+def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The Jacobian, one pass forward for each input: for functions with few inputs and many outputs.
+
+    For structures: in the structure of the result, with that of the argument inside, which is a tuple where `argnums`
+    is one; of arrays, the shape of the result and then that of the argument.
+
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x * x)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    >>> jacfwd(lambda x, y: {"z": x * y}, (0, 1))(2.0, 3.0)
+    {'z': (3.0, 2.0)}
+    """
+
+    needs_function("jacfwd", f)
+
+    def jacobian(*arguments: Any, **named: Any) -> Any:
+        x, of_these = _of_chosen("jacfwd", f, argnums, arguments, named)
+        pushed = [jvp(of_these, (x,), (unit,))[1] for unit in basis(x)]
+        if not pushed:
+            value = own(x)  # which a function may change
+            return of_result(of_these(value), lambda y: _by_input(x, [], shape_of(y)))
+        return together(
+            "jacfwd: the result", pushed[0], pushed[1:], lambda *columns: _by_input(x, columns, shape_of(columns[0]))
+        )
+
+    return marked(jacobian, "jacfwd", f, argnums=argnums)
+
+
+def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
+
+    Shapes and structures are those of `jacfwd`.
+
+    >>> import numpy as np
+    >>> jacrev(lambda x: x[0] * x[1])(np.array([2.0, 3.0]))
+    array([3., 2.])
+    """
+
+    needs_function("jacrev", f)
+
+    def jacobian(*arguments: Any, **named: Any) -> Any:
+        x, of_these = _of_chosen("jacrev", f, argnums, arguments, named)
+        value, back = vjp(of_these, x)
+        value = of_result(value, lambda y: y, lambda f: f)
+        _no_functions("jacrev", value)
+        rows = iter([back(unit)[0] for unit in basis(value)])
+
+        def leaf(y: Any) -> Any:
+            shape, mine = shape_of(y), [next(rows) for _ in range(size(y))]
+            return transform(x, lambda r: np.zeros((*shape, *shape_of(r)))) if not mine else _by_output(mine, shape)
+
+        return transform(value, leaf)
+
+    return marked(jacobian, "jacrev", f, argnums=argnums)
+
+
+def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The matrix of second derivatives: forward over reverse.
+
+    With a tuple of `argnums`, a tuple of tuples; of structures, those of `jacfwd` of `jacrev`.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] * x[0] * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    >>> hessian(lambda x, y: x * x * y, (0, 1))(3.0, 2.0)
+    ((4.0, 6.0), (6.0, 0.0))
+    """
+    return marked(jacfwd(jacrev(f, argnums), argnums), "hessian", f, argnums=argnums)
+
+
+# -- what a Jacobian is taken by ---------------------------------------------------------------------------------------
+
+
+def _of_chosen(
+    verb: str, f: Function, argnums: int | Sequence[int], arguments: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, Function]:
+    """What a Jacobian is taken by: one argument, or a tuple of several; and `f` as a function of it."""
+    places = chosen(verb, argnums, len(arguments))
+    inputs = tuple(argument(verb, i, arguments[i]) for i in places)
+    for x in inputs:
+        _no_functions(verb, x)
+    alone = not isinstance(argnums, tuple | list)
+
+    def of_these(z: Any) -> Any:
+        full = list(arguments)
+        for i, x in zip(places, (z,) if alone else z, strict=True):
+            full[i] = x
+        return f(*full, **named)
+
+    return inputs[0] if alone else inputs, of_these
+
+
+def _no_functions(verb: str, x: Any) -> None:
+    if any(is_function(leaf) for leaf in leaves(x)):
+        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp{place()}")
+
+
+def basis(x: Any) -> list[Any]:
+    """The unit vectors of a structure of reals, in order."""
+    sizes = [np.shape(leaf) for leaf in leaves(x)]
+    found = []
+    for leaf, shape in enumerate(sizes):
+        for i in range(int(np.prod(shape))):
+            unit = [0.0 if not s else np.zeros(s) for s in sizes]
+            if shape:
+                unit[leaf].flat[i] = 1.0  # type: ignore[union-attr]
+            else:
+                unit[leaf] = 1.0
+            rest = iter(unit)
+            found.append(transform(x, lambda _, rest=rest: next(rest)))  # type: ignore[misc]
+    return found
+
+
+# -- putting it together -----------------------------------------------------------------------------------------------
+
+
+def _stacked(columns: Sequence[Any], shape: tuple[int, ...], inside: tuple[int, ...], leading: bool) -> Any:
+    """One leaf of a Jacobian, from the derivatives, of shape `inside`, along (or by) each unit vector of a shape."""
+    if not shape:
+        return columns[0]
+    whole = (*shape, *inside) if leading else (*inside, *shape)
+    return np.stack(columns, axis=0 if leading else -1).reshape(whole) if columns else np.zeros(whole)
+
+
+def _by_input(x: Any, columns: Sequence[Any], inside: tuple[int, ...]) -> Any:
+    rest = iter(columns)
+    return transform(x, lambda r: _stacked([next(rest) for _ in range(size(r))], shape_of(r), inside, False))
+
+
+def _by_output(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    return together("jacrev", rows[0], rows[1:], lambda *parts: _stacked(parts, shape, shape_of(parts[0]), True))

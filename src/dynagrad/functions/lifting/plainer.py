@@ -1,0 +1,114 @@
+"""What is written otherwise before a function is lifted: the same function, with less of Python in it.
+
+`while (y := f(x)) > 1` becomes a loop with a `break`. `with np.errstate(...)` is replaced by what stands in it, since
+compiled code warns of nothing. Private names of a class (`self.__k`) get the name that Python gives them, and `super()`
+the arguments that it has without saying. The tree that is kept of a file is left as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .source import Definition, error, position
+
+_RAISING = frozenset({"raise", "call", "log"})
+
+
+def plainer(node: Definition, file: str, function: types.FunctionType, resolve: Callable[[str], Any]) -> Definition:
+    """A function without what is written otherwise. Raises LiftError for settings of errors that would raise."""
+    cls = _class_of(function.__qualname__)
+    if not any(isinstance(part, ast.With | ast.While) or _private(part) or _is_super(part) for part in ast.walk(node)):
+        return node
+    return _Plainer(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+
+
+def _private(part: ast.AST) -> bool:
+    name = part.attr if isinstance(part, ast.Attribute) else ""
+    return name.startswith("__") and not name.endswith("__")
+
+
+def _is_super(part: ast.AST) -> bool:
+    """Whether this is `super()` without arguments."""
+    is_call = isinstance(part, ast.Call) and not part.args and not part.keywords
+    return is_call and isinstance(part.func, ast.Name) and part.func.id == "super"  # type: ignore[attr-defined]
+
+
+def _class_of(qualname: str) -> str:
+    """The innermost class around a function, by the name of the function; "" outside of classes."""
+    above = qualname.split(".")[:-1]
+    while above and above[-1] == "<locals>":
+        above = above[:-2]
+    return above[-1] if above else ""
+
+
+class _Plainer(ast.NodeTransformer):
+    def __init__(self, file: str, cls: str, resolve: Callable[[str], Any]) -> None:
+        self.file, self.cls, self.resolve = file, cls.lstrip("_"), resolve
+        self.first: list[str] = []  # the first parameters of the functions around
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        places = [*node.args.posonlyargs, *node.args.args]
+        self.first.append(places[0].arg if places else "")
+        self.generic_visit(node)
+        self.first.pop()
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if _is_super(node) and self.first and self.first[-1]:
+            given = (ast.Name("__class__", ast.Load()), ast.Name(self.first[-1], ast.Load()))
+            node.args = [ast.copy_location(name, node) for name in given]
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node  # which has private names of its own, and is refused anyway
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if self.cls and _private(node):
+            node.attr = f"_{self.cls}{node.attr}"
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        """A loop whose condition names something is left by `break`, so that the name is one of the round."""
+        self.generic_visit(node)
+        if node.orelse or not any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test)):
+            return node
+        ended = ast.UnaryOp(ast.Not(), node.test)
+        leave = ast.If(ast.copy_location(ended, node.test), [ast.copy_location(ast.Break(), node.test)], [])
+        always = ast.copy_location(ast.Constant(True), node.test)
+        return ast.copy_location(ast.While(always, [ast.copy_location(leave, node.test), *node.body], []), node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        self.generic_visit(node)
+        if not all(self._is_errstate(item) for item in node.items):
+            return node
+        return node.body
+
+    def _is_errstate(self, item: ast.withitem) -> bool:
+        call = item.context_expr
+        if not isinstance(call, ast.Call) or self._object(call.func) is not np.errstate or item.optional_vars:
+            return False
+        for k in call.keywords:
+            if k.arg != "call" and not (isinstance(k.value, ast.Constant) and k.value.value not in _RAISING):
+                raise error(
+                    "np.errstate that raises or calls something cannot be compiled: compiled code computes NaN and "
+                    'infinities without a word; leave it out, or write "ignore"',
+                    position(self.file, call),
+                )
+        return True
+
+    def _object(self, node: ast.expr) -> Any:
+        """What a name stands for, if it is one from outside."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._object(node.value), node.attr, None)
+        try:
+            return self.resolve(node.id) if isinstance(node, ast.Name) else None
+        except KeyError:
+            return None

@@ -1,0 +1,73 @@
+"""Errors that a graph raises as it runs: an operation that has no value, and what it says.
+
+It stands in a branch that is taken where something went wrong. Its arguments are the number of what that was, and two
+numbers for the text; the text has them in this order, as `%lld` and `%.3g`, so that C++ can write it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import Error, NotConverged, NotDifferentiable
+from . import operations as ops
+from .derive import zero
+from .node import Node, constant, intern, whole
+from .operation import Operation
+from .types import Type, integer, real
+
+UNSETTLED, _, NAN, INFINITE, SINGULAR, NOT_FINITE, LINEAR_UNSETTLED = range(7)  # 1 is none: see SETTLED of implicit.py
+
+_START = "start nearer to the solution, or take smaller steps, such as x + 0.5 * (f(x) - x)"
+
+FAILURES: dict[int, tuple[type[Error], str]] = {
+    UNSETTLED: (
+        NotConverged,
+        "fixed_point: no fixed point was reached in %lld steps; the last one still changed x by %.3g. Give more "
+        "max_steps or a larger tolerance, start nearer, or iterate something that contracts, such as a step of "
+        "Newton's method",
+    ),
+    NAN: (Error, f"fixed_point: step %lld reached NaN; {_START}"),
+    INFINITE: (Error, f"fixed_point: step %lld reached an infinity; {_START}"),
+    NOT_FINITE: (NotDifferentiable, "fixed_point: the derivative of f at the solution is not finite"),
+    SINGULAR: (
+        NotDifferentiable,
+        "fixed_point: I - A is singular, where A is the derivative of f at the solution: an eigenvalue of A is 1, as "
+        "where two solutions meet, and then the solution is no differentiable function of what f depends on",
+    ),
+    LINEAR_UNSETTLED: (
+        NotDifferentiable,
+        "fixed_point: v = r + A v, where A is the derivative of f at the solution, did not settle in %lld steps: an "
+        "eigenvalue of A is 1 or close to it. Where that is expected, give more max_steps",
+    ),
+}
+
+
+def failure(code: int, steps: int = 0, change: float = 0.0) -> Error:
+    """The error of that number.
+
+    >>> str(failure(NAN, 3))[:32]
+    'fixed_point: step 3 reached NaN;'
+    """
+    kind, text = FAILURES[code]
+    return kind(text.replace("%lld", f"{steps}").replace("%.3g", f"{change:.3g}"))
+
+
+def _fail(code: Any, steps: Any, change: Any) -> float:
+    raise failure(int(code), int(steps), float(change))
+
+
+fail = Operation("failure", (integer, integer, real), real, _fail, (None, None, None), "", code=("failure",))
+
+
+def failing(types: Sequence[Type], code: Node, steps: Node | None = None, change: Node | None = None) -> list[Node]:
+    """Values of these types, in a branch that raises an error.
+
+    >>> from .types import arrays
+    >>> [x] = failing([arrays(real, (2,))], whole(NAN))
+    >>> x.type.name
+    'real[2]'
+    """
+    given = code, whole(0) if steps is None else steps, constant(0.0) if change is None else change
+    number = intern(fail, given, "failure", real)  # with an attribute, so that nobody computes it in advance
+    return [ops.add(zero(t), number) for t in types]

@@ -1,0 +1,20 @@
+// Errors that a graph raises as it runs; `graph/failures.py` has their numbers and what they say.
+#pragma once
+
+#include <stdio.h>
+
+#include "call.hpp"
+
+namespace dynagrad::graphs {
+
+inline constexpr int64_t kFailure = 80;  // of the error with the number 0
+
+// The status of that error. The text may have a `%lld` and, after it, a `%.3g`.
+__attribute__((noinline, cold)) inline int64_t failure(const Call& call, int64_t code, const char* text, int64_t steps,
+                                                       double change) {
+    char said[Context::kMessage];
+    snprintf(said, sizeof said, text, static_cast<long long>(steps), change);
+    return call.context->fail(kFailure + code, said);
+}
+
+}  // namespace dynagrad::graphs

@@ -1,0 +1,97 @@
+"""What a program is to its runs: its rules, domains, scale and options; and facts as such a program takes them.
+
+Given facts are checked against the predicates here, and their numbers against the semiring. What form a table has is
+the business of `facts`, what facts become inside of `binding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from .encoding import syntax_value
+from .errors import Error, FactError, shown
+from .facts import read
+from .plan.order import rank_sources
+from .plan.planner import Options
+from .relation import Relation
+from .rules.check import nearest
+from .rules.normal import Rules
+from .rules.types import Domains
+from .semirings import Scale
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parts of a program that its bindings need."""
+
+    rules: Rules
+    domains: Domains
+    scale: Scale
+    options: Options
+    externals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    @cached_property
+    def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
+        """By domain, the columns of facts whose pairs could order its atoms."""
+        return rank_sources(self.rules, self.domains)
+
+
+# -- facts -------------------------------------------------------------------------------------------------------------
+
+
+def read_facts(setting: Setting, facts: Mapping[str, Any], probabilities: bool) -> dict[str, Relation]:
+    """Facts in any form as relations. Raises FactError for a predicate that takes none."""
+    known = setting.rules.predicates
+    relations: dict[str, Relation] = {}
+    if not isinstance(facts, Mapping):
+        raise FactError(f'{shown(facts)} is no dict of facts; give one from predicates to rows: {{"rewrite/3": rows}}')
+    for key, rows in facts.items():
+        if not isinstance(key, str):
+            raise FactError(f"{shown(key)} names no predicate; write name/arity, such as 'rewrite/3'")
+        if key not in known:
+            raise FactError(f"The program has no predicate `{key}`.{nearest(key, sorted(known))}")
+        if known[key].external:
+            raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
+        shape, finite, _ = setting.scale.given(probabilities)
+        declared = known[key].types or ()
+        floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
+        relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
+        if probabilities:
+            relation = from_probabilities(setting.scale, relation)
+        relations[key] = relation
+    return relations
+
+
+def from_probabilities(scale: Scale, relation: Relation) -> Relation:
+    """Facts whose values are probabilities, in the semiring's own scale."""
+    try:
+        values = scale.from_probabilities(relation.values)
+    except Error as error:
+        raise FactError(f"{relation.key}, {error}") from None
+    return replace(relation, values=values, value_shape=scale.shape)
+
+
+def probabilities_flag(values: str) -> bool:
+    """Whether numbers are given as probabilities."""
+    if values not in ("weights", "probabilities"):
+        raise Error(f'values={values!r}: it is "weights", the semiring\'s own numbers, or "probabilities"')
+    return values == "probabilities"
+
+
+def axiom_relations(rules: Rules, scale: Scale) -> dict[str, Relation]:
+    """The axioms of the program's text, as facts."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for axiom in rules.axioms:
+        arguments = tuple(syntax_value(t) for t in axiom.item.arguments)
+        value: Any = axiom.value
+        if scale.shape == "boolean":
+            value = bool(value)
+        elif scale.shape == "expectation":
+            value = (float(value), scale.zero[1])
+        elif isinstance(scale.shape, tuple):
+            value = (float(value),) * scale.width
+        rows.setdefault(axiom.item.key, []).append((*arguments, value))
+    return {k: read(k, r, value_shape=scale.shape, finite=scale.finite) for k, r in rows.items()}
