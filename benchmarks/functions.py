@@ -185,7 +185,7 @@ def arrays() -> list[Row]:
         for a, b in zip(gradient, their_gradient, strict=True):
             worst = max(worst, float(np.max(np.abs(a - b)) / np.max(np.abs(b))))
         ours, peers = medians(
-            repeated(times, partial(own, *parameters)), repeated(times, partial(theirs, parameters)), repeats=31
+            repeated(times, partial(own, *parameters)), repeated(times, partial(theirs, parameters)), repeats=101
         )
         rows.append(Row(f"gradient: {name}", ours, "s", "autograd", peers, 0.8))
     return [*rows, Row("gradients of arrays: worst relative difference", worst, "", target=1e-9, note="from autograd")]

@@ -51,3 +51,30 @@ def test_the_cpp_is_what_is_compiled():
 def test_errors_are_those_of_the_compiler():
     with pytest.raises(dg.LiftError):
         dg.graph(lambda x: setattr(x, "a", 1.0), 1.0)
+
+
+def _descend(slope, a):
+    along = slope(a)
+    while along**2 > 1e-3:
+        a = a - 0.1 * along
+        along = slope(a)
+    return a
+
+
+def _payoff(x, y, p):
+    return (x - p) ** 2 + x * y + 0.5 * x * y * y - y**2
+
+
+def _saddle(p):
+    """Descent along the gradient of where another descent ends: loops that are extended, in loops."""
+
+    def worst(x):
+        y = _descend(dg.grad(lambda y: -_payoff(x, y, p)), 1.0)
+        return _payoff(x, y, p)
+
+    return _descend(dg.grad(worst), 1.0)
+
+
+def test_a_gradient_through_loops_with_gradients_in_them_is_shown():
+    shown = str(dg.graph(dg.grad(_saddle), 0.3))
+    assert "while" in shown and "adjoint of" in shown

@@ -269,7 +269,8 @@ def generate_adjoints(
     if len(outputs) != len(cotangents):
         raise Error(f"{len(outputs)} outputs need as many cotangents, and {len(cotangents)} were given")
     seed: dict[Node, Any] = {}
-    values = order(outputs) if inner is not None else ()
+    # a node of control flow is not among them: kept as it is, it would be there beside the one that extends it
+    values = [v for v in order(outputs) if v.type.kind != "values"] if inner is not None else []
     merged = merge([*outputs, *wrt, *values])
     count = len(outputs)
     outputs, asked, values_now = merged[:count], merged[count : count + len(wrt)], merged[count + len(wrt) :]
