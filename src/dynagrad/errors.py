@@ -137,6 +137,25 @@ class CompileError(Error):
     """The C++ compiler failed; the message holds what it said and where the source was kept."""
 
 
+class RunError(Error):
+    """A compiled function came to an error as it ran; the message names the function.
+
+    It is the error that Python would have raised as well: an IndexError, a RecursionError, a MemoryError.
+    """
+
+
+class PlaceError(RunError, IndexError):
+    """An index of a compiled function is out of range."""
+
+
+class DepthError(RunError, RecursionError):
+    """Compiled functions call each other too often."""
+
+
+class RoomError(RunError, MemoryError):
+    """A compiled function needs more memory than there is, or than a loop may save."""
+
+
 class ValueRangeError(Error):
     """A value left what its semiring can hold: an inexact count, or NaN; the message names the item."""
 

@@ -313,3 +313,18 @@ def test_whole_numbers_and_truth_values_as_arguments_where_a_derivative_is_taken
     np.testing.assert_array_equal(dg.hessian(fast)(x, i, m), np.zeros((3, 3)))
     with pytest.raises(dg.Error, match=r"2\*\*53"):
         dg.grad(fast)(x, np.array([0, 2**60]), m)
+
+
+def test_errors_of_a_run_are_ours_and_pythons_and_name_the_function():
+    def pick(x, i):
+        return x[int(i)]
+
+    def deep(x):
+        return 1.0 + deep(x + 1.0) if x > 0.0 else x
+
+    with pytest.raises(dg.RunError, match="pick: index 7 is out of range for an axis of length 3") as caught:
+        dg.compile(pick)(np.ones(3), 7.0)
+    assert isinstance(caught.value, IndexError)
+    with pytest.raises(dg.RunError, match="deep: ") as caught:
+        dg.compile(deep)(1.0)
+    assert isinstance(caught.value, RecursionError)

@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from ..errors import CompileError, Error
+from ..errors import CompileError, DepthError, Error, PlaceError, RoomError
 from .library import Library, host
 
 Kind = Literal["real", "integer", "boolean"]
@@ -68,9 +68,9 @@ _KINDS: dict[Kind, _Numbers] = {
 # The exceptions that stand for what a body returns, by `Outcome` in body.hpp, and their words if it gives none.
 _FAILURES: dict[int, tuple[type[BaseException], str]] = {
     1: (KeyboardInterrupt, ""),
-    2: (MemoryError, "the memory is full"),
-    3: (RecursionError, "the recursion is too deep"),
-    4: (IndexError, "an index is out of range"),
+    2: (RoomError, "the memory is full"),
+    3: (DepthError, "the recursion is too deep"),
+    4: (PlaceError, "an index is out of range"),
     5: (ZeroDivisionError, "division by zero"),
     6: (ValueError, "a value is out of range"),
     7: (Error, "the compiled function failed"),
@@ -187,15 +187,15 @@ def callable_of(
     return make(otherwise or _converting(name, inputs, make(_refuse)))
 
 
-def failure(status: int, message: str) -> NoReturn:
+def failure(status: int, message: str, name: str = "") -> NoReturn:
     """Raise the exception that stands for this status of a body (`Outcome` in body.hpp), with its message.
 
-    >>> failure(4, "row 7 of 5")
+    >>> failure(4, "row 7 of 5", "pick")
     Traceback (most recent call last):
-    IndexError: row 7 of 5
+    dynagrad.errors.PlaceError: pick: row 7 of 5
     """
     kind, words = _FAILURES.get(status, (Error, f"the compiled function ended with status {status}"))
-    raise kind(message or words)
+    raise kind(f"{name}: {message or words}" if name and issubclass(kind, Error) else message or words)
 
 
 def _entry(name: str, single: bool) -> str:

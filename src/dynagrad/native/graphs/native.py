@@ -71,7 +71,7 @@ class Native:
             single=single,
             name=self.name,
             otherwise=otherwise,
-            failed=failed,
+            failed=functools.partial(failed, name=self.name),
             given=given,
         )
 

@@ -87,8 +87,8 @@ def _computing(hosted: Sequence[Hosted]) -> Callable[[int, Any, int], bool]:
     return compute
 
 
-def failed(status: int, message: str) -> Any:
-    """Raises what an operation raised, or what stands for the status."""
+def failed(status: int, message: str, name: str = "") -> Any:
+    """Raises what an operation raised, or what stands for the status; `name` is that of the function."""
     from ..calling import failure
 
     error = getattr(_FAILED, "error", None)
@@ -99,7 +99,7 @@ def failed(status: int, message: str) -> Any:
         raise blas.FAILURES[status](message)
     if status in ERRORS:
         raise ERRORS[status](message)
-    failure(status, message)
+    failure(status, message, name)
 
 
 @dataclass(frozen=True)
