@@ -532,7 +532,7 @@ class Chart:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["facts"].binding, {}, state["limits"], state["probabilities"])  # type: ignore[misc]
+        self.__init__(state["facts"].binding, {}, state["limits"], state["probabilities"])  # type: ignore[misc]  # made anew
         self._facts = state["facts"]
         if state["ran"]:
             with warnings.catch_warnings():

@@ -115,7 +115,10 @@ class Function:
             return tuple(self.adjoint()(*xs, *parts))
 
         name = f"rules for {cut(str(self.goal), 40)}"
-        value = lambda *xs: self._flat(self.value(*xs))  # noqa: E731
+
+        def value(*xs: Any) -> Any:
+            return self._flat(self.value(*xs))
+
         return Operation(name, (array_type,) * count, array_type, value, tuple(map(along, range(count))), "", adjoint)
 
     def _flat(self, results: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import Arithmetic, Comparison, Equation, Integer, Item, Term, Variable
+from ..rules.syntax import Arithmetic, Comparison, Equation, Integer, Term, Variable
 from ..rules.types import Domains
 from .model import DomainSummary, Extent, Summary
 
@@ -177,18 +177,3 @@ def cells(
             count = max(0, count - extent.below + extent.above)
         total *= (count + 7) // 8 * 8 if place == arity - 1 else count
     return total
-
-
-def variables_of(items: Sequence[Item]) -> set[str]:
-    """The variables that stand anywhere in the items."""
-    found: set[str] = set()
-    stack: list[Term] = [t for item in items for t in item.arguments]
-    while stack:
-        term = stack.pop()
-        if isinstance(term, Variable):
-            found.add(term.name)
-        elif not isinstance(term, Integer) and hasattr(term, "arguments"):
-            stack.extend(term.arguments)
-        elif isinstance(term, Arithmetic):
-            stack.extend(term.operands)
-    return found

@@ -164,8 +164,6 @@ Condition = Comparison | Equation | Negation
 
 # -- rules and declarations ------------------------------------------------------------------------------------------
 
-AGGREGATORS = ("+=", "*=", "max=", "min=", "|=", "&=", "=")
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
