@@ -51,6 +51,7 @@ class Binding:
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._lock = threading.RLock()
+        self.iterate = False  # later runs iterate cycles: a run met one that cannot be solved
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
         self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
 
@@ -63,7 +64,7 @@ class Binding:
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
         made = Binding(self.setting, relations, self.axioms)
-        made.derivatives = self.derivatives
+        made.derivatives, made.iterate = self.derivatives, self.iterate
         with self._lock:
             for chosen, base in self._bases.items():
                 fresh = replace(base, loaded={})
@@ -108,12 +109,13 @@ class Binding:
         like: Encoding | None = None,
         derivatives: Derivatives | None = None,
         along: Along | None = None,
+        iterate: bool = False,
     ) -> Prepared:
         """A chart for the shared facts and those of one run.
 
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
-        and `along` has the directions of dual numbers.
+        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
         """
         setting = self.setting
         relations = self.gathered(run, instead or {})
@@ -127,7 +129,11 @@ class Binding:
         chosen = kinds(setting.rules, setting.domains, relations)
         superior = until is not None and is_superior(setting, relations)
         options = replace(
-            setting.options, until=until if superior else None, changing=changing, derivatives=derivatives
+            setting.options,
+            until=until if superior else None,
+            changing=changing,
+            derivatives=derivatives,
+            iterate=iterate,
         )
         with self._lock:
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})

@@ -52,7 +52,7 @@ def change(
     touched = _among(before.relations, changed)  # rows that are gone or have another value
     came = _among(database.gathered(), changed)  # rows that are new or have another value
     after = database.binding.prepare(database.run, instead=database.instead, changing=True, like=before.encoding)
-    if not _compatible(before.encoding, after.encoding):
+    if not _compatible(before.encoding, after.encoding) or after.compiled.plan.iterates:
         return None
     connect(after)
     tables = after.compiled.plan.tables

@@ -67,6 +67,7 @@ class Chart:
         self._columns: dict[str, tuple[Codes, Words]] = {}
         self._course: list[tuple[int | None, float]] = []  # how the run went, see `gradient.Source`
         self._taped: Prepared | None = None  # the same run with a tape
+        self._iterate = False  # cycles are iterated, not solved
 
     # -- running
 
@@ -102,6 +103,8 @@ class Chart:
         before = self._prepared
         free = replace(limits, tolerance=None) == Limits()
         if before is None or not self._complete or not self._touched or not free:
+            return False
+        if before.compiled.plan.solves:  # what a change reaches of a solved component is all of it
             return False
         if not can_change(self._setting):
             return False
@@ -146,6 +149,8 @@ class Chart:
         along: Along | None = None,
     ) -> None:
         binding = self._facts.binding
+        self._iterate = binding.iterate or limits.max_pops is not None or limits.tolerance is not None
+        self._started = (limits, progress, derivatives, along)
         prepared = binding.prepare(
             self._facts.run,
             None if limits.until is None else self._item(limits.until).key,
@@ -153,6 +158,7 @@ class Chart:
             instead=self._facts.instead,
             derivatives=binding.derivatives if along is None else derivatives,
             along=along,
+            iterate=self._iterate,
         )
         self._connect(prepared)
         self._prepared = prepared
@@ -191,6 +197,10 @@ class Chart:
         except BaseException:
             self._stale = True
             raise
+        if STATUS[report.status] == "cyclic" and self._setting.can_iterate:
+            self._facts.binding.iterate = True
+            self._start(*self._started)
+            return self._go(limits, progress, stop)
         self._course.append((None if report.status == 0 else report.pops, settings.tolerance))
         self._after(report)
 
@@ -226,7 +236,20 @@ class Chart:
     @property
     def converged(self) -> bool:
         """Whether the run came to its end; what pruning, a beam or the tolerance held back may still be pending."""
-        return self._status == "done" and not self._stale
+        return self._status == "done" and not self._stale and not self._require().chart.report.critical
+
+    @property
+    def error_bound(self) -> float:
+        """A bound on the relative error of the chart's values, rounding apart: 0 where no cycle had to be solved.
+
+        It is that of the worst component of the ground program: the residual of its equations times their condition.
+        Where it says that half of the digits are missing, `converged` is false.
+
+        >>> import dynagrad as dg
+        >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6
+        True
+        """
+        return float(self._require().chart.report.error_bound)
 
     @property
     def status(self) -> str:
@@ -445,6 +468,7 @@ class Chart:
             self._limits.room,
             self._connect,
             0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
+            self._iterate,
         )
 
     def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:

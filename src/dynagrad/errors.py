@@ -161,11 +161,17 @@ class ValueRangeError(Error):
 
 
 class NotConverged(Error):
-    """A run met a limit on items or bytes before it was done; `.chart` holds what stands so far."""
+    """A run cannot come to its end: a limit on items or bytes was met first, or there is no finite value to converge to.
 
-    def __init__(self, message: str, chart: Any = None) -> None:
+    `.chart` holds what stands so far. Where values diverge, `.cycle` has the items around a cycle along which they
+    grow, each leading to the next, and `.radius` the spectral radius of the component, where it is known.
+    """
+
+    def __init__(
+        self, message: str, chart: Any = None, cycle: tuple[str, ...] = (), radius: float | None = None
+    ) -> None:
         super().__init__(message)
-        self.chart = chart
+        self.chart, self.cycle, self.radius = chart, cycle, radius
 
 
 class ProgramWarning(UserWarning):

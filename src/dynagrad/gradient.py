@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
-from .limits import function_failed, unsettled
+from .limits import function_failed, near_critical, unsettled
 from .loading import Along, Prepared, jet_words
 from .plan.compiled import STATUS, Settings, Stop
 from .plan.model import Derivatives
@@ -71,6 +71,7 @@ class Source:
     max_bytes: int
     connect: Callable[[Prepared], None]
     stopped: int = 0
+    iterate: bool = False  # cycles were iterated
 
     @property
     def scale(self) -> Scale:
@@ -89,7 +90,12 @@ class Source:
     def _prepared(self, derivatives: Derivatives, along: Along) -> Prepared:
         facts = self.facts
         prepared = facts.binding.prepare(
-            facts.run, self.until, instead=facts.instead, derivatives=derivatives, along=along
+            facts.run,
+            self.until,
+            instead=facts.instead,
+            derivatives=derivatives,
+            along=along,
+            iterate=self.iterate,
         )
         self.connect(prepared)
         return prepared
@@ -124,6 +130,8 @@ class Source:
 def ended(prepared: Prepared, report: Any) -> None:
     """Raises for a repeated run that came to grief, which over dual numbers it can."""
     status = STATUS[report.status]
+    if prepared.compiled.plan.order and report.critical:
+        raise ValueRangeError(near_critical("an item of a cycle"))
     if status in ("done", "max_pops"):
         return
     if status == "unsettled":
@@ -174,6 +182,8 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
         raise _first(prepared, reported(prepared, chart.report))
     if status == "unsettled":
         raise ValueRangeError(unsettled(reported(prepared, chart.report)))
+    if status == "near_critical":
+        raise ValueRangeError(near_critical(reported(prepared, chart.report)))
     if status == "function_failed":
         raise function_failed(prepared, chart.report)
     if status != "done":

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import Error, NotConverged, ProgramWarning, ValueRangeError, cut
+from .errors import Error, NotConverged, ProgramError, ProgramWarning, ValueRangeError, cut
 from .loading import Prepared
 from .plan.compiled import Settings
-from .reading import reported
+from .reading import place_text, reported
 from .semirings import Scale
 
 MAX_ITEMS = 200_000_000
@@ -167,6 +167,55 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
     return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
 
 
+def near_critical(item: str) -> str:
+    """What is wrong where a derivative would have no digit: the value has half of them."""
+    return (
+        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to where "
+        "its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
+        "chart.error_bound). Make the weights around the cycle smaller"
+    )
+
+
+def _diverges(end: End) -> NotConverged:
+    prepared, report = end.prepared, end.report
+    items = cycle(prepared)
+    around = " -> ".join([*items, items[0]]) if items else reported(prepared, report)
+    if end.scale.shape == "count":
+        why = "its derivations go around a cycle, so that there are infinitely many"
+    elif report.radius > 0:
+        why = f"the weights around a cycle grow what goes around it, by {report.radius:.12g} each time"
+    else:
+        why = "values around a cycle grow without end"
+    return NotConverged(
+        f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
+        "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
+        chart=end.chart,
+        cycle=items,
+        radius=report.radius or None,
+    )
+
+
+def cycle(prepared: Prepared) -> tuple[str, ...]:
+    """The items of the cycle that made a run end, each leading to the next."""
+    keys = {t.number: (t.key, t.arity) for t in prepared.compiled.plan.tables.values()}
+    found = []
+    for number, cell in prepared.chart.cycle():
+        key, arity = keys[number]
+        found.append(place_text(prepared, key, prepared.chart.arguments(number, cell, arity)))
+    return tuple(found[::-1])
+
+
+def _cyclic(end: End) -> Error:
+    prepared, report = end.prepared, end.report
+    items = cycle(prepared)
+    around = ", ".join(items) if items else reported(prepared, report)
+    return ProgramError(
+        f"values go around a cycle of the facts, through {cut(around)}, which cannot be solved as the program asks for "
+        "it: a product (`*=`) of values that still change is not monotone, and `:- solve linear` is for rules that "
+        "multiply one item of a cycle at a time"
+    )
+
+
 def unsettled(item: str) -> str:
     """What is wrong where derivatives go around a cycle without end."""
     return (
@@ -184,6 +233,8 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "integer_overflow": _integer_overflow,
     "host_error": _host_error,
     "function_failed": lambda end: function_failed(end.prepared, end.report),
+    "diverges": _diverges,
+    "cyclic": _cyclic,
     "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),
 }

@@ -38,6 +38,17 @@ class Setting:
         """By domain, the columns of facts whose pairs could order its atoms."""
         return rank_sources(self.rules, self.domains)
 
+    @cached_property
+    def can_iterate(self) -> bool:
+        """Whether a cycle that cannot be solved may be iterated: the program does not rule it out."""
+        if self.rules.solve in ("linear", "newton"):
+            return False
+        component = {key: c for c in self.rules.components for key in c}
+        return not any(
+            rule.aggregator == "*=" and any(a.item.key in component[rule.head.key] for a in rule.antecedents)
+            for rule in self.rules.rules
+        )
+
 
 # -- facts -------------------------------------------------------------------------------------------------------------
 

@@ -208,6 +208,8 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
         return False
     if plan.derivatives != options.derivatives:
         return False
+    if not options.changing and (plan.solves if options.iterate else plan.iterates):
+        return False
     for number, domain in summary.domains.items():
         if plan.summary.domains[number].ranked != domain.ranked:
             return False

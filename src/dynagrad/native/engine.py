@@ -59,7 +59,7 @@ class Report(ctypes.Structure):
             "stage",
             "tape",
         )
-    )
+    ) + (("error_bound", ctypes.c_double), ("radius", ctypes.c_double), ("critical", ctypes.c_int64))
 
 
 STATUS = (
@@ -78,6 +78,9 @@ STATUS = (
     "bad_adjoint",
     "unsettled",
     "function_failed",
+    "diverges",
+    "cyclic",
+    "near_critical",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
@@ -115,6 +118,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_locate": (_L, _P, _L, _P),
     "chart_external": (None, _P, _L, _P),
     "chart_message": (ctypes.c_char_p, _P),
+    "chart_cycle": (_L, _P, _P, _P, _L),
 }
 
 _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -397,6 +401,14 @@ class NativeChart:
         tables, cells = np.zeros(count, np.int32), np.zeros(count, np.int64)
         self.engine.tape_pops(self.pointer, _address(tables), _address(cells), count)
         return tables, cells
+
+    def cycle(self) -> list[tuple[int, int]]:
+        """The table and the cell of each item around the cycle that made the run end."""
+        none = np.zeros(1, np.int64)
+        count = self.engine.chart_cycle(self.pointer, _address(none), _address(none), 0)
+        tables, cells = np.zeros(count, np.int32), np.zeros(count, np.int64)
+        self.engine.chart_cycle(self.pointer, _address(tables), _address(cells), count)
+        return list(zip(tables.tolist(), cells.tolist(), strict=True))
 
     def arguments(self, table: int, cell: int, arity: int) -> list[int]:
         out = np.zeros(max(1, arity), np.int32)

@@ -21,6 +21,7 @@ from ..rules.show import show
 from .adjoints import cells, head_kind, posteriors, stage_of, two_adjoints, update_adjoint, write_clear, write_readers
 from .model import Join, Plan, Scan, Stage, Table
 from .resting import resting, rests, write_late, write_passes, write_solve, write_undo_settling
+from .solving import write_undo_component
 from .statements import JoinWriter, comment
 from .values import adjoints_cxx
 
@@ -135,6 +136,7 @@ class BackWriter(JoinWriter):
         self.head = owner.plan.tables[join.rule.head.key]
         self.posteriors = posteriors(owner.plan)
         self.raw = 0  # factors of the product that are not settled
+        self.inner = (join.rule.number, join.driver) in self.stage.inner and self.stage.unknowns > 0
         self.to = ""  # the cell of the head, once it was found
 
     def _prologue(self) -> None:
@@ -158,6 +160,8 @@ class BackWriter(JoinWriter):
     def _passenger(self, i: int, at: str) -> None:
         name = self.names.table[self.rule.antecedents[i].item.key]
         self.targets[i] = f"g_{name}[{at}]"
+        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:
+            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? spare : {self.targets[i]})"
         if i in self.join.same and i > (self.join.driver or 0):
             self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
         super()._passenger(i, at)
@@ -238,6 +242,8 @@ class BackWriter(JoinWriter):
         texts = self._arguments(self.rule.head, self.head, True)
         self.to = to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
+        if self.inner:  # inside a solved component, or out of it
+            self.out.open(f"if ((member_{name}({to}) != unsolved) == inside)")
         if self.posteriors:
             self.out.line(f"const value_t h = h_{name}[{to}];")
             self.out.open("if (h.m != 0)")
@@ -386,9 +392,10 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
     """`undo<n>`: takes back everything that a stage did, the last thing first."""
     plan, out, n = writer.plan, writer.out, stage.number
     popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
-    if stage.strategy in ("levels", "heap", "queue", "stack"):
+    if stage.strategy not in ("once", "sweep"):
         for table in popped:
             _undo_pop(writer, stage, table)
+    write_undo_component(writer, stage, rolls_back(stage))
     drives = writer.drives_of[n]
     write_solve(writer, stage, {k: [_name(writer, j) for j in _live(writer, tuple(js))] for k, js in drives.items()})
     out.open(f"void undo{n}()")
@@ -412,8 +419,16 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
             if table.sink or stage.strategy == "once":
                 _complete(writer, table)
         if stage.strategy != "once":
+            if stage.unknowns:
+                out.line(f"int64_t component = solved{n}.size;")
             out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
             out.line("if (spend(1)) return;")
+            if stage.unknowns:
+                out.open(f"if (component && solved{n}[component - 1].begin + solved{n}[component - 1].count == t + 1)")
+                out.line(f"t = solved{n}[--component].begin;")
+                out.line(f"undo_component{n}(solved{n}[component]);")
+                out.line("continue;")
+                out.close()
             out.line("const Handle h = tape.pops[t];")
             out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
             out.open("switch (table_of(h & ~tape.again))")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import resting
+from . import resting, solving
 from .access import write_access
 from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
@@ -57,6 +57,9 @@ JET_COMBINE = {
     "=": "b",
 }
 
+
+AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
+"""The agenda of each strategy that has one."""
 
 LARGE_PROGRAM = 500
 """Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
@@ -129,6 +132,9 @@ class ClassWriter:
         if len(plan.rules.rules) >= LARGE_PROGRAM:
             out.line("#define DYNAGRAD_LARGE")
         out.line("#include <dynagrad/chart.hpp>")
+        if any(s.strategy == "solve" for s in plan.stages):
+            out.line("#include <dynagrad/ground.hpp>")
+            out.line("#include <dynagrad/solve.hpp>")
         if plan.order:
             out.line("#include <dynagrad/jets.hpp>")
         if plan.adjoint:
@@ -262,9 +268,11 @@ class ClassWriter:
             if beam.item.key in plan.tables:
                 out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
         for stage in plan.stages:
-            agenda = {"levels": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}.get(stage.strategy)
+            agenda = AGENDAS.get(stage.strategy)
             if agenda in ("Levels", "Heap"):
                 agenda += f"<{_level_type(stage)}>"
+            if stage.strategy == "solve":
+                out.line(f"{_level_type(stage)} level{stage.number} = 0;  // of the block at hand")
             if agenda:
                 out.line(f"{agenda} agenda{stage.number}{{&account}};")
             for f in range(len(stage.forms)):
@@ -277,11 +285,15 @@ class ClassWriter:
         if plan.adjoint:
             write_members(self)
         resting.write_members(self)
+        solving.write_members(self)
         out.line()
         self._constructor()
         self._helpers()
         if plan.changes is not None:
             write_marks(self)
+        for stage in plan.stages:
+            if stage.strategy == "solve":
+                solving.write_items(self, stage)
         for table in self.derived:
             self._add(table)
         for stage in plan.stages:
@@ -289,10 +301,12 @@ class ClassWriter:
                 self._fire(stage, join)
             for join in stage.drives:
                 self.drive(join)
-            if stage.strategy in ("levels", "heap", "queue", "stack"):
+            if stage.strategy in AGENDAS:
                 for key in stage.keys:
                     if not plan.tables[key].sink:
                         self._pop(stage, plan.tables[key])
+            if stage.strategy == "solve":
+                solving.write_stage(self, stage)
             resting.write_settle(self, stage)
             self._begin(stage)
             if stage.strategy == "sweep":
@@ -380,9 +394,9 @@ class ClassWriter:
                 out.line(f"if (high_{self.names.table[key]} > high) high = high_{self.names.table[key]};")
             out.line(f"low{stage.number}_{f} = low, span{stage.number}_{f} = high >= low ? high - low + 1 : 1;")
             out.close()
-        if stage.strategy == "levels":
-            product = " * ".join(f"({_level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms)))
-            out.line(f"agenda{stage.number}.open({product});")
+        if stage.strategy in ("levels", "solve"):
+            spans = [f"({_level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
+            out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
         elif stage.strategy == "heap":
             out.line(f"agenda{stage.number}.open();")
             for table in self.plan.tables.values():
@@ -408,11 +422,11 @@ class ClassWriter:
     def _parameters(self, table: Table) -> str:
         return "".join(f", int32_t a{i}" for i in range(table.arity))
 
-    def _stored(self, table: Table) -> str:
+    def stored(self, table: Table) -> str:
         order = table.order if table.kind == "dense" else range(table.arity)
         return ", ".join(f"a{i}" for i in order)
 
-    def _level(self, stage: Stage, table: Table) -> str:
+    def level(self, stage: Stage, table: Table) -> str:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
         for f, form in enumerate(stage.forms):
@@ -434,17 +448,19 @@ class ClassWriter:
         name = self.names.table[table.key]
         parameters = self._parameters(table)
         arguments = "".join(f", a{i}" for i in range(table.arity))
-        agenda = stage.strategy in ("levels", "heap", "queue", "stack") and not table.sink
+        agenda = stage.strategy in AGENDAS and not table.sink
         if agenda:
             out.open(f"DYNAGRAD_RULE void push_{name}(int64_t cell{parameters})")
             out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
             handle = f"handle({table.number}, cell)"
-            if stage.strategy == "levels":
-                out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)});")
+            if stage.strategy == "solve":
+                out.line(f"if (block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it has its turn")
+            if stage.strategy in ("levels", "solve"):
+                out.line(f"agenda{stage.number}.push({handle}, {self.level(stage, table)});")
             elif stage.strategy == "heap":
                 priority(self, stage, table)
                 first = resting.first(self.plan, table, name)
-                out.line(f"agenda{stage.number}.push({handle}, {self._level(stage, table)}, {first});")
+                out.line(f"agenda{stage.number}.push({handle}, {self.level(stage, table)}, {first});")
             else:
                 out.line(f"if ({name}.place[cell]) return;")
                 out.line(f"{name}.place[cell] = 1;")
@@ -460,7 +476,9 @@ class ClassWriter:
         out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
         if self.plain and table.aggregator in ("|=", "&="):
             out.line("x = semiring::constant(semiring::primal(x) != 0);")
-        out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
+        out.line(f"const int64_t cell = {name}.locate({self.stored(table)});")
+        if solving.solves(self.plan, table) and stage.unknowns:
+            out.line(f"if (grown(place_{name}, cell, 0u)) return;  // it is solved, and this is part of the solution")
         improving = self.plan.selective and agenda and table.updates
         if improving:  # most updates of a best-first search come too late
             out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
@@ -503,7 +521,7 @@ class ClassWriter:
         resting.write_apart(self, table)
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")
         if agenda:
-            if stage.strategy == "levels":
+            if stage.strategy in ("levels", "solve"):
                 out.line(f"if (fresh) push_{name}(cell{arguments});")
             else:
                 out.line(f"push_{name}(cell{arguments});")
@@ -768,6 +786,12 @@ class ClassWriter:
                 out.line("if (pause_here(started)) break;")
                 out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
                 out.close()
+            elif stage.strategy == "solve":
+                out.open("while (!halt)")
+                out.line("if (pause_here(started)) break;")
+                out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
+                out.line(f"step{n}();")
+                out.close()
             elif stage.strategy != "once":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
@@ -791,6 +815,8 @@ class ClassWriter:
             for key in sealed:
                 out.line(f"seal_{self.names.table[key]}();")
             waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
+            if stage.strategy == "solve":
+                waiting += f" + (block{n}.done() ? 0 : block{n}.items.size)"
             out.line(f"report.pending = {waiting};")
             out.line("if (!halt) stage++, begun = false;")
             out.close()

@@ -41,6 +41,7 @@ _SEMIRINGS = {
 _STRATEGIES = {
     "once": "once",
     "levels": "by level, the least first",
+    "solve": "in the order of the ground program, found as it runs",
     "heap": "by priority",
     "queue": "first in, first out",
     "stack": "newest first",

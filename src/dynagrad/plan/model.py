@@ -178,7 +178,8 @@ class Stage:
     """Predicates that run together, after all earlier stages.
 
     strategy: "once" (no recursion: rules fire, nothing is popped), "levels" (items become final in order of `forms`),
-    "heap" (by level, then priority), "queue", "stack" or "sweep" (all rules again until nothing changes).
+    "solve" (level by level, inside a level in topological order of the ground program, whose cyclic components are
+    solved), "heap" (by level, then priority), "queue", "stack" or "sweep" (all rules again until nothing changes).
     """
 
     number: int
@@ -190,6 +191,9 @@ class Stage:
     reason: str
     fires: tuple[Join, ...]  # rules joined once, when the stage begins
     drives: tuple[Join, ...]  # rules joined from each popped item
+    inner: frozenset[tuple[int, int]] = frozenset()
+    """Of "solve": (rule number, antecedent) from where the head may be on the antecedent's own level."""
+    unknowns: int = 0  # of "solve": the most that an instance multiplies; 0 where cyclic components cannot be solved
 
 
 @dataclass(frozen=True)
@@ -234,6 +238,12 @@ class Plan:
     gaps: Mapping[str, Mapping[tuple[int, int], int]] = field(default_factory=dict)
     """What the order relies on, per fact predicate: argument j minus argument i is at least this."""
     derivatives: Derivatives | None = None
+    iterates: bool = False  # a stage that could find its ground program's components does not
+
+    @property
+    def solves(self) -> bool:
+        """Whether a stage finds the components of its ground program."""
+        return any(stage.strategy == "solve" for stage in self.stages)
 
     @property
     def order(self) -> int:

@@ -372,6 +372,7 @@ class Levels:
     forms: tuple[Form, ...]
     final: bool
     idle: frozenset[tuple[int, int]]  # (rule number, antecedent)
+    rest: frozenset[tuple[int, int]] = frozenset()  # those from where the head may be on the same level
 
 
 def find_levels(
@@ -423,14 +424,14 @@ def find_levels(
                         # it has to favour j as well, which the loop checks
         return frozenset(found)
 
-    best: tuple[tuple[bool, int, int], tuple[Form, ...], frozenset[tuple[int, int]]] | None = None
+    best: tuple[tuple[bool, int, int], tuple[Form, ...], frozenset[tuple[int, int]], tuple[int, ...]] | None = None
 
     def offer(sequence: tuple[Form, ...], rest: tuple[int, ...]) -> None:
         nonlocal best
-        passive = idle(sequence) if not rest else frozenset()
+        passive = idle(sequence)
         rank = (bool(rest), len(live) - len(passive) + len(rest), len(sequence))
         if (not rest or len(rest) < len(live)) and (best is None or rank < best[0]):
-            best = (rank, sequence, passive)
+            best = (rank, sequence, passive, rest)
 
     def extend(sequence: tuple[int, ...], rest: tuple[int, ...]) -> None:
         if sequence:
@@ -450,8 +451,9 @@ def find_levels(
     extend((), tuple(range(len(live))))
     if best is None:
         return None
-    rank, sequence, passive = best
-    return Levels(sequence, not rank[0], passive)
+    rank, sequence, passive, rest = best
+    same = frozenset((live[e].rule.number, live[e].antecedent) for e in rest)
+    return Levels(sequence, not rank[0], passive, same)
 
 
 def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> Form | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import AntecedentValue, Apply, Expression, Item, Number, Term, Variable
+from ..rules.syntax import AntecedentValue, Apply, Compound, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
@@ -27,7 +27,8 @@ from .model import (
     Summary,
     Table,
 )
-from .order import Bounds, Edge, Gaps, derive_gaps, find_levels, negated, precedes
+from .order import Bounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated, precedes
+from .solving import unknowns
 from .values import TracedSemiring
 
 SELECTIVE = frozenset({"viterbi", "tropical", "boolean"})
@@ -44,6 +45,7 @@ class Options:
     vector: int = 1
     changing: bool = False  # the chart's facts may change after its run
     derivatives: Derivatives | None = None
+    iterate: bool = False  # cycles are iterated, and not solved
 
 
 # -- semiring shape ----------------------------------------------------------------------------------------------------
@@ -116,6 +118,8 @@ class _Draft:
     final: bool
     reason: str
     idle: frozenset[tuple[int, int]] = frozenset()
+    inner: frozenset[tuple[int, int]] = frozenset()
+    unknowns: int = 0
 
 
 def _strata(rules: Rules, keys: Sequence[frozenset[str]]) -> list[frozenset[str]]:
@@ -187,6 +191,8 @@ class _Planner:
             self.by_head.setdefault(rule.head.key, []).append(rule)
         self.components = [c for c in rules.components if not c <= set(self.omitted)]
         self.gaps: dict[str, Gaps | None] = derive_gaps(rules, domains, summary)
+        self.extents = extents(rules, domains, summary)
+        self.iterates = False  # what could be solved is not
         self.antecedent_keys = {a.item.key for r in self.live for a in r.antecedents}
 
     # -- stages
@@ -210,6 +216,8 @@ class _Planner:
             names = ", then ".join(f.name for f in levels.forms)
             reason = f"items become final in order of {names}; each is popped once"
             return _Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
+        if self._grounds(keys):
+            return self._solving(keys, members, edges, levels)
         if self.semiring == "plain":
             aggregators = {self.rules.predicates[k].aggregator for k in keys}
             own = [r for k in keys for r in self.by_head.get(k, ())]
@@ -236,6 +244,58 @@ class _Planner:
             return _Draft(members, "heap" if forms else "queue", "", forms, False, reason)
         return _Draft(members, "heap", priority, forms, False, reason)
 
+    def _grounds(self, keys: frozenset[str]) -> bool:
+        """Whether the order of a recursive stage is that of its ground program, found as it runs."""
+        if self.rules.agenda != "auto" or self.rules.solve == "iterate":
+            return False
+        if self.rules.priorities or self.rules.beams or self.rules.prunes or self.selective:
+            return False
+        if any(self._grows(rule, keys) for key in keys for rule in self.by_head.get(key, ())):
+            return False  # there may be no end to the items
+        if self.semiring == "plain":
+            aggregators = {self.rules.predicates[k].aggregator for k in keys}
+            own = [r for k in keys for r in self.by_head.get(k, ())]
+            if len(aggregators) == 1 and _monotone(own, keys, next(iter(aggregators))):
+                return False
+        self.iterates = self.options.iterate
+        return not self.iterates
+
+    def _grows(self, rule: NormalRule, keys: frozenset[str]) -> bool:
+        """Whether a rule may make ever larger arguments: integers without a bound, terms around terms."""
+        inside = [a.item for a in rule.antecedents if a.item.key in keys]
+        if not inside:
+            return False
+        depth: dict[str, int] = {}
+        for item in inside:
+            for term in item.arguments:
+                for name, d in _depths(term):
+                    depth[name] = max(depth.get(name, 0), d)
+        for i, term in enumerate(rule.head.arguments):
+            domain = self.summary.domains[self.domains.of[rule.head.key, i]]
+            if domain.kind == "int" and self.extents.get((rule.head.key, i)) is None:
+                return True
+            if any(name in depth and d > depth[name] for name, d in _depths(term)):
+                return True
+        return False
+
+    def _solving(
+        self, keys: frozenset[str], members: tuple[str, ...], edges: Sequence[Edge], levels: Levels | None
+    ) -> _Draft:
+        """A stage that finds the components of its ground program, and solves those that are cyclic."""
+        found = [unknowns(e.rule, keys, self.semiring) for e in edges]
+        additive = {self.rules.predicates[k].aggregator for k in keys} == {"+="}
+        numeric = self.semiring in ("real", "log", "expectation", "count", "plain") and additive
+        most = max(1, *(f or 0 for f in found)) if numeric and None not in found else 0
+        reason = "the components of the ground program, found as it runs, antecedents first"
+        if most:
+            reason += "; cyclic ones are solved"
+        forms, idle = (), frozenset[tuple[int, int]]()
+        inner = frozenset((e.rule.number, e.antecedent) for e in edges)
+        if levels is not None:
+            forms, idle, inner = levels.forms, levels.idle, levels.rest
+            reason = f"by {', then '.join(f.name for f in forms)}, which no rule decreases; on one level {reason}"
+        return _Draft(members, "solve", "", forms, True, reason, idle, inner, most)
+
     def _priority(self) -> tuple[str, str]:
         if self.semiring in ("boolean", "count") or (self.semiring == "user" and not self.selective):
             return "arrival", "first in, first out"
@@ -253,6 +313,9 @@ class _Planner:
             edges = self._recursive(component)
             members = tuple(sorted(component, key=position.__getitem__))
             levels = find_levels(members, edges, self.rules, self.domains, self.summary, self.gaps) if edges else None
+            self.iterates = self.iterates or (
+                bool(edges) and not (levels is not None and levels.final) and self._grounds(component)
+            )
             for n, form in enumerate(levels.forms if levels is not None else ()):
                 forms[n].update(form.coefficients)
         made = [Form("component", {}, place)]
@@ -374,8 +437,7 @@ class _Planner:
                 )
                 drives[number].append(Join(rule, i, steps, same=same, cost=cost))
         joins = [j for stage in (*fires, *drives, changed, heads) for j in stage]
-        extent = extents(self.rules, self.domains, self.summary)
-        tables = self._tables(drafts, stage_of, joins, extent)
+        tables = self._tables(drafts, stage_of, joins, self.extents)
         registry: dict[tuple[str, tuple[Term, ...], tuple[str, ...]], IndexPlan] = {}
         stages = []
         for number, draft in enumerate(drafts):
@@ -394,6 +456,8 @@ class _Planner:
                     draft.reason,
                     tuple(settled[0]),
                     tuple(settled[1]),
+                    draft.inner,
+                    draft.unknowns,
                 )
             )
         changes = None
@@ -420,6 +484,7 @@ class _Planner:
             changes,
             {k: f.gaps for k, f in self.summary.facts.items()} if any(s.forms for s in stages) else {},
             self.options.derivatives,
+            self.iterates,
         )
 
     def _tables(
@@ -542,8 +607,10 @@ class _Planner:
         """The variable over which the last scan and the head run side by side, if they may."""
         if self.options.derivatives is not None and self.options.derivatives.order:
             return None  # not for rows of jets; the order of what arrives is the same without them
-        if self.semiring not in ("real", "log") or draft.strategy != "levels" or join.driver is None or not join.steps:
+        if self.semiring not in ("real", "log") or draft.strategy not in ("levels", "solve") or not join.steps:
             return None
+        if join.driver is None or (join.rule.number, join.driver) in draft.inner:
+            return None  # an item at hand may be the head, or be among what is found
         last = join.steps[-1]
         head = tables[join.rule.head.key]
         if not isinstance(last, Scan) or head.kind != "dense" or not head.arity or head.sink:
@@ -571,6 +638,20 @@ class _Planner:
             if not precedes(join.rule, last.antecedent, join.driver, draft.forms, bound):
                 return None
         return name.name
+
+
+def _depths(term: Term) -> list[tuple[str, int]]:
+    """The variables of a term, each with how many functors stand around it."""
+    found: list[tuple[str, int]] = []
+    stack = [(term, 0)]
+    while stack:
+        at, depth = stack.pop()
+        match at:
+            case Variable(name=name):
+                found.append((name, depth))
+            case Compound(arguments=arguments):
+                stack.extend((a, depth + 1) for a in arguments)
+    return found
 
 
 def starting_variables(join: Join) -> set[str]:

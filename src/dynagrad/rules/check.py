@@ -46,6 +46,7 @@ from .syntax import (
     Rule,
     SemiringDeclaration,
     Side,
+    SolveDeclaration,
     Source,
     Term,
     Type,
@@ -59,6 +60,7 @@ SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectat
 """The built-in semirings; one that a user defines is called `user`."""
 
 AGENDAS = ("auto", "priority", "fifo", "lifo")
+SOLVERS = ("auto", "iterate", "linear", "newton")
 TYPES = ("int", "symbol", "float", "term", "list")
 
 _SUMMING = frozenset((None, "real", "log", "count", "expectation"))  # where a sum over a cycle may grow without bound
@@ -209,6 +211,11 @@ def _check_declarations(source: Source, functions: Mapping[str, object] | None, 
                 raise report.error(
                     f"There is no agenda `{declaration.name}`; there are {', '.join(AGENDAS)}.", declaration.span
                 )
+            case SolveDeclaration() if declaration.name not in SOLVERS:
+                raise report.error(
+                    f"There is no way to solve cycles called `{declaration.name}`; there are {', '.join(SOLVERS)}.",
+                    declaration.span,
+                )
             case TypeDeclaration():
                 for union in declaration.arguments:
                     _check_type(union, report)
@@ -240,6 +247,8 @@ def _check_duplicates(source: Source, report: _Reporter) -> None:
                 subjects = [((declaration.kind, key), f"`{key}`") for key in declaration.keys]
             case AgendaDeclaration():
                 subjects = [("agenda", "The agenda")]
+            case SolveDeclaration():
+                subjects = [("solve", "How cycles are solved")]
             case TypeDeclaration():
                 subjects = [(("type", declaration.key), f"The type of `{declaration.key}`")]
             case PriorityDeclaration():
@@ -638,12 +647,6 @@ def _check_cycles(rules: Rules, uses: Mapping[str, Mapping[str, None]], report: 
         recursive = [(i, a) for i, a in enumerate(rule.antecedents) if not a.side and a.item.key in within]
         if not recursive or rules.semiring is not None:
             continue
-        if rule.aggregator == "*=":
-            cycle = _cycle(uses, head, recursive[0][1].item.key, within)
-            raise report.error(
-                f"`*=` cannot stand in a cycle, {cycle}: a product of values that still change is not monotone.",
-                rule.span,
-            )
         if rule.aggregator in ("max=", "min=", "|=", "&="):
             for index, antecedent in recursive:
                 if _falls(rule.value, index):

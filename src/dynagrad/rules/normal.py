@@ -92,6 +92,7 @@ class Rules:
     components: tuple[frozenset[str], ...]
     semiring: str | None
     agenda: str = "auto"
+    solve: str = "auto"  # how cycles are run: auto, iterate, linear or newton
     outputs: tuple[str, ...] = ()  # declared output keys; empty where none was declared
     functions: dict[str, int] = field(default_factory=dict)  # declared functions of values: name -> arity
     priorities: tuple[PriorityDeclaration, ...] = ()

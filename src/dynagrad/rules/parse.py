@@ -45,6 +45,7 @@ from .syntax import (
     Rule,
     SemiringDeclaration,
     Side,
+    SolveDeclaration,
     Source,
     Symbol,
     Term,
@@ -72,6 +73,7 @@ _DECLARATIONS: tuple[str, ...] = (
     "output",
     "type",
     "agenda",
+    "solve",
     "priority",
     "prune",
     "beam",
@@ -325,7 +327,7 @@ def _statement(kind: str) -> Callable[[_Builder, list[Any]], _Statement]:
     return build
 
 
-_STATEMENTS: tuple[str, ...] = ("rule", "semiring", "valtype", "agenda", "predicates", "type_declaration")
+_STATEMENTS: tuple[str, ...] = ("rule", "semiring", "valtype", "agenda", "solve", "predicates", "type_declaration")
 _STATEMENTS += ("priority", "prune", "beam", "distribution")
 for _kind in _STATEMENTS:
     setattr(_Builder, _kind, _statement(_kind))
@@ -573,6 +575,8 @@ class _Resolver:
                 return [SemiringDeclaration(str(parts[2]), span)]
             case "agenda":
                 return [AgendaDeclaration(str(parts[1]), span)]
+            case "solve":
+                return [SolveDeclaration(str(parts[1]), span)]
             case "predicates":
                 return [PredicateDeclaration(str(parts[0]), tuple(f"{name}/{n}" for name, n, _ in parts[1]), span)]
             case "type_declaration":

@@ -228,6 +228,14 @@ class AgendaDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class SolveDeclaration:
+    """`:- solve auto.`, `iterate`, `linear` or `newton`: what is done about cycles of sums."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PriorityDeclaration:
     """`:- priority item = expression.`
 
@@ -286,6 +294,7 @@ Declaration = (
     | PredicateDeclaration
     | TypeDeclaration
     | AgendaDeclaration
+    | SolveDeclaration
     | PriorityDeclaration
     | PruneDeclaration
     | BeamDeclaration

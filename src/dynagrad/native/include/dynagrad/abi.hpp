@@ -132,6 +132,13 @@ DYNAGRAD_EXPORT void dg_chart_external(program* c, int64_t table, int32_t (*f)(c
 // What a function of values said that failed.
 DYNAGRAD_EXPORT const char* dg_chart_message(const program* c) { return c->message; }
 
+// The items around a cycle of the component that diverges, `room` at most: table and cell of each. Returns how many.
+DYNAGRAD_EXPORT int64_t dg_chart_cycle(const program* c, int32_t* tables, int64_t* cells, int64_t room) {
+  for (int64_t i = 0; i < c->cycle.size && i < room; i++)
+    tables[i] = (int32_t)dynagrad::table_of(c->cycle[i]), cells[i] = dynagrad::cell_of(c->cycle[i]);
+  return c->cycle.size;
+}
+
 #ifdef DYNAGRAD_TAPE
 // Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
 // chart; `whole`: one, whatever the scale); `backward` runs the pass and returns a Status; then adjoints are read.

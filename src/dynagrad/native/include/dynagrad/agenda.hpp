@@ -141,6 +141,22 @@ struct Levels {
     return true;
   }
   int64_t waiting() const { return count; }
+  // The least level on which an item waits, and whether there is one. Nothing may be pushed below it from then on.
+  bool next_level(Level& level) {
+    if (!count) return false;
+    if (dense) {
+      while (!top[at]) at++;
+      level = (Level)at;
+    } else {
+      level = heap[0].level;
+    }
+    return true;
+  }
+  // Pops an item of this level, which is the least; false where none waits there.
+  bool pop_from(Level level, Handle& h) {
+    if (!count || (dense ? !top[(int64_t)level] : heap[0].level != level)) return false;
+    return pop(h);
+  }
 };
 
 struct Queue {

@@ -45,7 +45,7 @@ struct World {
 enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
-  bad_adjoint = 12, unsettled = 13, function_failed = 14,
+  bad_adjoint = 12, unsettled = 13, function_failed = 14, diverges = 15, cyclic = 16, near_critical = 17,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.
@@ -64,6 +64,9 @@ struct Settings {
 struct Report {
   int64_t status = done, partial = 0, pops = 0, updates = 0, items = 0, bytes = 0, peak = 0, nanoseconds = 0;
   int64_t pending = 0, underflow = 0, error_table = -1, error_cell = -1, stage = 0, tape = 0;
+  double error_bound = 0;  // of the values of solved components, relative; rounding apart
+  double radius = 0;       // of the component that diverges
+  int64_t critical = 0;    // solved components of which half the digits are all there is
 };
 
 inline int64_t clock_ns() {
@@ -85,6 +88,7 @@ struct ChartBase {
   int64_t budget = 0;           // work until the next look at the clock
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
   const char* message = "";     // what a function said that failed
+  Array<Handle> cycle{&account};  // of the component that diverges
 
   explicit ChartBase(World* w) : world(w) {}
 

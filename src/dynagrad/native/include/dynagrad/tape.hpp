@@ -33,6 +33,9 @@ struct Tape {
   int64_t end(int64_t stage) const { return stage + 1 < begins.size ? begins[stage + 1] : pops.size; }
 };
 
+// Pops in a row whose items were solved for together.
+struct SolvedComponent { int64_t begin, count; bool near_critical; };
+
 // Whether two passes found the same adjoint, up to rounding.
 template <class A>
 inline bool stand_still(const A& a, const A& b) {

@@ -1,0 +1,122 @@
+// The ground program of a block of items, as it is found: which item depends on which, and an order for them.
+//
+// The life of a block: items are `reached`, first those that something was sent to, then those that rules lead to from
+// them; each instance of a rule adds an edge from each of its antecedents to its head; `arrange` finds the strongly
+// connected components (Tarjan 1972) and puts them in topological order; items are then popped component by component.
+// Nothing here looks at values. Items are local numbers in the order in which they were reached, so that the same facts
+// give the same order.
+#pragma once
+#include "chart.hpp"
+
+namespace dynagrad {
+
+struct Block {
+  struct Component { int64_t begin; bool cyclic; };   // it ends where the next one begins
+  Array<Handle> items;
+  Array<uint32_t> order;             // local numbers, component by component, antecedents first
+  Array<Component> components;
+  int64_t base = 0;                  // of the numbers that are kept with items: local number + base + 1
+  int64_t explored = 0;              // items whose rules were gone through
+  int64_t at = 0;                    // components that are done
+  bool open = false, arranged = false;
+
+  explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a) {}
+
+  void begin() {
+    base += items.size;
+    items.clear(), order.clear(), components.clear(), from_.clear(), to_.clear();
+    explored = at = 0;
+    open = true, arranged = false;
+  }
+  bool has(uint32_t node) const { return (int64_t)node > base; }
+  // The number of an item, from the one that is kept with it; the item is new to the block where `has` says no.
+  uint32_t reach(uint32_t& node, Handle item) {
+    if (!has(node)) {
+      items.push(item);
+      node = (uint32_t)(base + items.size);
+    }
+    return node;
+  }
+  void edge(uint32_t antecedent, uint32_t head) {
+    from_.push((uint32_t)(antecedent - base - 1)), to_.push((uint32_t)(head - base - 1));
+  }
+  int64_t edges() const { return from_.size; }
+  // Forgets the edges of an item that was only partly explored.
+  void back_to(int64_t edges) { from_.size = to_.size = edges; }
+
+  int64_t end(int64_t component) const {
+    return component + 1 < components.size ? components[component + 1].begin : order.size;
+  }
+  bool done() const { return !open || (arranged && at == components.size); }
+
+  void arrange() {
+    const int64_t n = items.size, m = from_.size;
+    arranged = true;
+    if (!m) {
+      for (int64_t i = 0; i < n; i++) order.push((uint32_t)i), components.push({i, false});
+      return;
+    }
+    Array<int64_t> start;
+    Array<uint32_t> next;
+    Array<uint8_t> loop;
+    start.zeros(n + 1), next.zeros(m), loop.zeros(n);
+    for (int64_t e = 0; e < m; e++) {
+      start[from_[e] + 1]++;
+      if (from_[e] == to_[e]) loop[from_[e]] = 1;
+    }
+    for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+    Array<int64_t> place;
+    place.copy(start);
+    for (int64_t e = 0; e < m; e++) next[place[from_[e]]++] = to_[e];
+    // Components come out heads first; they are numbered from the last.
+    struct Frame { uint32_t node; int64_t edge; };
+    Array<Frame> stack;
+    Array<uint32_t> open_nodes, index, low, turned;
+    Array<int64_t> starts;
+    index.zeros(n), low.zeros(n);
+    uint32_t count = 0;
+    constexpr uint32_t closed = 0xFFFFFFFF;
+    for (int64_t root = 0; root < n; root++) {
+      if (index[root]) continue;
+      stack.push({(uint32_t)root, start[root]});
+      index[root] = low[root] = ++count;
+      open_nodes.push((uint32_t)root);
+      while (stack.size) {
+        Frame& top = stack[stack.size - 1];
+        const uint32_t v = top.node;
+        if (top.edge < start[v + 1]) {
+          const uint32_t w = next[top.edge++];
+          if (!index[w]) {
+            index[w] = low[w] = ++count;
+            open_nodes.push(w);
+            stack.push({w, start[w]});
+          } else if (index[w] != closed && index[w] < low[v]) {
+            low[v] = index[w];
+          }
+          continue;
+        }
+        stack.size--;
+        if (stack.size && low[v] < low[stack[stack.size - 1].node]) low[stack[stack.size - 1].node] = low[v];
+        if (low[v] != index[v]) continue;
+        starts.push(turned.size);
+        for (uint32_t w = closed; w != v;) {
+          w = open_nodes[--open_nodes.size];
+          index[w] = closed;
+          turned.push(w);
+        }
+      }
+    }
+    order.reserve(n);
+    for (int64_t c = starts.size, end = n; c-- > 0; end = starts[c]) {
+      const bool cyclic = end - starts[c] > 1 || loop[turned[starts[c]]];
+      components.push({order.size, cyclic});
+      for (int64_t i = end; i-- > starts[c];) order.push(turned[i]);
+    }
+    if (m > 1 << 16) from_.release(), to_.release();
+  }
+
+ private:
+  Array<uint32_t> from_, to_;
+};
+
+}  // namespace dynagrad

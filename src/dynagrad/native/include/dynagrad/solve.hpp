@@ -1,0 +1,660 @@
+// The solution of a strongly connected component of the ground program, x = F(x), and its derivatives.
+//
+// The life of a `System`: `open` with the number of items; `add` every instance whose head is in the component, as a
+// weight times a product of unknowns; `solve`, which leaves the least solution in `value`; or, from a known solution,
+// `adjoint`. Weights and values are numbers of the semiring.
+//
+// Decisions are made by primal numbers, as doubles. In `log` these are relative to a scale for each unknown, so that
+// they neither overflow nor underflow. A system in which each instance has one unknown is linear: one factorisation of
+// I - A. Any other is a polynomial one: Newton's method from zero, which for a strongly connected monotone system
+// converges to the least solution if there is one (Etessami and Yannakakis 2009, "Recursive Markov chains, stochastic
+// grammars, and monotone systems of nonlinear equations"). All else that a number carries (tangents, the r of an
+// expectation) is nilpotent: corrections x += (I - J)^-1 (F(x) - x), with J the Jacobian of the primal part, each make
+// one more order of it right, and the last one takes out rounding. So derivatives are those of the implicit function,
+// forward over jets, backward with the transpose, and over jets in both.
+//
+// Unknowns that nothing non-zero reaches have the value zero, whatever the weights around them. A system without a
+// finite solution `diverges`. Where weights have signs, only a linear system whose iteration would converge is solved;
+// `unsolved` says that iteration has to decide.
+#pragma once
+#include "jets.hpp"
+#include "linear.hpp"
+
+namespace dynagrad {
+
+// How a number is an array of doubles, the first of which is the primal one; `nilpotent` is how many corrections the
+// others need. In `scaled` semirings the array is relative to a weight that is given beside it.
+template <class S>
+struct Parts {
+  static constexpr bool scaled = false;
+  static constexpr int count = sizeof(typename S::Value) / sizeof(double), nilpotent = 1;
+  static void split(const typename S::Value& v, const Log::Value&, double* out) { memcpy(out, &v, sizeof v); }
+  static typename S::Value join(const double* x, const Log::Value&) {
+    typename S::Value v;
+    memcpy((void*)&v, x, sizeof v);
+    return v;
+  }
+};
+template <class S, int K>
+struct Parts<Jets<S, K>> : Parts<S> {
+  using Value = typename Jets<S, K>::Value;
+  static constexpr int count = sizeof(Value) / sizeof(double), nilpotent = K + 1;
+  static void split(const Value& v, const Log::Value&, double* out) { memcpy(out, &v, sizeof v); }
+  static Value join(const double* x, const Log::Value&) {
+    Value v;
+    memcpy((void*)&v, x, sizeof v);
+    return v;
+  }
+};
+template <int K>
+struct Parts<PlainJets<K>> : Parts<Jets<Real, K>> {};
+
+// The ratio of two weights as a double; zero or infinite where it is out of range.
+inline double ratio(double m, int64_t e, const Log::Value& unit) {
+  m /= unit.m, e -= unit.e;
+  return e == 0 || m == 0 ? m : ldexp(m, (int)(256 * (e > 8 ? 8 : e < -8 ? -8 : e)));
+}
+template <>
+struct Parts<Log> {
+  static constexpr bool scaled = true;
+  static constexpr int count = 1, nilpotent = 0;
+  static void split(const Log::Value& v, const Log::Value& unit, double* out) { *out = ratio(v.m, v.e, unit); }
+  static Log::Value join(const double* x, const Log::Value& unit) {
+    return Log::signed_norm(*x * unit.m, unit.e);
+  }
+  static Log::Value size(const Log::Value& v) { return v; }
+};
+template <int K>
+struct Parts<LogJets<K>> {
+  using Value = typename LogJets<K>::Value;
+  static constexpr bool scaled = true;
+  static constexpr int count = 1 << K, nilpotent = K;
+  static void split(const Value& v, const Log::Value& unit, double* out) {
+    for (int i = 0; i < count; i++) out[i] = ratio(v.m[i], v.e, unit);
+  }
+  static Value join(const double* x, const Log::Value& unit) {
+    Value v;
+    for (int i = 0; i < count; i++) v.m[i] = x[i] * unit.m;
+    v.e = unit.e;
+    return LogJets<K>::settled(v);
+  }
+  static Log::Value size(const Value& v) { return {v.m[0], v.e}; }
+};
+
+enum class Solved { fine, near_critical, diverges, unsolved, halted };
+
+// Whether weights are compared as numbers with a finite sum: everything but counts and a user's semiring.
+template <class S, int K>
+struct System {
+  using Value = typename S::Value;
+  using P = Parts<S>;
+  static constexpr uint32_t none = 0xFFFFFFFF;
+  static constexpr int parts = P::count;
+  static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 1e-8;
+  struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
+
+  ChartBase* owner;
+  int64_t n = 0;
+  Array<Instance> instances;
+  Array<Value> given, value;     // what comes from outside; the solution
+  double bound = 0;              // of the solution's relative error, rounding apart
+  double radius = 0;             // of a system that diverges
+  Array<uint32_t> cycle;         // ... unknowns around one of its cycles
+  LinearSystem linear;
+  bool must_be_linear = false, always_newton = false;  // what the program declares
+
+  explicit System(ChartBase* chart) : owner(chart) {}
+
+  void open(int64_t unknowns) {
+    n = unknowns;
+    instances.clear();
+    given.clear(), given.resize(n, S::zero());
+    bound = radius = 0;
+  }
+  void add(uint32_t head, const Value& weight, const uint32_t* of) {
+    Instance i{weight, head, {}};
+    for (int k = 0; k < K; k++) i.of[k] = of[k];
+    instances.push(i);
+  }
+
+  // -- forward
+
+  Solved solve() {
+    prepare();
+    if (must_be_linear && !is_linear_) return Solved::unsolved;
+    value.clear(), value.resize(n, S::zero());
+    Array<double> x;
+    x.zeros(n);
+    const Solved how = is_linear_ && !always_newton ? solve_linear(x) : solve_newton(x);
+    if (how == Solved::diverges) describe(x);
+    if (how != Solved::fine && how != Solved::near_critical) return how;
+    for (int64_t i = 0; i < n; i++) {
+      double all[parts] = {};
+      all[0] = x[i];
+      value[i] = P::join(all, unit_[i]);
+      if (!P::scaled && !isfinite(x[i])) return Solved::diverges;
+    }
+    if constexpr (parts > 1)
+      if (!correct()) return linear.halted ? Solved::halted : Solved::unsolved;
+    return how;
+  }
+
+  // -- backward: given the solution in `value`, solves late = J' late + g; `g` and the result are arrays of n doubles
+  // (of `parts` each) relative to the units. False where that has no finite solution.
+  Solved adjoint(Array<double>& g) {
+    Array<double> x;
+    primals(x);
+    Array<uint8_t> keep;
+    reached_backward(g, x, keep);
+    jacobian(x, &keep);
+    if (!linear.factor() && !(signed_ && !linear.halted)) return linear.halted ? Solved::halted : Solved::diverges;
+    Array<double> late;
+    late.copy(g);
+    if constexpr (parts == 1) {
+      linear.solve(late.data, 1, true);
+      refine_transposed(g, late);
+    } else {
+      if (!correct_transposed(g, late)) return linear.halted ? Solved::halted : Solved::unsolved;
+    }
+    if (linear.halted) return Solved::halted;
+    g.copy(late);
+    for (int64_t i = 0; i < n * parts; i++)
+      if (!isfinite(g[i])) return Solved::diverges;
+    return Solved::fine;
+  }
+  const Log::Value& unit(int64_t i) const { return unit_[i]; }
+  // Before `adjoint`: chooses the units.
+  void measure() { prepare_at_solution(); }
+
+ private:
+  Array<Log::Value> unit_;       // per unknown, what its numbers are relative to
+  Array<double> weight_, b_;     // primal, relative
+  Array<uint8_t> mass_;          // whether anything non-zero reaches an unknown
+  bool is_linear_ = false, signed_ = false;
+
+  static double first(const Value& v) {
+    double all[parts];
+    P::split(v, {1, 0}, all);
+    return all[0];
+  }
+
+  // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
+  void prepare() {
+    unit_.clear(), unit_.resize(n, Log::one());
+    mass_.zeros(n);
+    // instances by the unknowns that they wait for
+    Array<int64_t> start, waiting;
+    start.zeros(n + 2), waiting.zeros(instances.size);
+    for (int64_t t = 0; t < instances.size; t++)
+      for (int k = 0; k < K; k++)
+        if (instances[t].of[k] != none) start[instances[t].of[k] + 1]++, waiting[t]++;
+    for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+    Array<int64_t> at;
+    at.copy(start);
+    Array<int64_t> users;
+    users.zeros(start[n]);
+    for (int64_t t = 0; t < instances.size; t++)
+      for (int k = 0; k < K; k++)
+        if (instances[t].of[k] != none) users[at[instances[t].of[k]]++] = t;
+    Array<uint32_t> reached;
+    for (int64_t i = 0; i < n; i++)
+      if (nonzero(given[i])) {
+        mass_[i] = 1, reached.push((uint32_t)i);
+        if constexpr (P::scaled) unit_[i] = positive(P::size(given[i]));
+      }
+    for (int64_t r = 0; r < reached.size; r++)
+      for (int64_t u = start[reached[r]]; u < start[reached[r] + 1]; u++) {
+        const Instance& t = instances[users[u]];
+        if (--waiting[users[u]] || !nonzero(t.weight) || mass_[t.head]) continue;
+        mass_[t.head] = 1, reached.push(t.head);
+        if constexpr (P::scaled) unit_[t.head] = magnitude(t);
+      }
+    if constexpr (P::scaled) {  // near the weight of the best derivation, so that what is relative to it is in range
+      bool grew = true;
+      for (int round = 0; grew && round < 64; round++) {
+        grew = false;
+        for (int64_t i = 0; i < instances.size; i++) {
+          const Instance& t = instances[i];
+          bool known = nonzero(t.weight);
+          for (int k = 0; k < K; k++) known = known && (t.of[k] == none || mass_[t.of[k]]);
+          if (!known) continue;
+          const Log::Value m = magnitude(t);
+          if (ratio(m.m, m.e, unit_[t.head]) > 2) unit_[t.head] = m, grew = true;
+        }
+      }
+    }
+    relative();
+  }
+  void prepare_at_solution() {
+    unit_.clear(), unit_.resize(n, Log::one());
+    mass_.zeros(n);
+    for (int64_t i = 0; i < n; i++) {
+      mass_[i] = nonzero(value[i]);
+      if constexpr (P::scaled)
+        if (mass_[i]) unit_[i] = positive(P::size(value[i]));
+    }
+    relative();
+  }
+  static bool nonzero(const Value& v) {
+    if constexpr (P::scaled) return P::size(v).m != 0;
+    else return first(v) != 0;
+  }
+  static Log::Value positive(Log::Value v) { return {fabs(v.m), v.e}; }
+  Log::Value magnitude(const Instance& t) const {
+    if constexpr (P::scaled) {
+      Log::Value m = positive(P::size(t.weight));
+      for (int k = 0; k < K; k++)
+        if (t.of[k] != none) m = Log::times(m, unit_[t.of[k]]);
+      return m;
+    } else {
+      return Log::one();
+    }
+  }
+  void relative() {
+    weight_.zeros(instances.size), b_.zeros(n);
+    is_linear_ = true, signed_ = false;
+    for (int64_t i = 0; i < instances.size; i++) {
+      const Instance& t = instances[i];
+      int unknowns = 0;
+      for (int k = 0; k < K; k++) unknowns += t.of[k] != none;
+      is_linear_ = is_linear_ && unknowns == 1;
+      if constexpr (P::scaled) {
+        const Log::Value m = magnitude(t);
+        weight_[i] = ratio(m.m, m.e, unit_[t.head]);
+        if (P::size(t.weight).m < 0) weight_[i] = -weight_[i];
+      } else {
+        weight_[i] = first(t.weight);
+      }
+      signed_ = signed_ || weight_[i] < 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+      double all[parts];
+      P::split(given[i], unit_[i], all);
+      b_[i] = all[0];
+      signed_ = signed_ || b_[i] < 0;
+    }
+  }
+  void primals(Array<double>& x) const {
+    x.zeros(n);
+    for (int64_t i = 0; i < n; i++) {
+      double all[parts];
+      P::split(value[i], unit_[i], all);
+      x[i] = all[0];
+    }
+  }
+
+  // f = F(x), primal; `size` has the sums of the sizes of what is added.
+  void evaluate(const Array<double>& x, Array<double>& f, Array<double>& size) const {
+    f.copy(b_), size.zeros(n);
+    for (int64_t i = 0; i < n; i++) size[i] = fabs(b_[i]);
+    for (int64_t i = 0; i < instances.size; i++) {
+      const Instance& t = instances[i];
+      double y = weight_[i];
+      for (int k = 0; k < K && y != 0; k++)
+        if (t.of[k] != none) y *= x[t.of[k]];
+      f[t.head] += y, size[t.head] += fabs(y);
+    }
+  }
+  // The entries of J at x into `linear`, between unknowns that are kept.
+  void jacobian(const Array<double>& x, const Array<uint8_t>* keep) {
+    linear.open(owner, n);
+    for (int64_t i = 0; i < instances.size; i++) {
+      const Instance& t = instances[i];
+      if (keep && !(*keep)[t.head]) continue;
+      for (int k = 0; k < K; k++) {
+        if (t.of[k] == none || (keep && !(*keep)[t.of[k]])) continue;
+        double y = weight_[i];
+        for (int j = 0; j < K; j++)
+          if (j != k && t.of[j] != none) y *= x[t.of[j]];
+        if (y != 0) linear.put(t.head, t.of[k], y);
+      }
+    }
+  }
+
+  Solved solve_linear(Array<double>& x) {
+    jacobian(x, nullptr);
+    bool fine = linear.factor();
+    if (linear.halted) return Solved::halted;
+    if (!fine || signed_) {
+      if (signed_) {  // it is solved where iteration would come to the same
+        fine = linear.factor(true);
+        if (linear.halted) return Solved::halted;
+        if (!fine) return Solved::unsolved;
+        linear.factor();
+        if (linear.halted) return Solved::halted;
+      } else {
+        jacobian(x, &mass_);
+        if (!linear.factor()) return linear.halted ? Solved::halted : Solved::diverges;
+      }
+    }
+    x.copy(b_);
+    linear.solve(x.data, 1, false);
+    Array<double> f, size;
+    for (int round = 0; round < 2 && n > 1; round++) {
+      evaluate(x, f, size);
+      for (int64_t i = 0; i < n; i++) f[i] -= x[i];
+      linear.solve(f.data, 1, false);
+      for (int64_t i = 0; i < n; i++) x[i] += f[i];
+    }
+    if (linear.halted) return Solved::halted;
+    return judge(x);
+  }
+
+  Solved solve_newton(Array<double>& x) {
+    if (signed_) return Solved::unsolved;
+    Array<double> f, size;
+    double before = INFINITY;
+    for (int64_t round = 0; round < 400; round++) {
+      evaluate(x, f, size);
+      jacobian(x, &mass_);
+      bool noise = true;  // whether all that is left is rounding
+      for (int64_t i = 0; i < n; i++) {
+        f[i] -= x[i];
+        noise = noise && fabs(f[i]) <= 4 * rounding * size[i];
+      }
+      if (!linear.factor()) {
+        if (linear.halted) return Solved::halted;
+        if (!noise) return Solved::diverges;
+        bound = sqrt(rounding) * 4;
+        return Solved::near_critical;
+      }
+      linear.solve(f.data, 1, false);
+      if (linear.halted) return Solved::halted;
+      double step = 0;
+      for (int64_t i = 0; i < n; i++) {
+        x[i] += f[i];
+        if (!(x[i] <= 1e300)) return Solved::diverges;
+        if (x[i] < 0) x[i] = 0;
+        if (x[i] > 0) step = fmax(step, fabs(f[i]) / x[i]);
+      }
+      if (step <= 2 * rounding || (noise && round && step >= 0.5 * before)) break;
+      before = step;
+    }
+    jacobian(x, &mass_);
+    if (!linear.factor()) {
+      if (linear.halted) return Solved::halted;
+      bound = sqrt(rounding) * 4;
+      return Solved::near_critical;
+    }
+    return judge(x);
+  }
+
+  // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
+  // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by.
+  Solved judge(const Array<double>& x) {
+    Array<double> f, size, z;
+    evaluate(x, f, size);
+    z.zeros(n);
+    for (int64_t i = 0; i < n; i++) z[i] = fabs(x[i]);
+    linear.solve(z.data, 1, false);
+    if (linear.halted) return Solved::halted;
+    double condition = 1, left = 0;
+    for (int64_t i = 0; i < n; i++) {
+      if (x[i] == 0) continue;
+      condition = fmax(condition, fabs(z[i] / x[i]));
+      left = fmax(left, (fabs(f[i] - x[i]) - 8 * rounding * size[i]) / fabs(x[i]));
+    }
+    bound = left > 0 ? condition * left : 0;
+    const double rounded = condition * rounding;
+    if ((n > 1 || !is_linear_) && rounded > half_the_digits) {
+      bound = fmax(bound, 4 * rounded);
+      return Solved::near_critical;
+    }
+    return bound > half_the_digits ? Solved::near_critical : Solved::fine;
+  }
+
+  // -- all parts of the numbers
+
+  Value evaluate_at(int64_t instance) const {
+    const Instance& t = instances[instance];
+    Value y = t.weight;
+    for (int k = 0; k < K; k++)
+      if (t.of[k] != none) y = S::times(y, value[t.of[k]]);
+    return y;
+  }
+  bool correct() {
+    Array<double> left;
+    Array<Value> f;
+    for (int round = 0; round <= P::nilpotent; round++) {
+      f.copy(given);
+      for (int64_t i = 0; i < instances.size; i++) {
+        Value& to = f[instances[i].head];
+        to = S::plus(to, evaluate_at(i));
+      }
+      left.zeros(n * parts);
+      for (int64_t i = 0; i < n; i++) {
+        double old[parts];
+        P::split(f[i], unit_[i], left.data + i * parts);
+        P::split(value[i], unit_[i], old);
+        for (int k = 0; k < parts; k++) left[i * parts + k] -= old[k];
+        left[i * parts] = 0;  // the primal part stays as it is, to the bit
+      }
+      linear.solve(left.data, parts, false);
+      if (linear.halted) return false;
+      for (int64_t i = 0; i < n; i++) {
+        double all[parts];
+        P::split(value[i], unit_[i], all);
+        for (int k = 1; k < parts; k++) all[k] += left[i * parts + k];
+        value[i] = P::join(all, unit_[i]);
+      }
+    }
+    return true;
+  }
+  // to += J' late, in all parts, relative to the units.
+  void transposed(const Array<double>& late, Array<double>& to) const {
+    for (int64_t i = 0; i < instances.size; i++) {
+      const Instance& t = instances[i];
+      const Value seed = P::join(late.data + t.head * parts, Log::one());
+      for (int k = 0; k < K; k++) {
+        if (t.of[k] == none) continue;
+        Value y = t.weight;
+        Log::Value unit = unit_[t.head];  // the partial derivative is relative to head over antecedent
+        for (int j = 0; j < K; j++)
+          if (j != k && t.of[j] != none) y = S::times(y, value[t.of[j]]);
+        double all[parts];
+        if constexpr (P::scaled) {
+          const Log::Value own = unit_[t.of[k]];
+          unit = Log::norm(unit.m / own.m, unit.e - own.e);
+        }
+        P::split(y, unit, all);
+        const Value product = S::times(P::join(all, Log::one()), seed);
+        P::split(product, Log::one(), all);
+        for (int p = 0; p < parts; p++) to[t.of[k] * parts + p] += all[p];
+      }
+    }
+  }
+  bool correct_transposed(const Array<double>& g, Array<double>& late) {
+    memset(late.data, 0, late.size * sizeof(double));
+    Array<double> left;
+    for (int round = 0; round <= P::nilpotent + 1; round++) {
+      left.copy(g);
+      transposed(late, left);
+      for (int64_t i = 0; i < left.size; i++) left[i] -= late[i];
+      linear.solve(left.data, parts, true);
+      if (linear.halted) return false;
+      for (int64_t i = 0; i < left.size; i++) late[i] += left[i];
+    }
+    return true;
+  }
+  void refine_transposed(const Array<double>& g, Array<double>& late) {
+    if (n == 1) return;
+    Array<double> left;
+    left.zeros(n);
+    linear.multiply(late.data, left.data, true);
+    for (int64_t i = 0; i < n; i++) left[i] += g[i] - late[i];
+    linear.solve(left.data, 1, true);
+    for (int64_t i = 0; i < n; i++) late[i] += left[i];
+  }
+  // Unknowns that an adjoint reaches, going back from where it is not zero.
+  void reached_backward(const Array<double>& g, const Array<double>& x, Array<uint8_t>& keep) {
+    keep.zeros(n);
+    for (int64_t i = 0; i < n * parts; i++)
+      if (g[i] != 0) keep[i / parts] = 1;
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (int64_t i = instances.size; i-- > 0;) {
+        const Instance& t = instances[i];
+        if (!keep[t.head] || weight_[i] == 0) continue;
+        for (int k = 0; k < K; k++) {
+          if (t.of[k] == none || keep[t.of[k]]) continue;
+          bool counts = true;
+          for (int j = 0; j < K; j++) counts = counts && (j == k || t.of[j] == none || x[t.of[j]] != 0);
+          if (counts) keep[t.of[k]] = 1, grew = true;
+        }
+      }
+    }
+  }
+
+  // -- what to say of a system that diverges
+
+  void describe(const Array<double>& x) {
+    Array<double> at;
+    at.copy(x);
+    for (int64_t i = 0; i < n; i++)
+      if (!isfinite(at[i]) || at[i] > 1e150) at[i] = 1e150;
+    jacobian(at, &mass_);
+    linear.factor();
+    radius = linear.radius();
+    // along the heaviest way into each unknown
+    Array<uint32_t> from;
+    Array<double> best;
+    from.filled(n, none), best.zeros(n);
+    for (int64_t i = 0; i < linear.entries.size; i++) {
+      const auto& e = linear.entries[i];
+      if (fabs(e.value) > best[e.row]) best[e.row] = fabs(e.value), from[e.row] = e.column;
+    }
+    Array<uint8_t> seen;
+    seen.zeros(n);
+    cycle.clear();
+    for (int64_t root = 0; root < n && !cycle.size; root++) {
+      uint32_t v = (uint32_t)root;
+      while (v != none && !seen[v]) seen[v] = 1, v = from[v];
+      if (v == none) continue;
+      uint32_t w = v;
+      do cycle.push(w), w = from[w];
+      while (w != v && w != none && cycle.size < n);
+      if (w != v) cycle.clear();
+    }
+  }
+};
+
+// Counts have no solution around a cycle but zero: what reaches it goes around without end. Everything else is summed in
+// order.
+template <int K>
+struct System<Count, K> {
+  using Value = Count::Value;
+  static constexpr uint32_t none = 0xFFFFFFFF;
+  struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
+  int64_t n = 0;
+  Array<Instance> instances;
+  Array<Value> given, value;
+  double bound = 0, radius = 0;
+  Array<uint32_t> cycle;
+  bool must_be_linear = false, always_newton = false;
+
+  explicit System(ChartBase*) {}
+
+  void open(int64_t unknowns) {
+    n = unknowns;
+    instances.clear();
+    given.clear(), given.resize(n, 0);
+  }
+  void add(uint32_t head, const Value& weight, const uint32_t* of) {
+    Instance i{weight, head, {}};
+    for (int k = 0; k < K; k++) i.of[k] = of[k];
+    if (weight != 0) instances.push(i);
+  }
+  Solved solve() {
+    // What something reaches, and by which instances: a later pass only removes instances with an unknown without mass.
+    Array<uint8_t> mass, done;
+    mass.zeros(n), done.zeros(n);
+    for (int64_t i = 0; i < n; i++) mass[i] = given[i] != 0;
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (int64_t t = 0; t < instances.size; t++)
+        if (!mass[instances[t].head] && all(instances[t], mass)) mass[instances[t].head] = 1, grew = true;
+    }
+    Array<int64_t> waiting;
+    waiting.zeros(n);
+    for (int64_t t = 0; t < instances.size; t++)
+      if (all(instances[t], mass)) waiting[instances[t].head]++;
+    value.copy(given);
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (int64_t i = 0; i < n; i++)
+        if (!done[i] && !waiting[i]) done[i] = 2, grew = true;  // complete, and about to be passed on
+      for (int64_t t = 0; grew && t < instances.size; t++) {
+        const Instance& s = instances[t];
+        if (!all(s, mass) || !all(s, done)) continue;
+        Value y = s.weight;
+        for (int k = 0; k < K; k++)
+          if (s.of[k] != none) y = Count::times(y, value[s.of[k]]);
+        value[s.head] = Count::plus(value[s.head], y);
+        waiting[s.head]--;
+        instances[t] = instances[--instances.size], t--;
+      }
+    }
+    for (int64_t i = 0; i < n; i++)
+      if (mass[i] && !done[i]) return around((uint32_t)i, mass, done), Solved::diverges;
+    return Solved::fine;
+  }
+
+ private:
+  static bool all(const Instance& t, const Array<uint8_t>& flags) {
+    for (int k = 0; k < K; k++)
+      if (t.of[k] != none && !flags[t.of[k]]) return false;
+    return true;
+  }
+  // From an unknown that waits to one that it waits for, until one comes again.
+  void around(uint32_t v, const Array<uint8_t>& mass, const Array<uint8_t>& done) {
+    Array<uint32_t> from;
+    from.filled(n, none);
+    for (int64_t t = 0; t < instances.size; t++)
+      for (int k = 0; k < K; k++)
+        if (instances[t].of[k] != none && all(instances[t], mass) && !done[instances[t].of[k]])
+          from[instances[t].head] = instances[t].of[k];
+    Array<uint8_t> seen;
+    seen.zeros(n);
+    while (v != none && !seen[v]) seen[v] = 1, v = from[v];
+    cycle.clear();
+    if (v == none) return;
+    const uint32_t first = v;
+    do cycle.push(v), v = from[v];
+    while (v != first);
+  }
+};
+
+// -- adjoints of each kind, as doubles relative to the units of a system ------------------------------------------
+
+// Turns the adjoints `g` of a component's values into those of what comes to them from outside.
+template <class Back, class S, int K>
+Solved late_adjoints(System<S, K>& system, Array<typename Back::Adjoint>& g) {
+  using Adjoint = typename Back::Adjoint;
+  constexpr int parts = Parts<S>::count;
+  Array<double> x;
+  x.zeros(system.n * parts);
+  system.measure();
+  if constexpr (!Parts<S>::scaled || sizeof(Adjoint) == sizeof(double)) {  // plain numbers, or posteriors
+    static_assert(sizeof(Adjoint) == parts * sizeof(double));
+    memcpy((void*)x.data, (const void*)g.data, x.size * sizeof(double));
+    const Solved how = system.adjoint(x);
+    memcpy((void*)g.data, (const void*)x.data, x.size * sizeof(double));
+    return how;
+  } else {  // mantissas with exponents: an adjoint times its unit, relative to one exponent for all
+    int64_t most = INT64_MIN;
+    for (int64_t i = 0; i < system.n; i++)
+      if (!Back::nothing(g[i]) && g[i].e + system.unit(i).e > most) most = g[i].e + system.unit(i).e;
+    for (int64_t i = 0; i < system.n; i++) {
+      const Log::Value unit = Log::norm(1 / system.unit(i).m, most - system.unit(i).e);
+      Parts<Back>::split(g[i], unit, x.data + i * parts);
+    }
+    const Solved how = system.adjoint(x);
+    for (int64_t i = 0; i < system.n && how == Solved::fine; i++) {
+      const Log::Value unit = Log::norm(1 / system.unit(i).m, most - system.unit(i).e);
+      g[i] = Parts<Back>::join(x.data + i * parts, unit);
+    }
+    return how;
+  }
+}
+
+}  // namespace dynagrad
