@@ -267,7 +267,7 @@ class TestMaxPops:
         assert chart.stats.pops == 5
         assert chart["a"] == run(source, facts, max_pops=5)["a"]
         chart.run(max_pops=None)
-        assert chart.converged and chart["a"] == run(source, facts)["a"]
+        assert chart.converged and close(chart["a"], run(source, facts)["a"])  # iterated, and solved
 
     @pytest.mark.parametrize("agenda", ["fifo", "priority"])
     def test_what_a_longer_run_adds_only_raises_the_goal(self, agenda: str) -> None:

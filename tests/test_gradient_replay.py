@@ -2,7 +2,7 @@
 
 The engine says in which order it popped items; `replay.py` goes the same way in fifty digits with numbers that are
 moved a little. So a gradient is held to what was computed: after a stop, under a tolerance, behind pruning, in every
-order. A run costs little and a compile much: there are few texts, and many numbers, stops and tolerances for each.
+order. Where the engine solved the equations of a cycle, `solution.py` solves them in fifty digits instead. A run costs little and a compile much: there are few texts, and many numbers, stops and tolerances for each.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dynagrad.rules.parse import parse
 from oracle import Key, Real, Struct, term
 from programs import combined
 from replay import Computation
+from solution import Solution
 from test_engine import AGENDAS, COMBINABLE, compiled, generated, given_facts, visible
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -263,7 +264,8 @@ def check(
     agenda = chart._setting.rules.agenda
     source = f":- agenda {agenda}.\n{program.source}"
     ended = {key.removeprefix(prefix) for key in ended_by_itself(chart) if key.startswith(prefix)}
-    computed = Computation(source, program.facts, pops, semiring=semiring, functions=program.functions, ended=ended)
+    made = Solution if chart._prepared.compiled.plan.solves else Computation
+    computed = made(source, program.facts, pops, semiring=semiring, functions=program.functions, ended=ended)
     keys = visible(parse(program.source))
     items = dict(derived(chart, keys, prefix))
     finite = [item for item, value in items.items() if all(map(math.isfinite, parts(value)))]

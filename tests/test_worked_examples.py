@@ -97,7 +97,7 @@ def test_at_a_quarter_the_value_creeps_to_a_half() -> None:
 
 RELAXATION = """
 :- input pathto/1.
-:- agenda {}.
+:- agenda {}. :- solve iterate.
 stop(I)   += edgezero(I) * pathto(I).
 pathto(J) += edge(I,J) * pathto(I).
 """

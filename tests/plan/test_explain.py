@@ -102,6 +102,8 @@ def test_what_outputs_do_not_need_is_left_out():
 def test_rounds_of_plain_arithmetic():
     text = explain(plan_for_any("a(X) max= a(Y) * move(Y,X). a(X) max= start(X).", ["atom"]))
     assert "semiring: none: each predicate has the arithmetic of its own aggregator" in text
+    assert "the components of the ground program, found as it runs" in text
+    text = explain(plan_for_any(":- solve iterate. a(X) max= a(Y) * move(Y,X). a(X) max= start(X).", ["atom"]))
     assert "all rules again and again" in text and "in every round" in text
 
 

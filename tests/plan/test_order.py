@@ -301,8 +301,23 @@ class TestStrategies:
         arcs = [("b", "c"), ("a", "b"), ("c", "d"), ("a", "d")]
         assert stage_of(planned(source, {"s/1": [("a",)], "e/2": arcs}), "p/1").strategy == "levels"
 
-    def test_a_cyclic_graph_goes_by_the_size_of_updates(self) -> None:
+    def test_a_cyclic_graph_goes_by_its_ground_program(self) -> None:
         source = "p(X) += s(X). p(Y) += p(X) * e(X,Y)."
+        stage = stage_of(planned(source, {"s/1": [("a",)], "e/2": [("a", "b", 0.5), ("b", "a", 0.5)]}), "p/1")
+        assert (stage.strategy, stage.final, stage.unknowns, stage.inner) == ("solve", True, 1, {(2, 0)})
+        assert "cyclic ones are solved" in stage.reason
+
+    def test_what_multiplies_two_items_of_a_component_is_solved_too(self) -> None:
+        stage = stage_of(planned("p += s. p += 0.5 * p * p.", {"s/0": [(0.3,)]}), "p/0")
+        assert (stage.strategy, stage.unknowns) == ("solve", 2)
+
+    def test_arguments_that_grow_without_end_are_not_explored(self) -> None:
+        for source in ("w(0) += s. w(I+1) += w(I) * a. w(I-1) += w(I) * a.", "w(x) += s. w(f(X)) += w(X) * a."):
+            plan = planned(source, {"s/0": [(0.3,)], "a/0": [(0.3,)]})
+            assert stage_of(plan, "w/1").strategy in ("heap", "levels")
+
+    def test_a_cyclic_graph_that_is_iterated_goes_by_the_size_of_updates(self) -> None:
+        source = ":- solve iterate. p(X) += s(X). p(Y) += p(X) * e(X,Y)."
         stage = stage_of(planned(source, {"s/1": [("a",)], "e/2": [("a", "b", 0.5), ("b", "a", 0.5)]}), "p/1")
         assert (stage.strategy, stage.priority, stage.final) == ("heap", "size", False)
         assert "largest update" in stage.reason
@@ -318,7 +333,7 @@ class TestStrategies:
 
     @pytest.mark.parametrize("semiring", ["boolean", "count"])
     def test_where_updates_have_no_size_it_is_first_in_first_out(self, semiring: str) -> None:
-        source = f":- semiring {semiring}. p(X) += s(X). p(Y) += p(X) * e(X,Y)."
+        source = f":- semiring {semiring}. :- solve iterate. p(X) += s(X). p(Y) += p(X) * e(X,Y)."
         stage = stage_of(planned(source, {"s/1": [("a",)], "e/2": [("a", "b"), ("b", "a")]}), "p/1")
         assert stage.strategy == "queue" and "first in, first out" in stage.reason
 
@@ -334,9 +349,10 @@ class TestStrategies:
         unary = [("s", "vp", 0.5), ("vp", "np", 0.5), *([("np", "s", 0.5)] if cyclic else [])]
         plan = planned(source, {**GRAMMAR, **SENTENCE, "unary/2": unary})
         stage = stage_of(plan, "constit/3")
-        if cyclic:  # widths never fall, and among equals the largest update is first
-            assert (stage.strategy, stage.priority, stage.final) == ("heap", "size", False)
-            assert stage.forms and "no rule decreases" in stage.reason
+        if cyclic:  # span by span, and the components of a span by themselves
+            assert (stage.strategy, stage.final, len(stage.forms)) == ("solve", True, 2)
+            assert stage.inner == {(4, 1)} and "no rule decreases" in stage.reason
+            assert any(join.vector for join in stage.drives)
         else:  # widths, and for one span the order that the unary rules give the symbols
             assert (stage.strategy, stage.final) == ("levels", True)
             assert len(stage.forms) > 1
@@ -348,7 +364,7 @@ class TestStrategies:
         assert forms_of(example("earley"), "need/2")[0] == {1: 1}
 
     def test_contributions_that_may_get_worse_are_swept(self) -> None:
-        source = "p(Y) min= p(X) * e(X,Y). p(X) min= s(X)."
+        source = ":- solve iterate. p(Y) min= p(X) * e(X,Y). p(X) min= s(X)."
         plan = planned(source, {"s/1": [("a", 1.0)], "e/2": [("a", "b", -1.0), ("b", "a", 1.0)]})
         assert stage_of(plan, "p/1").strategy == "sweep"
 
@@ -469,14 +485,14 @@ class TestFactsThatBreakTheOrder:
         ends: dict[str, Any] = {"start/1": [("b",)], "end/1": [("e",)]}
         lattices = {
             "levels": [("john", "b", "x", 1.0), ("loves", "x", "a", 1.0), ("mary", "a", "e", 1.0)],
-            "heap": [
+            "solve": [
                 ("john", "b", "x", 1.0),
                 ("loves", "x", "a", 1.0),
                 ("mary", "a", "e", 0.5),
                 ("john", "e", "a", 0.5),
             ],
         }
-        for strategy in ("levels", "heap", "levels"):
+        for strategy in ("levels", "solve", "levels"):
             facts = {**ends, "word/3": lattices[strategy]}
             chart = program.run(facts)
             assert stage_of(chart._prepared.compiled.plan, "constit/3").strategy == strategy
@@ -491,7 +507,7 @@ class TestFactsThatBreakTheOrder:
     def test_after_an_irregular_sentence_the_regular_ones_still_go_by_levels(self) -> None:
         fresh = bound().bind({})
         back = [*SENTENCE["word/3"], ("loves", 3, 1, 0.5)]
-        for words, strategy in ((back, "heap"), (SENTENCE["word/3"], "levels")):
+        for words, strategy in ((back, "solve"), (SENTENCE["word/3"], "levels")):
             chart = fresh.run({**SENTENCE, "word/3": words})
             assert stage_of(chart._prepared.compiled.plan, "constit/3").strategy == strategy
 

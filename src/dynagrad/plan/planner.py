@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..errors import ProgramError
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import AntecedentValue, Apply, Compound, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
@@ -218,6 +219,7 @@ class _Planner:
             return _Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
         if self._grounds(keys):
             return self._solving(keys, members, edges, levels)
+        self._refuse_products(keys)
         if self.semiring == "plain":
             aggregators = {self.rules.predicates[k].aggregator for k in keys}
             own = [r for k in keys for r in self.by_head.get(k, ())]
@@ -277,6 +279,21 @@ class _Planner:
             if any(name in depth and d > depth[name] for name, d in _depths(term)):
                 return True
         return False
+
+    def _refuse_products(self, keys: frozenset[str]) -> None:
+        """A product of values that still change is not monotone, so it is not iterated."""
+        for key in keys:
+            for rule in self.by_head.get(key, ()):
+                if rule.aggregator == "*=" and any(a.item.key in keys for a in rule.antecedents):
+                    source = self.rules.source
+                    raise ProgramError(
+                        f"`*=` defines {key} by itself, and a product of values that still change is not monotone: it "
+                        "cannot be iterated, as max_pops, a tolerance, a declared agenda, pruning or `:- solve "
+                        "iterate` would have it.",
+                        source.text,
+                        rule.span,
+                        source.filename,
+                    )
 
     def _solving(
         self, keys: frozenset[str], members: tuple[str, ...], edges: Sequence[Edge], levels: Levels | None

@@ -458,6 +458,7 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
     out.line("if (how == Solved::halted) return;")
     out.line("const int64_t i = 0;")
     out.line(f"if (how == Solved::unsolved) return fail(cyclic, table_of({at}), cell_of({at}));")
+    out.line(f"if (how == Solved::steep) return fail(unsettled, table_of({at}), cell_of({at}));")
     out.open(f"for (int64_t k = 0; k < system{n}.cycle.size; k++)")
     out.line(f"cycle.push(block{n}.items[block{n}.order[begin + system{n}.cycle[k]]]);")
     out.close()
@@ -512,7 +513,9 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.close()
     out.line("const int64_t pops = report.pops;")
     out.line("const Settings kept = settings;")
-    out.line("if (component.cyclic) settings = Settings{}, settings.tolerance = kept.tolerance;  // all of it, or nothing")
+    out.line(
+        "if (component.cyclic) settings = Settings{}, settings.tolerance = kept.tolerance;  // all of it, or nothing"
+    )
     out.line("bool reached = false;")
     out.open("for (int64_t i = component.begin; i < end && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
@@ -632,4 +635,3 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
 def _driven(join: Join) -> str:
     assert join.driver is not None
     return join.rule.antecedents[join.driver].item.key
-

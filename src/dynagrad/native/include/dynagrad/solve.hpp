@@ -14,8 +14,8 @@
 // forward over jets, backward with the transpose, and over jets in both.
 //
 // Unknowns that nothing non-zero reaches have the value zero, whatever the weights around them. A system without a
-// finite solution `diverges`. Where weights have signs, only a linear system whose iteration would converge is solved;
-// `unsolved` says that iteration has to decide.
+// finite solution `diverges`; one that has a solution, whose tangents have none, is `steep`. Where weights have signs,
+// only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to decide.
 #pragma once
 #include "jets.hpp"
 #include "linear.hpp"
@@ -81,7 +81,7 @@ struct Parts<LogJets<K>> {
   static Log::Value size(const Value& v) { return {v.m[0], v.e}; }
 };
 
-enum class Solved { fine, near_critical, diverges, unsolved, halted };
+enum class Solved { fine, near_critical, diverges, unsolved, steep, halted };
 
 // Whether weights are compared as numbers with a finite sum: everything but counts and a user's semiring.
 template <class S, int K>
@@ -135,7 +135,7 @@ struct System {
       if (!P::scaled && !isfinite(x[i])) return Solved::diverges;
     }
     if constexpr (parts > 1)
-      if (!correct()) return linear.halted ? Solved::halted : Solved::unsolved;
+      if (!correct()) return linear.halted ? Solved::halted : Solved::steep;
     return how;
   }
 
@@ -171,6 +171,7 @@ struct System {
   Array<double> weight_, b_;     // primal, relative
   Array<uint8_t> mass_;          // whether anything non-zero reaches an unknown
   bool is_linear_ = false, signed_ = false;
+  bool partial_ = false;         // what is factored leaves out unknowns that nothing non-zero reaches
 
   static double first(const Value& v) {
     double all[parts];
@@ -252,7 +253,7 @@ struct System {
   }
   void relative() {
     weight_.zeros(instances.size), b_.zeros(n);
-    is_linear_ = true, signed_ = false;
+    is_linear_ = true, signed_ = partial_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
       int unknowns = 0;
@@ -323,6 +324,7 @@ struct System {
         linear.factor();
         if (linear.halted) return Solved::halted;
       } else {
+        partial_ = true;
         jacobian(x, &mass_);
         if (!linear.factor()) return linear.halted ? Solved::halted : Solved::diverges;
       }
@@ -370,13 +372,16 @@ struct System {
       if (step <= 2 * rounding || (noise && round && step >= 0.5 * before)) break;
       before = step;
     }
-    jacobian(x, &mass_);
-    if (!linear.factor()) {
-      if (linear.halted) return Solved::halted;
-      bound = sqrt(rounding) * 4;
-      return Solved::near_critical;
+    jacobian(x, nullptr);
+    if (!linear.factor() && !linear.halted) {
+      partial_ = true;
+      jacobian(x, &mass_);
+      if (!linear.factor() && !linear.halted) {
+        bound = sqrt(rounding) * 4;
+        return Solved::near_critical;
+      }
     }
-    return judge(x);
+    return linear.halted ? Solved::halted : judge(x);
   }
 
   // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
@@ -412,10 +417,11 @@ struct System {
       if (t.of[k] != none) y = S::times(y, value[t.of[k]]);
     return y;
   }
+  // False where that does not come to an end: a tangent reaches a cycle of zeros whose weights would let it grow.
   bool correct() {
     Array<double> left;
     Array<Value> f;
-    for (int round = 0; round <= P::nilpotent; round++) {
+    for (int round = 0; round <= P::nilpotent + 1; round++) {
       f.copy(given);
       for (int64_t i = 0; i < instances.size; i++) {
         Value& to = f[instances[i].head];
@@ -428,7 +434,10 @@ struct System {
         P::split(value[i], unit_[i], old);
         for (int k = 0; k < parts; k++) left[i * parts + k] -= old[k];
         left[i * parts] = 0;  // the primal part stays as it is, to the bit
+        for (int k = 1; partial_ && k < parts; k++)
+          if (round > P::nilpotent && !mass_[i] && fabs(left[i * parts + k]) > 1e-10 * fabs(old[k])) return false;
       }
+      if (round > P::nilpotent) break;
       linear.solve(left.data, parts, false);
       if (linear.halted) return false;
       for (int64_t i = 0; i < n; i++) {
