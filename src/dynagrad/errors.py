@@ -161,7 +161,7 @@ class ValueRangeError(Error):
 
 
 class NotConverged(Error):
-    """A run cannot come to its end: a limit on items or bytes was met first, or there is no finite value to converge to.
+    """A run cannot come to its end: a limit on items or bytes was met first, or there is no finite value to reach.
 
     `.chart` holds what stands so far. Where values diverge, `.cycle` has the items around a cycle along which they
     grow, each leading to the next, and `.radius` the spectral radius of the component, where it is known.

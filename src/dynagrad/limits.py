@@ -170,8 +170,8 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
 def near_critical(item: str) -> str:
     """What is wrong where a derivative would have no digit: the value has half of them."""
     return (
-        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to where "
-        "its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
+        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to "
+        "where its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
         "chart.error_bound). Make the weights around the cycle smaller"
     )
 
