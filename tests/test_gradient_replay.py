@@ -2,7 +2,8 @@
 
 The engine says in which order it popped items; `replay.py` goes the same way in fifty digits with numbers that are
 moved a little. So a gradient is held to what was computed: after a stop, under a tolerance, behind pruning, in every
-order. Where the engine solved the equations of a cycle, `solution.py` solves them in fifty digits instead. A run costs little and a compile much: there are few texts, and many numbers, stops and tolerances for each.
+order. Where the engine solved the equations of a cycle, `solution.py` solves them in fifty digits instead. A run costs
+little and a compile much: there are few texts, and many numbers, stops and tolerances for each.
 """
 
 from __future__ import annotations

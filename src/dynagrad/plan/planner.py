@@ -306,7 +306,8 @@ class _Planner:
         reason = "the components of the ground program, found as it runs, antecedents first"
         if most:
             reason += "; cyclic ones are solved"
-        forms, idle = (), frozenset[tuple[int, int]]()
+        forms: tuple[Form, ...] = ()
+        idle = frozenset[tuple[int, int]]()
         inner = frozenset((e.rule.number, e.antecedent) for e in edges)
         if levels is not None:
             forms, idle, inner = levels.forms, levels.idle, levels.rest

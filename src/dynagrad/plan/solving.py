@@ -513,9 +513,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.close()
     out.line("const int64_t pops = report.pops;")
     out.line("const Settings kept = settings;")
-    out.line(
-        "if (component.cyclic) settings = Settings{}, settings.tolerance = kept.tolerance;  // all of it, or nothing"
-    )
+    out.line("if (component.cyclic) settings = Settings{};  // all of it, or nothing")
     out.line("bool reached = false;")
     out.open("for (int64_t i = component.begin; i < end && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
