@@ -91,6 +91,7 @@ struct System {
   static constexpr uint32_t none = 0xFFFFFFFF;
   static constexpr int parts = P::count;
   static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 1e-8;
+  static constexpr int64_t unbounded = int64_t(1) << 40;  // an exponent that only a cycle without a solution gets to
   struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
 
   ChartBase* owner;
@@ -211,15 +212,17 @@ struct System {
         if constexpr (P::scaled) unit_[t.head] = magnitude(t);
       }
     if constexpr (P::scaled) {  // near the weight of the best derivation, so that what is relative to it is in range
+      const int64_t tries = 20000000 / (instances.size + 1), rounds = 64 + (n < tries ? n : tries);
       bool grew = true;
-      for (int round = 0; grew && round < 64; round++) {
+      for (int64_t round = 0; grew && round < rounds; round++) {
         grew = false;
-        for (int64_t i = 0; i < instances.size; i++) {
-          const Instance& t = instances[i];
+        for (int64_t i = 0; i < instances.size; i++) {  // to and fro, as derivations may be long in either direction
+          const Instance& t = instances[round % 2 ? instances.size - 1 - i : i];
           bool known = nonzero(t.weight);
           for (int k = 0; k < K; k++) known = known && (t.of[k] == none || mass_[t.of[k]]);
           if (!known) continue;
           const Log::Value m = magnitude(t);
+          if (m.e > unbounded) continue;
           if (ratio(m.m, m.e, unit_[t.head]) > 2) unit_[t.head] = m, grew = true;
         }
       }
