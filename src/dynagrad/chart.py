@@ -65,7 +65,7 @@ class Chart:
         self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
         self._columns: dict[str, tuple[Codes, Words]] = {}
-        self._course: list[tuple[int | None, float]] = []  # how the run went, see `gradient.Source`
+        self._course: list[tuple[int | None, float, bool]] = []  # how the run went, see `gradient.Source`
         self._taped: Prepared | None = None  # the same run with a tape
         self._iterate = False  # cycles are iterated, not solved
 
@@ -118,7 +118,7 @@ class Chart:
         if after is None:
             return False
         self._prepared, self._stale, self._limits = after, False, limits
-        self._course, self._taped = [(None, settings.tolerance)], None
+        self._course, self._taped = [(None, settings.tolerance, bool(settings.refine))], None
         self._after(after.chart.report)
         return True
 
@@ -201,7 +201,8 @@ class Chart:
             self._facts.binding.iterate = True
             self._start(*self._started)
             return self._go(limits, progress, stop)
-        self._course.append((None if report.status == 0 else report.pops, settings.tolerance))
+        ran = None if report.status == 0 else report.pops
+        self._course.append((ran, settings.tolerance, bool(settings.refine)))
         self._after(report)
 
     def _after(self, report: Any) -> None:
@@ -235,15 +236,23 @@ class Chart:
 
     @property
     def converged(self) -> bool:
-        """Whether the run came to its end; what pruning, a beam or the tolerance held back may still be pending."""
-        return self._status == "done" and not self._stale and not self._require().chart.report.critical
+        """Whether the run came to its end, and its values to theirs.
+
+        Where cycles were iterated, what is still to come is estimated to be under the tolerance; where they were
+        solved, the equations have more than half of their digits. `error_bound` says how good the values are. What
+        pruning or a beam held back may still be pending.
+        """
+        if self._status != "done" or self._stale:
+            return False
+        report = self._require().chart.report
+        return not report.critical and not report.unfinished
 
     @property
     def error_bound(self) -> float:
-        """A bound on the relative error of the chart's values, rounding apart: 0 where no cycle had to be solved.
+        """A bound on the relative error of the chart's values, rounding apart: 0 where there are no cycles.
 
-        It is that of the worst component of the ground program: the residual of its equations times their condition.
-        Where it says that half of the digits are missing, `converged` is false.
+        It is that of the worst component of the ground program: where cycles are solved, the residual of the equations
+        times their condition; where they are iterated, what is still to come, estimated from the rate of convergence.
 
         >>> import dynagrad as dg
         >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6

@@ -60,13 +60,13 @@ def class_of(order: int, adjoint: bool) -> Derivatives | None:
 class Source:
     """What a run was made of: the facts, and how it went.
 
-    `course` has a pair for each time that it was started: how many pops there were when it stopped (None: it came to
-    its end), and the tolerance. Which item is popped next depends on values alone, never on derivatives, so the run can
+    `course` has, for each time that it was started: how many pops there were when it stopped (None: it came to its
+    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on values alone, never on derivatives, so the run can
     be made again, to the bit. `stopped` is the stage that it stopped in, from one, and 0 where it came to its end.
     """
 
     facts: Database
-    course: tuple[tuple[int | None, float], ...]
+    course: tuple[tuple[int | None, float, bool], ...]
     until: str | None
     max_bytes: int
     connect: Callable[[Prepared], None]
@@ -101,8 +101,9 @@ class Source:
         return prepared
 
     def _runs(self) -> Iterator[Settings]:
-        for pops, tolerance in self.course:
-            yield Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped)
+        for pops, tolerance, refine in self.course:
+            most = -1 if pops is None else pops
+            yield Settings(most, -1, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
 
     def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
         """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN

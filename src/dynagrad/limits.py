@@ -52,13 +52,13 @@ class Limits:
 
     def settings(self, pops: int, nanoseconds: int) -> Settings:
         """The limits as native code takes them; pops and time count from what was spent before."""
-        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12)
+        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12, 0, 1)
         if self.max_pops is not None:
             settings.max_pops = _whole(pops + self.max_pops)
         if self.timeout is not None:
             settings.timeout_ns = _whole(nanoseconds + self.timeout * 1e9)
         if self.tolerance is not None:
-            settings.tolerance = self.tolerance
+            settings.tolerance, settings.refine = self.tolerance, 0
         settings.max_items = MAX_ITEMS if self.max_items is None else _whole(self.max_items)
         settings.max_bytes = self.room
         return settings
@@ -195,6 +195,15 @@ def _diverges(end: End) -> NotConverged:
     )
 
 
+def _quiet(end: End) -> NotConverged:
+    return NotConverged(
+        f"the run stopped after {end.report.pops:,} pops, the last million of which changed no digit of any item: "
+        "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
+        "this error's .chart",
+        chart=end.chart,
+    )
+
+
 def cycle(prepared: Prepared) -> tuple[str, ...]:
     """The items of the cycle that made a run end, each leading to the next."""
     keys = {t.number: (t.key, t.arity) for t in prepared.compiled.plan.tables.values()}
@@ -234,6 +243,7 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "host_error": _host_error,
     "function_failed": lambda end: function_failed(end.prepared, end.report),
     "diverges": _diverges,
+    "quiet": _quiet,
     "cyclic": _cyclic,
     "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),

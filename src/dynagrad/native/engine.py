@@ -35,6 +35,7 @@ class Settings(ctypes.Structure):
         ("pause_ns", ctypes.c_int64),
         ("tolerance", ctypes.c_double),
         ("stopped", ctypes.c_int64),  # 0: in no stage, as far as is known
+        ("refine", ctypes.c_int64),
     )
 
 
@@ -59,7 +60,12 @@ class Report(ctypes.Structure):
             "stage",
             "tape",
         )
-    ) + (("error_bound", ctypes.c_double), ("radius", ctypes.c_double), ("critical", ctypes.c_int64))
+    ) + (
+        ("error_bound", ctypes.c_double),
+        ("radius", ctypes.c_double),
+        ("critical", ctypes.c_int64),
+        ("unfinished", ctypes.c_int64),
+    )
 
 
 STATUS = (
@@ -81,6 +87,7 @@ STATUS = (
     "diverges",
     "cyclic",
     "near_critical",
+    "quiet",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks

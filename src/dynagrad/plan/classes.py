@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import resting, solving
+from . import convergence, resting, solving
 from .access import write_access
-from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
+from .adjoints import head_kind
+from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
 from .functions import INTEGERS
 from .joins import term_variables
@@ -132,6 +133,8 @@ class ClassWriter:
         if len(plan.rules.rules) >= LARGE_PROGRAM:
             out.line("#define DYNAGRAD_LARGE")
         out.line("#include <dynagrad/chart.hpp>")
+        if any(convergence.estimates(plan, s) or convergence.gains(plan, s) for s in plan.stages):
+            out.line("#include <dynagrad/convergence.hpp>")
         if any(s.strategy == "solve" for s in plan.stages):
             out.line("#include <dynagrad/ground.hpp>")
             out.line("#include <dynagrad/solve.hpp>")
@@ -286,6 +289,7 @@ class ClassWriter:
             write_members(self)
         resting.write_members(self)
         solving.write_members(self)
+        convergence.write_members(self)
         out.line()
         self._constructor()
         self._helpers()
@@ -308,6 +312,7 @@ class ClassWriter:
             if stage.strategy == "solve":
                 solving.write_stage(self, stage)
             resting.write_settle(self, stage)
+            convergence.write_rest(self, stage)
             self._begin(stage)
             if stage.strategy == "sweep":
                 self._sweep(stage)
@@ -519,6 +524,10 @@ class ClassWriter:
         if self.plan.adjoint and stage.strategy != "sweep":
             record_contribution(self, table, where, "fresh")
         resting.write_apart(self, table)
+        convergence.write_sent(self, table)
+        if head_kind(self.plan, table) == "select":
+            better = improves(self, table, where)
+            convergence.write_improved(self, table, "true" if improving else f"fresh || {better}")
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")
         if agenda:
             if stage.strategy in ("levels", "solve"):
@@ -610,6 +619,7 @@ class ClassWriter:
             out.line("const value_t& update = now;")
             out.line("const value_t& old = now;")
             out.line("report.pops++;")
+            convergence.write_popped(self, stage, table)
             out.line(f"{name}.popped.set(cell);")
             if self.plan.adjoint:
                 record_pop(self, stage, table)
@@ -638,9 +648,10 @@ class ClassWriter:
                 out.line("if (!first && semiring::same(now, old)) return;")
                 out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
             else:
-                resting.write_rest(self, table)
+                resting.write_rest(self, table, convergence.tolerance(self.plan, stage))
             prune(self, table)
             out.line(resting.count_pop(self.plan, table))
+            convergence.write_popped(self, stage, table)
             if self.plan.adjoint:
                 record_pop(self, stage, table)
             out.line(f"{name}.value[cell] = now;")
@@ -781,6 +792,7 @@ class ClassWriter:
             out.line("if (halt) report.partial = 1;")
             out.line("begun = true;")
             out.close()
+            convergence.write_begin(self, stage)
             if stage.strategy == "sweep":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
@@ -795,7 +807,7 @@ class ClassWriter:
             elif stage.strategy != "once":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
-                out.line(resting.next_pop(self.plan, stage))
+                out.line(resting.next_pop(self.plan, stage, convergence.estimates(self.plan, stage)))
                 out.line("const int64_t pops = report.pops;")
                 out.line("(void)pops;")
                 out.open("switch (table_of(next))")
@@ -805,6 +817,7 @@ class ClassWriter:
                         out.line(f"case {table.number}: pop_{self.names.table[key]}(cell_of(next)); break;")
                 out.close()
                 out.line("if (halt && report.pops != pops) report.partial = 1;")
+                convergence.write_check(self, stage)
                 if stage.final or stage.priority == "value" or stage.priority == "declared":
                     out.line(
                         "if (settings.until_table == (int64_t)table_of(next) && settings.until_cell == cell_of(next)"

@@ -475,6 +475,7 @@ class _Planner:
                     tuple(settled[0]),
                     tuple(settled[1]),
                     draft.inner,
+                    any(self._grows(r, frozenset(draft.keys)) for k in draft.keys for r in self.by_head.get(k, ())),
                     draft.unknowns,
                 )
             )

@@ -52,10 +52,6 @@ struct Real {
 
 // Plain arithmetic: a predicate's own aggregator takes the place of plus.
 struct Plain : Real {
-  static bool negligible(Value update, Value now, double tolerance) {
-    const double scale = fabs(now);
-    return fabs(update) <= tolerance * (scale > 1 ? scale : 1);
-  }
   static bool valid(Value v) { return !isnan(v); }
   static Value minus(Value a, Value b) { return a - b; }
   static Value over(Value a, Value b) { return a / b; }
