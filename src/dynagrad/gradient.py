@@ -61,8 +61,9 @@ class Source:
     """What a run was made of: the facts, and how it went.
 
     `course` has, for each time that it was started: how many pops there were when it stopped (None: it came to its
-    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on values alone, never on derivatives, so the run can
-    be made again, to the bit. `stopped` is the stage that it stopped in, from one, and 0 where it came to its end.
+    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on
+    values alone, never on derivatives, so the run can be made again, to the bit. `stopped` is the stage that it stopped
+    in, from one, and 0 where it came to its end.
     """
 
     facts: Database

@@ -39,28 +39,29 @@ class Settings(ctypes.Structure):
     )
 
 
+_COUNTS = (
+    "status",
+    "partial",
+    "pops",
+    "updates",
+    "items",
+    "bytes",
+    "peak",
+    "nanoseconds",
+    "pending",
+    "underflow",
+    "error_table",
+    "error_cell",
+    "stage",
+    "tape",
+)
+
+
 class Report(ctypes.Structure):
     """`dynagrad::Report`."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in (
-            "status",
-            "partial",
-            "pops",
-            "updates",
-            "items",
-            "bytes",
-            "peak",
-            "nanoseconds",
-            "pending",
-            "underflow",
-            "error_table",
-            "error_cell",
-            "stage",
-            "tape",
-        )
-    ) + (
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in _COUNTS),
         ("error_bound", ctypes.c_double),
         ("radius", ctypes.c_double),
         ("critical", ctypes.c_int64),
