@@ -286,6 +286,9 @@ def _arithmetic(operator: str, operands: list[Value]) -> int:
         "//": lambda: a // b,
         "mod": lambda: a % b,
         "neg": lambda: -a,
+        "abs": lambda: abs(a),
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
     }
     return table[operator]()
 
@@ -349,9 +352,17 @@ def _solve(pattern: s.Arithmetic, value: int, binding: Binding, goals: list[Goal
     operator, operands = pattern.operator, pattern.operands
     if operator == "neg":
         return unify(operands[0], _Ground(-value), binding, goals)
+    if operator == "abs":
+        goals.append((pattern, _Ground(value)))
+        return True
     a, b = (ground(o, binding) for o in operands)
     known, unknown = (a, operands[1]) if b is None else (b, operands[0])
-    if known is None or operator in ("//", "mod") or (operator == "*" and known == 0 and value == 0):
+    if (
+        known is None
+        or operator in ("min", "max")
+        or operator in ("//", "mod")
+        or (operator == "*" and known == 0 and value == 0)
+    ):
         goals.append((pattern, _Ground(value)))  # perhaps later, when more is bound
         return True
     if not isinstance(known, int):

@@ -34,7 +34,18 @@ from .relation import Relation
 from .rules import infer
 from .rules.check import nearest
 from .rules.normal import Rules
-from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, PredicateDeclaration, Term
+from .rules.syntax import (
+    Apply,
+    Arithmetic,
+    Comparison,
+    Compound,
+    Expression,
+    Integer,
+    Negation,
+    Number,
+    PredicateDeclaration,
+    Term,
+)
 from .semirings import Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .terms import INTEGER_MAX, INTEGER_MIN
@@ -477,13 +488,24 @@ def file_text(file: Path, what: str = "program") -> str:
 
 
 def _check_integers(rules: Rules, text: str, filename: str) -> None:
-    """Integers in the arguments of items fit into the range of arguments."""
+    """Integers that stand for an argument, in items and in conditions, fit into the range of arguments.
+
+    What is computed on the way to an argument, and what one is compared with by its order, may be larger.
+    """
     items = [a.item for a in rules.axioms]
     for rule in rules.rules:
         items.append(rule.head)
         items.extend(a.item for a in rule.antecedents)
         items.extend(c.item for c in rule.conditions if isinstance(c, Negation))
     terms: list[Term] = [t for item in items for t in item.arguments]
+    for rule in rules.rules:
+        for condition in rule.conditions:
+            if isinstance(condition, Negation):
+                continue
+            sides = (condition.left, condition.right)
+            computed = any(isinstance(side, Arithmetic) for side in sides)
+            ordered = isinstance(condition, Comparison) and condition.operator not in ("==", "!=")
+            terms.extend(s for s in sides if isinstance(s, Compound) or not (computed or ordered))
     while terms:
         term = terms.pop()
         if isinstance(term, Compound):

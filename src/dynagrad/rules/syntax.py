@@ -56,7 +56,10 @@ class Compound:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one."""
+    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one.
+
+    In conditions also `min` and `max` with two, and `abs` with one.
+    """
 
     operator: str
     operands: tuple[Term, ...]
