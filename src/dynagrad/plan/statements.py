@@ -72,16 +72,15 @@ class Names:
                 wanted += "x"
             taken.add(wanted)
             self.table[key] = wanted
-        self.constants: dict[tuple[int | None, str, object], int] = {}
+        self.constants: dict[tuple[int | None, Term], int] = {}  # as syntax, in which f(1) is not f(1.0)
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
         self.weight_values: list[float | int] = []
         self.functions = Functions()
 
-    def constant(self, domain: int | None, value: object) -> str:
-        """The slot of a constant in a domain; None stands for terms."""
-        place = (domain, type(value).__name__, value)
-        slot = self.constants.setdefault(place, len(self.constants))
+    def constant(self, domain: int | None, term: Term) -> str:
+        """The slot of a ground term in a domain; None stands for terms."""
+        slot = self.constants.setdefault((domain, term), len(self.constants))
         return f"world->constant[{slot}]"
 
     def functor(self, name: str, arity: int) -> int:
@@ -163,7 +162,7 @@ class Scope:
         """A ground term as a code of a domain: what `1` is there depends on what else the domain holds."""
         kind = self.kind(domain)
         if kind != "int":
-            return self.names.constant(domain if kind == "atom" else None, python_value(term))
+            return self.names.constant(domain if kind == "atom" else None, term)
         if not isinstance(term, Integer):
             raise self.error(f"only integers can stand here, and {show(term)} is none", term)
         return whole_literal(term.value)

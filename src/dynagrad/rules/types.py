@@ -115,8 +115,8 @@ class _Groups:
 
 
 NO_DIVISION = (
-    "`{}` is a term here, and its parts are integers. To divide integers write `//`, which rounds down. Where the term is "
-    "meant, let it stand in an item."
+    "`{}` is a term here, and its parts are integers. To divide integers write `//`, which rounds down. Where the "
+    "term is meant, let it stand in an item."
 )
 """Why `/` between integers is refused after `for`."""
 
