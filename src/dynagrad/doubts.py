@@ -30,7 +30,7 @@ def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
         warnings.warn(text, ProgramWarning, stacklevel=2)
 
 
-# -- constants -----------------------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------------------------
 
 
 def _unmatched(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
@@ -49,11 +49,11 @@ def _unmatched(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[
         return
     named = [f"`{show(constant)}` in `{show(item)}`" for (_, constant), item in list(found.items())[:_MOST_NAMED]]
     more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
-    word = "constant" if len(found) == 1 else "constants"
+    word, them = ("constant", "it") if len(found) == 1 else ("constants", "them")
     source = setting.rules.source
     message = (
-        f"No fact has the {word} {', '.join(named)}{more}, so what asks for it gives nothing. A variable starts with a "
-        "capital letter."
+        f"No fact has the {word} {', '.join(named)}{more}, so what asks for {them} gives nothing. A variable starts "
+        "with a capital letter."
     )
     first = next(iter(found.values()))
     yield str(ProgramError(message, source.text, first.span, source.filename))
@@ -96,7 +96,7 @@ def _holds(column: Column, value: Any) -> bool:
     return any(atom_key(atom) == key for atom in atoms if isinstance(atom, str | int | float))
 
 
-# -- numbers -------------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------------------------
 
 
 def _probabilities(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from . import facts as fact_forms
 from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
 from .binding import Binding
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, shown
+from .errors import Error, FactError, ProgramError, QueryError, Span, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -46,7 +46,7 @@ from .rules.syntax import (
     PredicateDeclaration,
     Term,
 )
-from .semirings import Semiring, scale
+from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .terms import INTEGER_MAX, INTEGER_MIN
 
@@ -568,7 +568,10 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     if number_scale.shape == "expectation":
         return setting
 
-    def convert(number: float | int) -> float:
+    def convert(number: float | int, span: Span) -> float:
+        if not 0 <= number <= 1 + ROUNDING:
+            message = f"{number} is no probability, which is a number from 0 to 1."
+            raise ProgramError(message, rules.source.text, span, rules.source.filename)
         converted = number_scale.from_probabilities(np.array([number], np.float64))
         assert converted is not None
         return float(converted[0])
@@ -576,7 +579,7 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     def rewrite(value: Expression) -> Expression:
         match value:
             case Number(value=number, span=span):
-                return Number(convert(number), span)
+                return Number(convert(number, span), span)
             case Apply(operator=operator, operands=operands, span=span):
                 return Apply(operator, tuple(map(rewrite, operands)), span)
         return value
@@ -584,6 +587,6 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     new = replace(
         rules,
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
-        axioms=tuple(replace(a, value=convert(a.value)) for a in rules.axioms),
+        axioms=tuple(replace(a, value=convert(a.value, a.span)) for a in rules.axioms),
     )
     return replace(setting, rules=new)
