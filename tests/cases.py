@@ -452,6 +452,43 @@ CASES = (
         },
         {"p(u/v)": 10.0, "p(v/u)": 10.0, "q(u)": 2.0, "q(1)": 3.0},
     ),
+    # -- facts and clauses
+    Case(
+        "a fact without a value is asserted with one, and adds to others",
+        "edge(a,b). edge(b,[1,f(x)]). edge(a,b). w(a,b) = 2. w(a,b). p(X) += edge(X,_). q += w(a,b).",
+        {"edge/2": [("a", "c", 0.5)]},
+        {"p(a)": 2.5, "p(b)": 1.0, "q": 3.0},
+    ),
+    Case(
+        "constants that differ in a part of a term",
+        "p(f(1)). p(f(1.0)). p(f('1')). a += p(f(1)). b += p(f(1.0)) * 2. c += p(f('1')) * 4. "
+        "d += p(f(X)) for X != 1.0.",
+        {},
+        {"a": 1.0, "b": 2.0, "c": 4.0, "d": 2.0},
+    ),
+    Case(
+        "a fact without a value in log",
+        "edge(a,b). p(X) += edge(X,_). q(X) += edge(X,Y) * w(Y).",
+        {"w/1": [("b", -1.5)]},
+        {"p(a)": 0.0, "q(a)": -1.5},
+        semiring="log",
+    ),
+    Case(
+        "a clause says what is derived",
+        "path(X,Y) :- edge(X,Y). path(X,Z) :- path(X,Y), edge(Y,Z). far(X) :- path(a,X), not edge(a,X), X != a. "
+        "yes :- 1 < 2. no :- path(a,_), 2 < 1. n += path(X,Y) for w(X).",
+        {"edge/2": [("a", "b", 7.0), ("b", "c", 0.0), ("c", "a", 2.0)], "w/1": [("a", 5.0)]},
+        {"far(c)": 1.0, "yes": 1.0, "n": 3.0, **{f"path({x},{y})": 1.0 for x in "abc" for y in "abc"}},
+        semiring=None,
+        empty=("no/0",),
+    ),
+    Case(
+        "a clause in boolean is a rule as any other",
+        "r(X) :- start(X). r(Y) |= r(X) * e(X,Y). r(Y) += r(X) * f(X,Y). s(X) :- r(X), not start(X). t(a).",
+        {"start/1": [("a",)], "e/2": [("a", "b"), ("c", "d")], "f/2": [("b", "c")]},
+        {"r(a)": True, "r(b)": True, "r(c)": True, "r(d)": True, "s(b)": True, "s(c)": True, "s(d)": True},
+        semiring="boolean",
+    ),
     # -- semirings
     Case(
         "log adds weights",

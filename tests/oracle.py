@@ -536,7 +536,12 @@ def _constant(expression: s.Expression) -> float | int | None:
 
 
 def _is_axiom(rule: s.Rule) -> bool:
-    return rule.aggregator == "=" and not rule.conditions and _constant(rule.body) is not None
+    return (
+        rule.aggregator == "=" and not rule.conditions and (rule.body == _NOTHING or _constant(rule.body) is not None)
+    )
+
+
+_NOTHING = s.Apply("*", ())  # the product of nothing, which `head.` asserts
 
 
 def _groups(rules: Sequence[s.Rule]) -> list[set[str]]:
@@ -633,7 +638,9 @@ def _evaluate(
     for rule in source.rules:
         if _is_axiom(rule):
             row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
-            asserted.setdefault((rule.head.key, row), []).append(read(_constant(rule.body)))
+            one = numbers.convert(1) if ring is None else ring.one
+            value = one if rule.body == _NOTHING else read(_constant(rule.body))
+            asserted.setdefault((rule.head.key, row), []).append(value)
     database = _Database()
     for key, row in asserted:
         database.add(key, row)
@@ -654,6 +661,8 @@ def _evaluate(
                     return numbers.convert(1) if ring is None else ring.one
                 case s.ItemValue():
                     return next(values)
+                case s.Apply("*", ()):
+                    return numbers.convert(1) if ring is None else ring.one
                 case s.Apply(operator, operands):
                     constant = _constant(expression)
                     if constant is not None:

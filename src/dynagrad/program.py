@@ -587,6 +587,6 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     new = replace(
         rules,
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
-        axioms=tuple(replace(a, value=convert(a.value, a.span)) for a in rules.axioms),
+        axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
     )
     return replace(setting, rules=new)

@@ -14,6 +14,7 @@ from dynagrad.errors import Error, SyntaxError
 from dynagrad.rules.parse import MAX_DEPTH, parse, parse_item, parse_term
 from dynagrad.rules.show import show
 from dynagrad.rules.syntax import (
+    ONE,
     AgendaDeclaration,
     Apply,
     Arithmetic,
@@ -194,6 +195,15 @@ class TestRules:
             "p(X) += (a + b)*SIDE(q(X))*SIDE(done) for X != 1."
         )
 
+    def test_a_head_alone_asserts_the_empty_product(self) -> None:
+        assert rule("edge(a,[b]).") == Rule(Item("edge", (A, Compound("cons", (B, Symbol("nil"))))), "=", ONE, (), "")
+        assert rule("done.").head == Item("done", ()) and show(rule("edge(a,b).")) == "edge(a,b)."
+
+    def test_a_clause_is_a_rule_of_what_is_derived(self) -> None:
+        assert rule("p(X) :- q(X), X < 3, r(X), not s(X).") == rule(
+            "p(X) |= SIDE(q(X)) * SIDE(r(X)) for X < 3, not s(X)."
+        )
+
     def test_keep_their_text_on_one_line(self) -> None:
         assert rule("p +=  % of course\n   q('%  .').").text == "p += q('%  .')."
 
@@ -276,9 +286,9 @@ class TestErrors:
             ("a += b\nc += d.", "its final `.` is missing", 1, 7),
             ("a += b", "its final `.` is missing", 1, 7),
             ("goal := b.", "write `+=`", 1, 6),
-            ("goal(X) :- b(X).", "`:-` only starts a declaration", 1, 9),
+            ("goal(X) += :- b(X).", "`:-` starts a declaration, or stands after a head alone", 1, 12),
+            ("edge(a,b)\nedge(b,c).", "This statement does not end: its final `.` is missing", 1, 10),
             ("a += b ** c.", "written `^`", 1, 8),
-            ("edge(a,b).", "a fact needs a value, as in `edge(a,b) = 1.`", 1, 10),
             ("p(X,Y += q(X).", "The `(` at line 1, column 2 is not closed", 1, 8),
             ("a += f(b.", "The `(` at line 1, column 7 is not closed", 1, 9),
             ("Path(X) += q(X).", "`Path` is a variable", 1, 1),

@@ -23,6 +23,7 @@ from .normalise import (
 )
 from .show import show
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -363,9 +364,11 @@ def _check_aggregators(source: Source, semiring: str | None, report: _Reporter) 
     first: dict[str, Rule] = {}
     for rule in source.rules:
         if rule.aggregator == "=" and _is_constant(rule):
-            if semiring is not None and not isinstance(rule.body, Number):
+            if semiring is not None and rule.body != ONE and not isinstance(rule.body, Number):
                 raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
             continue
+        if semiring == "boolean" and rule.aggregator == "|=":
+            continue  # another way to write its plus
         if semiring is not None and rule.aggregator != "+=":
             what = (
                 "`=` only asserts a constant"

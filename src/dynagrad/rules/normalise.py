@@ -16,6 +16,7 @@ from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
 from .show import show
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -42,9 +43,6 @@ from .syntax import (
     TypeDeclaration,
     Variable,
 )
-
-ONE = Apply("*", ())
-"""The empty product: the value of a right side in a semiring program where only side antecedents are left."""
 
 MAX_UNFOLDED = 5_000  # rules that the unfolding of transient predicates may make
 MAX_ANTECEDENTS = 200  # of one rule that unfolding makes
@@ -269,13 +267,17 @@ class _Normaliser:
             equations[before:] = [*equations[before:], rewritten]
         head = item(rule.head)
         conditions = apart(equations)
+        ground = not antecedents and not conditions and next(item_variables(head), None) is None
+        if rule.body == ONE and ground:
+            return Axiom(head, None, rule.span)
         if body is None:
             body = Number(1, rule.body.span) if self.semiring is None else ONE
-        if not antecedents and not conditions and next(item_variables(head), None) is None:
+        if ground:
             number = body.value if isinstance(body, Number) else None if self.semiring else _constant(body)
             if number is not None:
                 return Axiom(head, number, rule.span)
-        return NormalRule(0, head, rule.aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
+        aggregator = rule.aggregator if self.semiring is None else "+="  # or is the plus of truth
+        return NormalRule(0, head, aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
 
 
 def apart(conditions: Iterable[Condition]) -> list[Condition]:
@@ -418,10 +420,15 @@ class _Unfolder:
         self.made = 0
         for axiom in axioms:
             if axiom.item.key in keys:
-                value = Number(axiom.value, axiom.span)
+                value = self._asserted(axiom)
                 self.definitions[axiom.item.key].append(
                     NormalRule(0, axiom.item, "", (), value, (), show(axiom), axiom.span)
                 )
+
+    def _asserted(self, axiom: Axiom) -> Expression:
+        if axiom.value is not None:
+            return Number(axiom.value, axiom.span)
+        return ONE if self.normaliser.semiring is not None else Number(1, axiom.span)
 
     def error(self, message: str, span: Span) -> ProgramError:
         return self.normaliser.error(message, span)

@@ -22,6 +22,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ..errors import Span, SyntaxError
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     Apply,
     Arithmetic,
@@ -334,7 +335,16 @@ def _statement(kind: str) -> Callable[[_Builder, list[Any]], _Statement]:
     return build
 
 
-_STATEMENTS: tuple[str, ...] = ("rule", "semiring", "valtype", "agenda", "predicates", "type_declaration")
+_STATEMENTS: tuple[str, ...] = (
+    "rule",
+    "fact",
+    "clause",
+    "semiring",
+    "valtype",
+    "agenda",
+    "predicates",
+    "type_declaration",
+)
 _STATEMENTS += ("priority", "prune", "beam", "distribution")
 for _kind in _STATEMENTS:
     setattr(_Builder, _kind, _statement(_kind))
@@ -381,7 +391,7 @@ class _Resolver:
     def _learn(self, statement: _Statement) -> None:
         """Note what a statement says about names."""
         parts = statement.parts
-        if statement.kind == "rule":
+        if statement.kind in ("rule", "fact", "clause"):
             if isinstance(parts[0], _Call):
                 self.predicates.add(f"{parts[0].name}/{len(parts[0].arguments)}")
         elif statement.kind == "type_declaration":
@@ -598,19 +608,28 @@ class _Resolver:
         )
 
     def rule(self, statement: _Statement) -> Rule:
-        head, operator, body, *raws = statement.parts
+        head, *rest = statement.parts
         span = statement.span
         if isinstance(head, Variable):
             raise self.error(
                 f"The name of a predicate starts with a lower-case letter; `{head.name}` is a variable.", head.span
             )
-        item, value = self.item(head), self.expression(body)
-        conditions, derived = self.conditions(raws[0]) if raws else ([], [])
+        item = self.item(head)
+        value: Expression
+        match statement.kind:
+            case "fact":
+                operator, value, raws = "=", ONE, []
+            case "clause":
+                operator, value, raws = "|=", ONE, rest[1]
+            case _:
+                operator, value, raws = str(rest[0]), self.expression(rest[1]), rest[2] if len(rest) == 3 else []
+        conditions, derived = self.conditions(raws)
         for asked in derived:  # that an item is derived is a factor of one
-            value = Apply("*", (value, Side(asked, asked.span)), value.span)
+            side = Side(asked, asked.span)
+            value = side if value is ONE else Apply("*", (value, side), value.span)
         return Rule(
             item,
-            str(operator),
+            operator,
             value,
             tuple(conditions),
             _one_line(self.text[span.start : span.end]),
@@ -678,7 +697,7 @@ class _Resolver:
         declarations: list[Declaration] = []
         for statement in statements:
             self.anonymous = 0
-            if statement.kind == "rule":
+            if statement.kind in ("rule", "fact", "clause"):
                 rules.append(self.rule(statement))
             else:
                 declarations += self.declarations(statement)
@@ -743,7 +762,7 @@ _SKIP = re.compile(
 
 _FOREIGN: tuple[tuple[str, str], ...] = (
     (":=", "`:=` is not an operator here: write `+=`, or `=` for a constant."),
-    (":-", "`:-` only starts a declaration: a rule is `head += body.`, with `|=` where only being derived counts."),
+    (":-", "`:-` starts a declaration, or stands after a head alone: `head :- item, condition.`"),
     ("<-", "A rule is written `head += body.`"),
     ("->", "`->` is not an operator here; a choice is written `if C then A else B`."),
     ("=>", "The comparison is written `>=`."),
@@ -872,8 +891,6 @@ def _message(
     if token is not None and token.type in ("IF", "NOT"):
         return _MISPLACED[token.type.lower()], position
     if program and context.tokens and ("DOT" in accepts and (at_end or first_of_line)):
-        if "AGGREGATOR" in accepts:
-            return _no_value(text, context), context.end
         which = "The last statement does not end" if at_end else "This statement does not end"
         return f"{which}: its final `.` is missing.", context.end
     aggregator = rest[:1] == "=" and text[position - 1 : position] in ("+", "*", "|", "&")
@@ -884,8 +901,6 @@ def _message(
         return f"The `{bracket}` at line {opened.line}, column {opened.column} is not closed, and {found}.", position
     if context.tokens == 0 and token is not None and token.type == "VARIABLE":
         return f"A statement starts with the name of a predicate, in lower case; `{token}` is a variable.", position
-    if "AGGREGATOR" in accepts and (at_end or rest[0] == "." or first_of_line):
-        return _no_value(text, context), position
     if rest[:1] == ")" and "RPAR" not in accepts and not context.open:
         return "This `)` closes no bracket.", position
     if rest[:1] == ")" and text[:position].rstrip()[-1:] == "(" and "NAME" in accepts:
@@ -910,12 +925,6 @@ def _message(
     if token is not None and "PLUS" in accepts and token.type in ("NAME", "PLAIN", "VARIABLE", "INTEGER", "FLOAT"):
         expected += " between the two"
     return f"{found[0].upper()}{found[1:]}{f', but expected {expected}' if expected else ''}.", position
-
-
-def _no_value(text: str, context: _Context) -> str:
-    head = _one_line(text[context.statement : context.end])
-    shown = head if len(head) <= 40 else "head"
-    return f"This says nothing about `{shown}`: a fact needs a value, as in `{shown} = 1.`, and a rule a right side."
 
 
 def _describe(text: str, position: int, token: Token | None) -> str:

@@ -184,11 +184,15 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
             return [(node.left, _SUM), " = ", (node.right, _SUM)]
         case Negation():
             return ["not ", (node.item, _LOOSE)]
+        case Rule(body=Apply(operator="*", operands=()), conditions=()):
+            return [(node.head, _LOOSE), "."]
         case Rule():
             return _rule(node.head, node.aggregator, [(node.body, _LOOSE)], node.conditions)
         case NormalRule():
             return _rule(node.head, node.aggregator, _normal_body(node), node.conditions)
         case Axiom():
+            if node.value is None:
+                return [(node.item, _LOOSE), "."]
             return _rule(node.item, "=", _number(node.value, _LOOSE), ())
         case TypeName():
             if not node.arguments:

@@ -131,6 +131,9 @@ class Apply:
 
 Expression = Number | ItemValue | Side | AntecedentValue | Apply
 
+ONE = Apply("*", ())
+"""The empty product: what `head.` asserts, and in normal form what is left of a product of side conditions."""
+
 
 # -- conditions ------------------------------------------------------------------------------------------------------
 
