@@ -363,6 +363,9 @@ def semiring_programs(
         rules.append(_rule(draw, head, lower, lower, constants))
         for _ in range(draw(st.integers(1 if cyclic else 0, 2))):
             rules.append(_rule(draw, head, lower + same, lower, constants, same))
+        if draw(st.integers(0, 3)) == 0:  # a fact of the text, of value one
+            constants_of = [str(draw(st.sampled_from(_DOMAINS[kind]))[0]) for kind in head.columns]
+            rules.append(f"{head.name}({','.join(constants_of)})." if constants_of else f"{head.name}.")
         if not cyclic and head.columns[:1] == "i" and draw(st.booleans()):
             rules.append(_level_rule(draw, head, inputs + derived[:number]))
     source = "\n".join(draw(st.permutations(rules)))

@@ -373,7 +373,7 @@ def _check_aggregators(source: Source, semiring: str | None, report: _Reporter) 
             what = (
                 "`=` only asserts a constant"
                 if rule.aggregator == "="
-                else f"`{rule.aggregator}` is for programs without a semiring"
+                else f"`{rule.aggregator}` {'(or `:-`) ' * (rule.aggregator == '|=')}is for programs without a semiring"
             )
             raise report.error(f"This program has a semiring, so {what}; its plus is written `+=`.", rule.span)
         earlier = first.setdefault(rule.head.key, rule)
@@ -428,7 +428,7 @@ def newly_bound(equation: Equation, bound: frozenset[str] | set[str]) -> frozens
                     name = _solved(target, bound)
                     if name is not None:
                         found.add(name)
-                else:
+                elif isinstance(target, Variable) or isinstance(given, Variable):  # no atom is a compound term
                     found.update(v.name for v in term_variables(target) if v.name not in bound)
     return frozenset(found)
 
