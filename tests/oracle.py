@@ -286,6 +286,9 @@ def _arithmetic(operator: str, operands: list[Value]) -> int:
         "//": lambda: a // b,
         "mod": lambda: a % b,
         "neg": lambda: -a,
+        "abs": lambda: abs(a),
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
     }
     return table[operator]()
 
@@ -349,9 +352,17 @@ def _solve(pattern: s.Arithmetic, value: int, binding: Binding, goals: list[Goal
     operator, operands = pattern.operator, pattern.operands
     if operator == "neg":
         return unify(operands[0], _Ground(-value), binding, goals)
+    if operator == "abs":
+        goals.append((pattern, _Ground(value)))
+        return True
     a, b = (ground(o, binding) for o in operands)
     known, unknown = (a, operands[1]) if b is None else (b, operands[0])
-    if known is None or operator in ("//", "mod") or (operator == "*" and known == 0 and value == 0):
+    if (
+        known is None
+        or operator in ("min", "max")
+        or operator in ("//", "mod")
+        or (operator == "*" and known == 0 and value == 0)
+    ):
         goals.append((pattern, _Ground(value)))  # perhaps later, when more is bound
         return True
     if not isinstance(known, int):
@@ -525,7 +536,12 @@ def _constant(expression: s.Expression) -> float | int | None:
 
 
 def _is_axiom(rule: s.Rule) -> bool:
-    return rule.aggregator == "=" and not rule.conditions and _constant(rule.body) is not None
+    return (
+        rule.aggregator == "=" and not rule.conditions and (rule.body == _NOTHING or _constant(rule.body) is not None)
+    )
+
+
+_NOTHING = s.Apply("*", ())  # the product of nothing, which `head.` asserts
 
 
 def _groups(rules: Sequence[s.Rule]) -> list[set[str]]:
@@ -622,7 +638,9 @@ def _evaluate(
     for rule in source.rules:
         if _is_axiom(rule):
             row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
-            asserted.setdefault((rule.head.key, row), []).append(read(_constant(rule.body)))
+            one = numbers.convert(1) if ring is None else ring.one
+            value = one if rule.body == _NOTHING else read(_constant(rule.body))
+            asserted.setdefault((rule.head.key, row), []).append(value)
     database = _Database()
     for key, row in asserted:
         database.add(key, row)
@@ -643,6 +661,8 @@ def _evaluate(
                     return numbers.convert(1) if ring is None else ring.one
                 case s.ItemValue():
                     return next(values)
+                case s.Apply("*", ()):
+                    return numbers.convert(1) if ring is None else ring.one
                 case s.Apply(operator, operands):
                     constant = _constant(expression)
                     if constant is not None:

@@ -132,15 +132,22 @@ class Scale:
         convert = _CONVERSIONS.get(self.name)
         if convert is None:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
-        if values is None or self.shape == "expectation":
+        if values is None:
             return values
         numbers = np.asarray(values, np.float64)
-        if (numbers < 0).any():
-            row = int((numbers < 0).argmax())
-            raise Error(f"row {row + 1}: {float(numbers[row])} is no probability")
+        chances = numbers[:, 0] if self.shape == "expectation" else numbers
+        wrong = (chances < 0) | (chances > 1 + ROUNDING)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise Error(f"row {row + 1}: {float(chances[row])} is no probability, which is a number from 0 to 1")
+        if self.shape == "expectation":
+            return values
         with np.errstate(divide="ignore"):
             return np.asarray(convert(numbers))
 
+
+ROUNDING = 1e-9
+"""How far above 1 a probability may be: sums of many are not exact."""
 
 _CONVERSIONS: dict[str, Callable[[Array], Array]] = {
     "real": lambda p: p,

@@ -98,7 +98,9 @@ def axiom_relations(rules: Rules, scale: Scale) -> dict[str, Relation]:
     for axiom in rules.axioms:
         arguments = tuple(syntax_value(t) for t in axiom.item.arguments)
         value: Any = axiom.value
-        if scale.shape == "boolean":
+        if value is None:
+            value = scale.one
+        elif scale.shape == "boolean":
             value = bool(value)
         elif scale.shape == "expectation":
             value = (float(value), scale.zero[1])

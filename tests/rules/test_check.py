@@ -148,6 +148,9 @@ class TestBinding:
         [
             ("p(X) += q(_).", "Nothing binds the variable `X`, which stands in the head", 3),
             ("p(X) = 1.", "Nothing binds the variable `X`", 3),
+            ("p(X).", "Nothing binds the variable `X`", 3),
+            ("p(X) += q for f(X) = 3.", "Nothing binds the variable `X`", 3),
+            ("p(X) += q for f(X) = g(X).", "Nothing binds the variable `X`", 3),
             ("p(f(X)) += q.", "Nothing binds the variable `X`", 5),
             ("p(_) += q.", "Nothing binds `_`", 3),
             ("p(X+1) += q.", "Nothing binds the variable `X`", 3),

@@ -15,7 +15,7 @@ from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .policies import priority, prune
-from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local
+from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local, python_value
 from .values import semiring_cxx
 
 BUILT_IN = {
@@ -868,7 +868,7 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
     return Generated(
         source,
         names,
-        tuple((domain, value) for domain, _, value in names.constants),
+        tuple((domain, python_value(term)) for domain, term in names.constants),
         tuple(names.functors),
         tuple(names.weight_values),
         INTEGERS if names.functions else (),

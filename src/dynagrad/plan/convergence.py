@@ -91,9 +91,9 @@ def write_improved(writer: ClassWriter, table: Table, better: str) -> None:
     stage = stage_of(writer.plan, table)
     if gains(writer.plan, stage) and not table.sink:
         name = writer.names.table[table.key]
-        writer.out.line(
-            f"if (gains{stage.number}.watching && ({better})) grown(parent_{name}, cell, (uint64_t)0) = driver + 1;"
-        )
+        writer.out.open(f"if (gains{stage.number}.watching && ({better}))")
+        writer.out.line(f"grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
+        writer.out.close()
 
 
 def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:

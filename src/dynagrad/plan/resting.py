@@ -166,11 +166,7 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
     settle = plan.order > 0 and bool(resting(plan, stage))
     more = [f"if ({'!settling && ' if settle else ''}rest{n}()) continue;"] if rest else []
     more += [f"if (settle{n}()) continue;"] if settle else []
-    return (
-        f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
-        if more
-        else f"if (!agenda{n}.pop(next)) break;"
-    )
+    return f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
 
 
 # -- backward ----------------------------------------------------------------------------------------------------------

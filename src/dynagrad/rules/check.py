@@ -23,6 +23,7 @@ from .normalise import (
 )
 from .show import show
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -372,14 +373,16 @@ def _check_aggregators(source: Source, semiring: str | None, report: _Reporter) 
     first: dict[str, Rule] = {}
     for rule in source.rules:
         if rule.aggregator == "=" and _is_constant(rule):
-            if semiring is not None and not isinstance(rule.body, Number):
+            if semiring is not None and rule.body != ONE and not isinstance(rule.body, Number):
                 raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
             continue
+        if semiring == "boolean" and rule.aggregator == "|=":
+            continue  # another way to write its plus
         if semiring is not None and rule.aggregator != "+=":
             what = (
                 "`=` only asserts a constant"
                 if rule.aggregator == "="
-                else f"`{rule.aggregator}` is for programs without a semiring"
+                else f"`{rule.aggregator}` {'(or `:-`) ' * (rule.aggregator == '|=')}is for programs without a semiring"
             )
             raise report.error(f"This program has a semiring, so {what}; its plus is written `+=`.", rule.span)
         earlier = first.setdefault(rule.head.key, rule)
@@ -434,7 +437,7 @@ def newly_bound(equation: Equation, bound: frozenset[str] | set[str]) -> frozens
                     name = _solved(target, bound)
                     if name is not None:
                         found.add(name)
-                else:
+                elif isinstance(target, Variable) or isinstance(given, Variable):  # no atom is a compound term
                     found.update(v.name for v in term_variables(target) if v.name not in bound)
     return frozenset(found)
 

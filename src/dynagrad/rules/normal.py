@@ -51,10 +51,10 @@ class NormalRule:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """`head = constant.`: a ground item with its value."""
+    """`head = constant.`, or `head.`: a ground item with its value, None for the one that facts have."""
 
     item: Item
-    value: float | int
+    value: float | int | None
     span: Span = field(default=NOWHERE, compare=False)
 
 

@@ -16,6 +16,7 @@ from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
 from .show import show
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -43,9 +44,6 @@ from .syntax import (
     TypeDeclaration,
     Variable,
 )
-
-ONE = Apply("*", ())
-"""The empty product: the value of a right side in a semiring program where only side antecedents are left."""
 
 MAX_UNFOLDED = 5_000  # rules that the unfolding of transient predicates may make
 MAX_ANTECEDENTS = 200  # of one rule that unfolding makes
@@ -105,6 +103,9 @@ _INTEGER_OPERATIONS: Mapping[str, Callable[..., int]] = {
     "//": lambda a, b: a // b,  # towards minus infinity, as in Python
     "mod": lambda a, b: a % b,  # with the sign of the divisor, as in Python
     "neg": lambda a: -a,
+    "abs": abs,
+    "min": min,
+    "max": max,
 }
 
 _NUMBER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
@@ -257,7 +258,6 @@ class _Normaliser:
             return replace(node, operands=tuple([Number(1, node.span) if x is None else x for x in operands]))
 
         body = value(rule.body)
-        conditions: list[Condition] = []
         for condition in rule.conditions:
             before = len(equations)
             rewritten: Condition
@@ -266,15 +266,41 @@ class _Normaliser:
             else:
                 rewritten = replace(condition, left=inner(condition.left), right=inner(condition.right))
             equations[before:] = [*equations[before:], rewritten]
-        conditions = equations
         head = item(rule.head)
+        conditions = apart(equations)
+        ground = not antecedents and not conditions and next(item_variables(head), None) is None
+        if rule.body == ONE and ground:
+            return Axiom(head, None, rule.span)
         if body is None:
             body = Number(1, rule.body.span) if self.semiring is None else ONE
-        if not antecedents and not conditions and next(item_variables(head), None) is None:
+        if ground:
             number = body.value if isinstance(body, Number) else None if self.semiring else _constant(body)
             if number is not None:
                 return Axiom(head, number, rule.span)
-        return NormalRule(0, head, rule.aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
+        aggregator = rule.aggregator if self.semiring is None else "+="  # or is the plus of truth
+        return NormalRule(0, head, aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
+
+
+def apart(conditions: Iterable[Condition]) -> list[Condition]:
+    """Conditions in which an equation of two compound terms of one form is one equation for each argument.
+
+    >>> [x, y, one] = Variable("X"), Variable("Y"), Integer(1)
+    >>> [show(c) for c in apart([Equation(Compound("f", (x, Compound("g", (y,)))), Compound("f", (one, x)))])]
+    ['X = 1', 'g(Y) = X']
+    """
+    found: list[Condition] = []
+    stack = list(conditions)[::-1]
+    while stack:
+        condition = stack.pop()
+        if isinstance(condition, Equation):
+            left, right = condition.left, condition.right
+            if isinstance(left, Compound) and isinstance(right, Compound) and left.functor == right.functor:
+                if len(left.arguments) == len(right.arguments):
+                    pairs = zip(left.arguments, right.arguments, strict=True)
+                    stack.extend([Equation(a, b, condition.span) for a, b in pairs][::-1])
+                    continue
+        found.append(condition)
+    return found
 
 
 def _rule_variables(rule: Rule) -> Iterator[Variable]:
@@ -395,10 +421,15 @@ class _Unfolder:
         self.made = 0
         for axiom in axioms:
             if axiom.item.key in keys:
-                value = Number(axiom.value, axiom.span)
+                value = self._asserted(axiom)
                 self.definitions[axiom.item.key].append(
                     NormalRule(0, axiom.item, "", (), value, (), show(axiom), axiom.span)
                 )
+
+    def _asserted(self, axiom: Axiom) -> Expression:
+        if axiom.value is not None:
+            return Number(axiom.value, axiom.span)
+        return ONE if self.normaliser.semiring is not None else Number(1, axiom.span)
 
     def error(self, message: str, span: Span) -> ProgramError:
         return self.normaliser.error(message, span)
@@ -522,13 +553,13 @@ class _Unfolder:
             raise self.error(
                 f"Unfolding transient predicates gives this rule more than {MAX_ANTECEDENTS} items.", rule.span
             )
-        conditions = (*fresh.conditions, *rule.conditions)
+        conditions = [_substitute_condition(c, substitution) for c in (*fresh.conditions, *rule.conditions)]
         return replace(
             rule,
             head=_substitute_item(rule.head, substitution),
             antecedents=tuple([replace(a, item=_substitute_item(a.item, substitution)) for a in antecedents]),
             value=value,
-            conditions=tuple([_substitute_condition(c, substitution) for c in conditions]),
+            conditions=tuple(apart(conditions)),
         )
 
 

@@ -56,7 +56,10 @@ class Compound:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one."""
+    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one.
+
+    In conditions also `min` and `max` with two, and `abs` with one.
+    """
 
     operator: str
     operands: tuple[Term, ...]
@@ -127,6 +130,9 @@ class Apply:
 
 
 Expression = Number | ItemValue | Side | AntecedentValue | Apply
+
+ONE = Apply("*", ())
+"""The empty product: what `head.` asserts, and in normal form what is left of a product of side conditions."""
 
 
 # -- conditions ------------------------------------------------------------------------------------------------------

@@ -106,8 +106,12 @@ def _parts(value: object) -> tuple[str, Sequence[object]]:
     return value[1], value[2]
 
 
-def _words(plan: Plan, value: float | int) -> list[int]:
-    """A number of the program's text, in the 8-byte words that the semiring reads."""
+def _words(plan: Plan, value: float | int | None) -> list[int]:
+    """A number of the program's text, in the 8-byte words that the semiring reads; None is its one."""
+    if value is None:
+        if plan.user is not None:
+            return [_double(part) for part in plan.user.one]
+        value = 0.0 if plan.semiring in ("log", "viterbi", "tropical") else 1
     match plan.semiring:
         case "count":
             return [int(value) & (2**64 - 1), int(value) >> 64]

@@ -174,6 +174,9 @@ struct Arithmetic {
     const int64_t rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
+  int64_t absolute(int64_t a) { return a < 0 ? difference(0, a) : a; }
+  int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+  int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
 };
 
 }  // namespace dynagrad
