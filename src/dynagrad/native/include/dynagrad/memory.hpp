@@ -99,10 +99,15 @@ struct Array {
     size = capacity = n;
     if (account) account->add(n * (int64_t)sizeof(T));
   }
+  // The same in the room that there is, where it is enough: for what is filled again and again.
+  void wipe(int64_t n) {
+    if (n > capacity) zeros(n + n / 2);
+    else if (n) memset((void*)data, 0, n * sizeof(T));
+    size = n;
+  }
   // n elements to be written; what was there is gone.
   void raw(int64_t n) {
-    release();
-    reserve(n);
+    if (n > capacity) release(), reserve(n);
     size = n;
   }
   void copy(const Array& other) {

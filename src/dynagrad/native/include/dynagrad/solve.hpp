@@ -120,13 +120,17 @@ struct System {
   // -- forward
 
   Solved solve() {
-    prepare();
+    const bool again = as_before();
+    if (!again) prepare();
     if (must_be_linear && !is_linear_) return Solved::unsolved;
     value.clear(), value.resize(n, S::zero());
-    Array<double> x;
-    x.zeros(n);
-    const Solved how = is_linear_ && !always_newton ? solve_linear(x) : solve_newton(x);
+    Array<double>& x = x_;
+    x.wipe(n);
+    const Solved how = again ? solve_again(x) : is_linear_ && !always_newton ? solve_linear(x) : solve_newton(x);
     if (how == Solved::diverges) describe(x);
+    factored_ = !again && how == Solved::fine && is_linear_ && !always_newton && !signed_ && !partial_ && !P::scaled;
+    if (factored_) last_.copy(instances);
+    factored_ = factored_ || again;
     if (how != Solved::fine && how != Solved::near_critical) return how;
     for (int64_t i = 0; i < n; i++) {
       double all[parts] = {};
@@ -142,6 +146,7 @@ struct System {
   // -- backward: given the solution in `value`, solves late = J' late + g; `g` and the result are arrays of n doubles
   // (of `parts` each) relative to the units. False where that has no finite solution.
   Solved adjoint(Array<double>& g) {
+    factored_ = false;
     Array<double> x;
     primals(x);
     Array<uint8_t> keep;
@@ -167,6 +172,9 @@ struct System {
   void measure() { prepare_at_solution(); }
 
  private:
+  Array<double> x_, f_, size_, z_;  // room for vectors, kept from system to system
+  Array<Instance> last_;         // what is factored, where that may serve again: rules for one span are those for others
+  bool factored_ = false;
   Array<Log::Value> unit_;       // per unknown, what its numbers are relative to
   Array<double> weight_, b_;     // primal, relative
   Array<uint8_t> mass_;          // whether anything non-zero reaches an unknown
@@ -179,10 +187,28 @@ struct System {
     return all[0];
   }
 
+  // Whether the instances are those of the last system, but for what comes from outside.
+  bool as_before() {
+    if (!factored_ || last_.size != instances.size || unit_.size != n) return factored_ = false;
+    for (int64_t i = 0; i < instances.size; i++) {
+      if (instances[i].head != last_[i].head || memcmp(&instances[i].weight, &last_[i].weight, sizeof(Value)))
+        return factored_ = false;
+      for (int k = 0; k < K; k++)
+        if (instances[i].of[k] != last_[i].of[k]) return factored_ = false;
+    }
+    for (int64_t i = 0; i < n; i++) b_[i] = first(given[i]), mass_[i] = 1, signed_ = signed_ || b_[i] < 0;
+    return !signed_ || (factored_ = false);
+  }
+  Solved solve_again(Array<double>& x) {
+    x.copy(b_);
+    linear.solve(x.data, 1, false);
+    return polished(x);
+  }
+
   // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
   void prepare() {
     unit_.clear(), unit_.resize(n, Log::one());
-    mass_.zeros(n);
+    mass_.wipe(n);
     // instances by the unknowns that they wait for
     Array<int64_t> start, waiting;
     start.zeros(n + 2), waiting.zeros(instances.size);
@@ -252,7 +278,7 @@ struct System {
     }
   }
   void relative() {
-    weight_.zeros(instances.size), b_.zeros(n);
+    weight_.raw(instances.size), b_.raw(n);
     is_linear_ = true, signed_ = partial_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
@@ -286,7 +312,7 @@ struct System {
 
   // f = F(x), primal; `size` has the sums of the sizes of what is added.
   void evaluate(const Array<double>& x, Array<double>& f, Array<double>& size) const {
-    f.copy(b_), size.zeros(n);
+    f.copy(b_), size.raw(n);
     for (int64_t i = 0; i < n; i++) size[i] = fabs(b_[i]);
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
@@ -331,12 +357,15 @@ struct System {
     }
     x.copy(b_);
     linear.solve(x.data, 1, false);
-    Array<double> f, size;
+    return polished(x);
+  }
+  // The solution of a linear system after refinement.
+  Solved polished(Array<double>& x) {
     for (int round = 0; round < 2 && n > 1; round++) {
-      evaluate(x, f, size);
-      for (int64_t i = 0; i < n; i++) f[i] -= x[i];
-      linear.solve(f.data, 1, false);
-      for (int64_t i = 0; i < n; i++) x[i] += f[i];
+      evaluate(x, f_, size_);
+      for (int64_t i = 0; i < n; i++) f_[i] -= x[i];
+      linear.solve(f_.data, 1, false);
+      for (int64_t i = 0; i < n; i++) x[i] += f_[i];
     }
     if (linear.halted) return Solved::halted;
     return judge(x);
@@ -387,9 +416,9 @@ struct System {
   // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
   // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by.
   Solved judge(const Array<double>& x) {
-    Array<double> f, size, z;
+    Array<double>&f = f_, &size = size_, &z = z_;
     evaluate(x, f, size);
-    z.zeros(n);
+    z.wipe(n);
     for (int64_t i = 0; i < n; i++) z[i] = fabs(x[i]);
     linear.solve(z.data, 1, false);
     if (linear.halted) return Solved::halted;
