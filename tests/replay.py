@@ -350,7 +350,9 @@ class Computation:
             given.setdefault((key, row), []).append(arithmetic.read(moved))
         for rule in self.axioms:
             row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
-            given.setdefault((rule.head.key, row), []).append(arithmetic.read(_constant(rule.body)))
+            constant = _constant(rule.body)
+            number = arithmetic.one if constant is None else arithmetic.read(constant)  # `head.` is a fact without one
+            given.setdefault((rule.head.key, row), []).append(number)
         for (key, place), added in moves.items():
             if not isinstance(place, int):
                 given.setdefault((key, place), []).append(added)

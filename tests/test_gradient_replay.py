@@ -219,7 +219,7 @@ def item_text(item: Key, prefix: str) -> str:
 
 def parts(number: Any) -> list[float]:
     """A number, or both of a pair."""
-    return list(map(float, number)) if isinstance(number, Sequence | np.ndarray) else [float(number)]
+    return list(map(float, np.ravel(number)))
 
 
 def close_to(found: Any, wanted: Any, scale: float, relative: float = 1e-7) -> bool:

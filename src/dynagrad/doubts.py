@@ -1,4 +1,5 @@
-"""What is probably not meant, once facts are known: constants that no fact has, and probabilities given as logs.
+"""What is probably not meant, once facts are known: constants that no fact has, logs that look like probabilities, and
+sums that may diverge.
 
 Each is a `ProgramWarning`, and each is looked for once for a binding. What the text alone shows is `rules/check.py`'s,
 and what cannot be right at all is an error elsewhere.
@@ -14,8 +15,10 @@ import numpy as np
 
 from .encoding import syntax_value
 from .errors import ProgramError, ProgramWarning
+from .plan.model import Plan
 from .relation import AtomColumn, Column, IntColumn, Relation, atom_key
 from .rules import show
+from .rules.check import diverging
 from .rules.syntax import Equation, Float, Integer, Item, Symbol, Term
 from .setting import Setting
 
@@ -28,6 +31,14 @@ def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
     """Issues what there is to say about a program and its facts, axioms among them."""
     for text in (*_unmatched(setting, relations), *_probabilities(setting, relations)):
         warnings.warn(text, ProgramWarning, stacklevel=2)
+
+
+def warn_of_iteration(setting: Setting, plan: Plan) -> None:
+    """Warns of sums in cycles that a plan iterates, where it shows no order and does not solve them."""
+    iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
+    for keys, text in diverging(setting.rules):
+        if keys & iterated:
+            warnings.warn(text, ProgramWarning, stacklevel=2)
 
 
 # -- constants -------------------------------------------------------------------------------------------------------

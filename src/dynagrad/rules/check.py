@@ -747,8 +747,17 @@ def _single_variables(source: Source) -> Iterator[tuple[str, Span]]:
                 )
 
 
-def _diverging(rules: Rules) -> Iterator[tuple[str, Span]]:
-    """Rules in a cycle of sums on which nothing is seen to move on from item to item."""
+def diverging(rules: Rules) -> Iterator[tuple[frozenset[str], str]]:
+    """Sums in a cycle on which nothing is seen to move on from item to item: predicates, and a warning of the first.
+
+    Whether there is a cycle the facts decide, so only who knows them gives these warnings.
+
+    >>> from dynagrad.rules.parse import parse
+    >>> [(keys, text)] = diverging(check(parse("a += a * a. a += r.")))
+    >>> sorted(keys), text.splitlines()[0][:39]
+    (['a/0'], 'The sum of `a/0` may diverge: its items')
+    """
+    report = _Reporter(rules.source)
     if rules.semiring not in _SUMMING:
         return
     uses: dict[str, dict[str, None]] = {key: {} for key, p in rules.predicates.items() if p.defined}
@@ -785,11 +794,11 @@ def _diverging(rules: Rules) -> Iterator[tuple[str, Span]]:
         if rule.aggregator == "+=" and item.key in closed[key] and closed[key] not in told:
             told.add(closed[key])
             cycle = _cycle(still, key, item.key, closed[key])
-            yield (
+            text = (
                 f"The sum of `{key}` may diverge: its items can depend on themselves ({cycle}). "
-                "It is finite where the facts have no cycle, or where the weights around each cycle shrink.",
-                rule.span,
+                "It is finite where the facts have no cycle, or where the weights around each cycle shrink."
             )
+            yield closed[key], report.warning(text, rule.span)
 
 
 def _may_grow(rule: NormalRule, index: int) -> bool:
@@ -964,7 +973,7 @@ def check(
     infer(rules)
     if facts_for is not None:
         undefined(rules, facts_for)
-    texts = [*_collect(_single_variables(source), report), *_collect(_diverging(rules), report)]
+    texts = _collect(_single_variables(source), report)
     for text in texts:
         warnings.warn(text, ProgramWarning, stacklevel=2)
     return replace(rules, warnings=tuple(texts))
