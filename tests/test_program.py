@@ -308,7 +308,7 @@ def test_probabilities_are_not_for_every_semiring() -> None:
 
 
 def test_a_semiring_of_floats() -> None:
-    own = dg.Semiring(math.inf, 0.0, lambda a, b: np.minimum(a, b), lambda a, b: a + b, less=lambda a, b: b < a)
+    own = dg.Semiring(math.inf, 0.0, lambda a, b: np.minimum(a, b), lambda a, b: a + b, less=lambda a, b: a > b)
     chart = dg.Program(PATHS, own).run({"arc/2": [*ARCS, ("b", "a", 1.0)], "end/1": [("d",)]})
     assert chart["goal"] == 1.0
     assert chart["path(b,c)"] == 0.25

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import Error, NotConverged, ProgramWarning, ValueRangeError, cut
+from .graph import Node
+from .graph.evaluate import evaluate
 from .loading import Prepared
 from .plan.compiled import Settings
 from .reading import reported
@@ -149,6 +151,30 @@ def _two_values(end: End) -> ValueRangeError:
     )
 
 
+def _no_order(end: End) -> Error:
+    """What a user's plus and less say of two values that met, and that it does not fit together."""
+    user = end.prepared.compiled.plan.user
+    assert user is not None and user.less is not None
+    numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
+    a, b = numbers[: user.width], numbers[user.width :]
+
+    def at(nodes: Sequence[Node], x: Sequence[float], y: Sequence[float]) -> tuple[Any, ...]:
+        return evaluate(nodes, {f"{n}{i}": v for n, part in (("a", x), ("b", y)) for i, v in enumerate(part)})
+
+    def text(value: Sequence[float]) -> str:
+        return repr(value[0]) if user.scalar else repr(tuple(value))
+
+    pairs = [(a, b)] if a == b else [(a, b), (b, a)]
+    said = [f"less({text(x)}, {text(y)}) is {bool(at([user.less], x, y)[0])}" for x, y in pairs]
+    if a != b:
+        said.insert(0, f"plus({text(a)}, {text(b)}) is {text(at(user.plus, a, b))}")
+    return Error(
+        f"the semiring's plus and less do not agree, at {reported(end.prepared, end.report)}: {', '.join(said[:-1])}"
+        f"{' and ' if said[:-1] else ''}{said[-1]}. plus(a, b) must be b where less(a, b), which says that b is the "
+        "better one, and a where less(b, a); no value is better than itself. Mend less, or leave it out"
+    )
+
+
 def _integer_overflow(end: End) -> ValueRangeError:
     return ValueRangeError(
         "integer arithmetic in an argument left the range -2**31 .. 2**31-1, or divided by zero; "
@@ -181,6 +207,7 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "bytes": _at_limit,
     "bad_value": _bad_value,
     "two_values": _two_values,
+    "no_order": _no_order,
     "integer_overflow": _integer_overflow,
     "host_error": _host_error,
     "function_failed": lambda end: function_failed(end.prepared, end.report),

@@ -27,6 +27,7 @@ class Semiring:
 
     A value is a float or a tuple of floats, as `zero` and `one` are. Where plus selects one of its arguments, `less(a,
     b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, "Semiring parsing", section 2.)
+    That plus and less agree is checked as two values meet: a run where they do not raises `Error`.
     `star(a)` is the closure one + a + a*a + ..., where there is one: what a cycle of weight a adds up to (Lehmann
     1977, "Algebraic structures for transitive closure").
     The functions are called once, with symbols: they may use arithmetic, comparisons and numpy's functions, `np.where`

@@ -78,6 +78,7 @@ STATUS = (
     "bad_adjoint",
     "unsettled",
     "function_failed",
+    "no_order",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks

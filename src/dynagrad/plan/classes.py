@@ -128,6 +128,8 @@ class ClassWriter:
         out.line()
         if len(plan.rules.rules) >= LARGE_PROGRAM:
             out.line("#define DYNAGRAD_LARGE")
+        if self._ordered:
+            out.line("#include <stdio.h>")
         out.line("#include <dynagrad/chart.hpp>")
         if plan.order:
             out.line("#include <dynagrad/jets.hpp>")
@@ -264,7 +266,8 @@ class ClassWriter:
         for stage in plan.stages:
             agenda = {"levels": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}.get(stage.strategy)
             if agenda in ("Levels", "Heap"):
-                agenda += f"<{_level_type(stage)}>"
+                ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
+                agenda += f"<{_level_type(stage)}{', user::Rank' if ranked else ''}>"
             if agenda:
                 out.line(f"{agenda} agenda{stage.number}{{&account}};")
             for f in range(len(stage.forms)):
@@ -392,8 +395,28 @@ class ClassWriter:
         elif stage.strategy in ("queue", "stack"):
             out.line(f"agenda{stage.number}.open();")
 
+    @property
+    def _ordered(self) -> bool:
+        """Whether a user says which values are better, so that it may not be what plus selects by."""
+        return self.plan.semiring == "user" and self.plan.selective
+
+    def _write_order(self) -> None:
+        """`no_order_at`: what a user's plus and less say of two values does not fit together. Tells the values."""
+        out = self.out
+        out.line("char both[64 * semiring::words + 1] = {};")
+        out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
+        out.line("int64_t at = 0;")
+        for name in "ab":
+            out.line(f"for (double x : {name}.v) at += snprintf(both + at, sizeof both - at, \"%a \", x);")
+        out.line("message = both;")
+        out.line("fail(no_order, table, cell);")
+        out.close()
+        out.line()
+
     def _helpers(self) -> None:
         out = self.out
+        if self._ordered:
+            self._write_order()
         if not self.externals:
             return
         out.open("bool external(int table, const int32_t* arguments, value_t& value)")
@@ -462,7 +485,17 @@ class ClassWriter:
             out.line("x = semiring::constant(semiring::primal(x) != 0);")
         out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
         improving = self.plan.selective and agenda and table.updates
+
+        def agree(here: str, when: str) -> None:
+            """The run goes by plus in one place and by less in another; they must say the same."""
+            if self._ordered:
+                out.line(
+                    f"if ({when}__builtin_expect(!semiring::agree({here}, x), 0)) "
+                    f"return no_order_at({table.number}, cell, {here}, x);"
+                )
+
         if improving:  # most updates of a best-first search come too late
+            agree(f"{name}.value[cell]", f"{name}.popped.test(cell) && ")
             out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
         where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
         if stage.strategy == "sweep":
@@ -474,6 +507,7 @@ class ClassWriter:
             out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
             if self.plan.adjoint:
                 record_contribution(self, table, where, "false")
+            agree(where, "")
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()
@@ -490,6 +524,7 @@ class ClassWriter:
         else:
             out.line(f"const bool fresh = {name}.seen.set(cell);")
             out.line(f"if (fresh) {name}.items++, report.items++;")
+            agree(where, "!fresh && ")
         if improving:
             out.line(f"if (!fresh && !semiring::better(x, {where})) return;")
         if self.plain and table.aggregator == "=":

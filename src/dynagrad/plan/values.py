@@ -314,6 +314,24 @@ def _truth(value: Any) -> Node:
     return value if isinstance(value, Node) else graph.constant(bool(value))
 
 
+# Whether what plus selects of two values is what less calls better. Where it calls neither so, plus may keep its first
+# argument or its second, whichever it is given, but it may not prefer one of the values.
+_AGREE = [
+    "  static bool agree(const Value& a, const Value& b) {",
+    "    if (!valid(a) || !valid(b)) return true;  // which is an error of its own",
+    "    const bool first = better(a, b), second = better(b, a);",
+    "    if (same(a, b)) return !first && !second;",
+    "    const Value sum = plus(a, b);",
+    "    if (first || second) return first != second && same(sum, first ? a : b);",
+    "    return (same(sum, a) || same(sum, b)) && !same(sum, plus(b, a));",
+    "  }",
+    "  struct Rank {",
+    "    Value value;",
+    "    bool operator>(const Rank& other) const { return better(value, other.value); }",
+    "  };",
+]
+
+
 def semiring_cxx(semiring: TracedSemiring) -> list[str]:
     """The C++ struct of a user-defined semiring, with the members that `semirings.hpp` asks for."""
     n = semiring.width
@@ -331,13 +349,15 @@ def semiring_cxx(semiring: TracedSemiring) -> list[str]:
     def literal(values: Sequence[float]) -> str:
         return "Value{{" + ", ".join(cxx([graph.constant(v)], {})[1][0] for v in values) + "}}"
 
-    if semiring.less is not None:
-        statements, results = cxx([semiring.less], names)
+    if semiring.less is not None:  # less(b, a): a is the better one
+        turned = {f"{letter}{i}": f"{other}.v[{i}]" for letter, other in ("ab", "ba") for i in range(n)}
+        statements, results = cxx([semiring.less], turned)
         better = [
             "  static bool better(const Value& a, const Value& b) {",
             *(f"    {s}" for s in statements),
             f"    return {results[0]};",
             "  }",
+            *_AGREE,
         ]
     else:
         better = ["  static bool better(const Value&, const Value&) { return false; }"]
