@@ -528,6 +528,18 @@ def _is_axiom(rule: s.Rule) -> bool:
     return rule.aggregator == "=" and not rule.conditions and _constant(rule.body) is not None
 
 
+def aggregator_of(program: s.Source) -> dict[str, str]:
+    """How contributions to an item are put together, for each predicate of which some rule says it.
+
+    A constant may be asserted by `=` whatever the aggregator is, so it does not say it.
+    """
+    found: dict[str, str] = {}
+    for rule in program.rules:
+        if not (rule.aggregator == "=" and not rule.conditions and not _items(rule.body)):
+            found.setdefault(rule.head.key, rule.aggregator)
+    return found
+
+
 def _groups(rules: Sequence[s.Rule]) -> list[set[str]]:
     """Predicates that depend on one another, and an order in which each group needs only earlier ones."""
     needs: dict[str, set[str]] = {}
@@ -610,7 +622,7 @@ def _evaluate(
     )
     rules = [rule for rule in source.rules if not _is_axiom(rule)]
     combine_of = aggregators(numbers)
-    aggregator = {rule.head.key: rule.aggregator for rule in rules}
+    aggregator = aggregator_of(source)
     total_of = {key: combine_of[op][1] for key, op in aggregator.items()}
     read = numbers.convert if ring is None else ring.number
 
@@ -619,10 +631,18 @@ def _evaluate(
     for key, row, value in fact_rows(facts):
         one = numbers.convert(1) if ring is None else ring.one
         asserted.setdefault((key, row), []).append(one if value is None else read(value))
+    only: dict[Key, Any] = {}  # by `=` where nothing else says how to put several together: they have to agree
     for rule in source.rules:
         if _is_axiom(rule):
-            row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
-            asserted.setdefault((rule.head.key, row), []).append(read(_constant(rule.body)))
+            item = rule.head.key, tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
+            value = read(_constant(rule.body))
+            if ring is None and rule.head.key not in aggregator:
+                if only.setdefault(item, value) != value:
+                    raise Conflict(f"{item} has the values {only[item]} and {value}")
+            else:
+                asserted.setdefault(item, []).append(value)
+    for item, value in only.items():
+        asserted.setdefault(item, []).append(value)
     database = _Database()
     for key, row in asserted:
         database.add(key, row)
@@ -708,6 +728,10 @@ def _evaluate(
             for item, instances in by_head.items():
                 if aggregator[item[0]] == "=" and len(set(contributions(item, instances))) > 1:
                     raise Conflict(f"{item} has the values {contributions(item, instances)}")
+    if ring is None:
+        for item, given in asserted.items():
+            if aggregator.get(item[0]) == "=" and len(set(given)) > 1:
+                raise Conflict(f"{item} has the values {given}")
     return values
 
 
@@ -717,8 +741,7 @@ def zero_of(program: Any, key: str, semiring: str | Semiring | None = None) -> A
     semiring = declared_semiring(source) if semiring is None else semiring
     if semiring is not None:
         return (builtin_semirings(Numbers())[semiring] if isinstance(semiring, str) else semiring).zero
-    used = {r.head.key: r.aggregator for r in source.rules if not _is_axiom(r)}
-    return aggregators(Numbers())[used.get(key, "+=")][0]
+    return aggregators(Numbers())[aggregator_of(source).get(key, "+=")][0]
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-9) -> bool:

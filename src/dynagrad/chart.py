@@ -454,16 +454,16 @@ class Chart:
     # -- changing
 
     def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus.
+        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up.
 
         `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
-        >>> chart.add("edge/2", [("a", "b", 1.0)])
+        >>> chart.add("edge/2", [("a", "c", 1.0), ("c", "b", 0.5)])
         >>> chart.run()["path(b)"]
-        1.0
+        1.5
         """
         relation = self._read(key, rows, values)
         self._change(self._facts.added(relation), relation)

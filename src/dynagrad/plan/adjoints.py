@@ -9,22 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .combine import COPIES, KINDS
 from .model import Plan, Stage, Table
 from .statements import Names
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
-
-# How a contribution enters the value of a head in plain arithmetic.
-KINDS = {
-    "+=": "sum",
-    "*=": "product",
-    "max=": "select",
-    "min=": "select",
-    "=": "select",
-    "|=": "step",
-    "&=": "step",
-}
 
 
 def head_kind(plan: Plan, table: Table) -> str:
@@ -32,6 +22,15 @@ def head_kind(plan: Plan, table: Table) -> str:
     if plan.semiring == "plain":
         return KINDS[table.aggregator]
     return "select" if plan.selective else "sum"
+
+
+def copy_kind(plan: Plan, table: Table) -> str:
+    """The same for the facts of a table that were given more than once, which may join by an aggregator of their own:
+    sum, product, select, step or shift.
+    """
+    if table.kind != "facts" or plan.rules.semiring is not None or plan.semiring == "plain":
+        return head_kind(plan, table)
+    return COPIES[plan.semiring][table.aggregator][1]
 
 
 def stage_of(plan: Plan, table: Table) -> Stage:
@@ -182,7 +181,7 @@ def write_readers(writer: ClassWriter) -> None:
     # of each row as it was given: rows that were merged into one share its adjoint
     out.open(
         "template <class F, class R> void rows_of(const F* facts, const R& relation, const adjoint_t* g, "
-        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies) const"
+        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies, bool shifts) const"
     )
     out.line("const int64_t copies = facts->given - facts->rows;")
     if posteriors(plan):
@@ -209,7 +208,8 @@ def write_readers(writer: ClassWriter) -> None:
     if writer.plain:
         out.line("if (multiplies && copies) own = back::scale(own, factors.others(row, x));")
     out.line("(void)relation, (void)copies, (void)multiplies;")
-    out.line("back::finish(own, x, words + n * semiring::adjoint_words);")
+    # a copy that shifts the log of the others has the derivative of the whole, which is by the log of the whole
+    out.line("back::finish(own, shifts ? relation.value[row] : x, words + n * semiring::adjoint_words);")
     out.close()
     out.close()
     lines = []
@@ -217,12 +217,12 @@ def write_readers(writer: ClassWriter) -> None:
         if t.kind != "facts" and not writer.has_axioms(t):
             continue
         name = writer.names.table[t.key]
-        kind = head_kind(plan, t)
-        if t.kind == "facts" and writer.plain:
-            kind = "sum"  # copies of facts that no rule defines add up
+        kind = copy_kind(plan, t)
         member = name if t.kind == "facts" else f"axioms_{name}"
-        selects, multiplies = str(kind == "select").lower(), str(kind == "product").lower()
-        text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {selects}, {multiplies}); break;"
+        flags = ", ".join(str(kind == each).lower() for each in ("select", "product", "shift"))
+        text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {flags}); break;"
+        if kind == "step":
+            text = f"memset((void*)words, 0, {member}.facts->given * semiring::adjoint_words * 8); break;"
         lines.append((t, text))
     switch(
         "void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const",

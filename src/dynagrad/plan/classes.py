@@ -10,6 +10,7 @@ from . import resting
 from .access import write_access
 from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
+from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS
 from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
@@ -36,27 +37,6 @@ JETS = {
     "tropical": "SelectJets<Tropical, {order}>",
     "expectation": "Jets<Expectation<{vector}>, {order}>",
 }
-
-# How each aggregator of plain arithmetic joins two contributions, and its value for nothing.
-COMBINE = {
-    "+=": ("a + b", "0.0"),
-    "*=": ("a * b", "1.0"),
-    "max=": ("(b > a || isnan(b) ? b : a)", "-HUGE_VAL"),
-    "min=": ("(b < a || isnan(b) ? b : a)", "HUGE_VAL"),
-    "|=": ("(double)(a != 0 || b != 0)", "0.0"),
-    "&=": ("(double)(a != 0 && b != 0)", "1.0"),
-    "=": ("b", "0.0"),
-}
-JET_COMBINE = {
-    "+=": "semiring::plus(a, b)",
-    "*=": "semiring::times(a, b)",
-    "max=": "(semiring::primal(b) > semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
-    "min=": "(semiring::primal(b) < semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
-    "|=": "semiring::constant(semiring::primal(a) != 0 || semiring::primal(b) != 0)",
-    "&=": "semiring::constant(semiring::primal(a) != 0 && semiring::primal(b) != 0)",
-    "=": "b",
-}
-
 
 LARGE_PROGRAM = 500
 """Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
@@ -164,7 +144,9 @@ class ClassWriter:
         for table in self.plan.tables.values():
             name = self.names.table[table.key]
             body = "semiring::plus(a, b)"
-            if self.plain and table.kind != "facts":
+            if table.kind == "facts" and self.plan.semiring in COPIES and self.plan.rules.semiring is None:
+                body = COPIES[self.plan.semiring][table.aggregator][0]
+            if self.plain:
                 body = JET_COMBINE[table.aggregator] if self.plan.order else COMBINE[table.aggregator][0]
             self.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
         self.out.line()
@@ -354,8 +336,25 @@ class ClassWriter:
                 out.line(f"beam{n}.open();")
         for stage in self.plan.stages:
             self._levels(stage)
+        self._one_value()
         out.close()
         out.line()
+
+    def _one_value(self) -> None:
+        """In the constructor: facts of one item under `=` have one value."""
+        for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
+            if table.aggregator != "=":
+                continue
+            name, n = self.names.table[table.key], table.number
+            member, cell = name, "at"
+            if table.kind != "facts":
+                member = f"axioms_{name}"
+                order = table.order if table.kind == "dense" else range(table.arity)
+                cell = f"{name}.locate({', '.join(f'{member}.column({i})[at]' for i in order)})"
+            self.out.line(
+                f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) "
+                f"fail(two_values, {n}, {cell});"
+            )
 
     def _levels(self, stage: Stage) -> None:
         """The range of each form, and the agenda opened on it."""
@@ -407,7 +406,7 @@ class ClassWriter:
         out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
         out.line("int64_t at = 0;")
         for name in "ab":
-            out.line(f"for (double x : {name}.v) at += snprintf(both + at, sizeof both - at, \"%a \", x);")
+            out.line(f'for (double x : {name}.v) at += snprintf(both + at, sizeof both - at, "%a ", x);')
         out.line("message = both;")
         out.line("fail(no_order, table, cell);")
         out.close()
@@ -481,7 +480,7 @@ class ClassWriter:
             out.close()
         leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
         out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
-        if self.plain and table.aggregator in ("|=", "&="):
+        if self.plain and table.aggregator in TRUTHS:
             out.line("x = semiring::constant(semiring::primal(x) != 0);")
         out.line(f"const int64_t cell = {name}.locate({self._stored(table)});")
         improving = self.plan.selective and agenda and table.updates

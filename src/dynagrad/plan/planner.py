@@ -9,6 +9,7 @@ from typing import Any
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import AntecedentValue, Apply, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
+from .combine import COPIES
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
@@ -72,17 +73,25 @@ def effective_semiring(rules: Rules) -> str:
     """The semiring that a program runs in; "plain" for arithmetic that has the shape of none.
 
     `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, each antecedent once.
+    Facts and constants whose predicate no rule defines join by its own aggregator all the same.
     """
     if rules.semiring is not None:
         return rules.semiring
     if rules.functions or not rules.rules:
         return "plain"
     aggregators = {p.aggregator for p in rules.predicates.values() if p.defined}
+    given = {p.aggregator for p in rules.predicates.values() if not p.defined and not p.external}
     values = [(r, r.value) for r in rules.rules]
     for aggregator, operator, name in (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi")):
-        if aggregators == {aggregator} and all(
-            _made_of(v, operator) and _reads_all(r, v) and (operator == "*" or not any(a.side for a in r.antecedents))
-            for r, v in values
+        if (
+            aggregators == {aggregator}
+            and given <= COPIES[name].keys()
+            and all(
+                _made_of(v, operator)
+                and _reads_all(r, v)
+                and (operator == "*" or not any(a.side for a in r.antecedents))
+                for r, v in values
+            )
         ):
             return name
     return "plain"
@@ -446,7 +455,7 @@ class _Planner:
                 tables[key] = Table(key, number, "external", domains, ranges, (), predicate.aggregator)
                 continue
             if key not in stage_of:
-                tables[key] = Table(key, number, "facts", domains, ranges, tuple(range(arity)), "+=")
+                tables[key] = Table(key, number, "facts", domains, ranges, tuple(range(arity)), predicate.aggregator)
                 continue
             draft = drafts[stage_of[key]]
             order = self._order(key, arity, draft, last.get(key, {}))

@@ -184,7 +184,7 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
         case NormalRule():
             return _rule(node.head, node.aggregator, _normal_body(node), node.conditions)
         case Axiom():
-            return _rule(node.item, "=", _number(node.value, _LOOSE), ())
+            return _rule(node.item, node.aggregator, _number(node.value, _LOOSE), ())
         case TypeName():
             if not node.arguments:
                 return [show_name(node.name)]

@@ -9,7 +9,8 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from ...rules.syntax import Compound, Float, Integer, Symbol
-from ..classes import COMBINE, Generated
+from ..classes import Generated
+from ..combine import COMBINE
 from ..layout import DENSE_CELLS
 from ..model import Plan, Table
 from ..order import rank_sources
@@ -162,7 +163,7 @@ def data(
         for t in dense
         for place, i in enumerate(t.order)
     ]
-    zeros = [COMBINE[t.aggregator][1] if plan.semiring == "plain" and t.kind != "facts" else "0" for t in tables]
+    zeros = [COMBINE[t.aggregator][1] if plan.semiring == "plain" else "0" for t in tables]
     return [
         "struct gap_t { int table, i, j; int64_t least; };",
         "struct source_t { int domain, table, i, j; };",
