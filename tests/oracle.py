@@ -129,6 +129,7 @@ class Numbers:
             "abs": abs,
             "min": min,
             "max": max,
+            "lse": lambda a, b: self.log_sum([a, b]),
             "if": lambda c, a, b: a if c else b,
             "<": lambda a, b: self.convert(a < b),
             "=<": lambda a, b: self.convert(a <= b),
@@ -137,6 +138,13 @@ class Numbers:
             "==": lambda a, b: self.convert(a == b),
             "!=": lambda a, b: self.convert(a != b),
         }
+
+    def log_sum(self, values: list[Any]) -> Any:
+        """The log of a sum of weights that are given by their logs."""
+        top = max(values)
+        if any(v != v for v in values) or top in (math.inf, -math.inf):
+            return sum(values, self.convert(0)) if any(v != v for v in values) else top
+        return top + self.log(self.sum([self.exp(v - top) for v in values]))
 
     def same(self, a: Any, b: Any) -> bool:
         """Whether an iteration that went from a to b has settled."""
@@ -197,10 +205,6 @@ def builtin_semirings(numbers: Numbers) -> dict[str, Semiring]:
     """The semirings of the language, by name."""
     convert, zero, one, inf = numbers.convert, numbers.convert(0), numbers.convert(1), numbers.convert(math.inf)
 
-    def log_total(values: list[Any]) -> Any:
-        top = max(values)
-        return top if top in (inf, -inf) else top + numbers.log(numbers.sum([numbers.exp(v - top) for v in values]))
-
     def pair(value: Any) -> Any:
         if isinstance(value, Iterable):
             p, r = value
@@ -217,7 +221,7 @@ def builtin_semirings(numbers: Numbers) -> dict[str, Semiring]:
     multiply = lambda a, b: a * b  # noqa: E731
     return {
         "real": Semiring(zero, one, numbers.sum, multiply, convert),
-        "log": Semiring(-inf, zero, log_total, add, convert),
+        "log": Semiring(-inf, zero, numbers.log_sum, add, convert),
         "viterbi": Semiring(-inf, zero, max, add, convert),
         "tropical": Semiring(inf, zero, min, add, convert),
         "boolean": Semiring(False, True, any, lambda a, b: a and b, bool),
@@ -249,6 +253,7 @@ def aggregators(numbers: Numbers) -> dict[str, tuple[Any, Callable[[list[Any]], 
     convert, inf = numbers.convert, numbers.convert(math.inf)
     return {
         "+=": (convert(0), numbers.sum),
+        "log+=": (-inf, numbers.log_sum),
         "*=": (convert(1), _product),
         "max=": (-inf, max),
         "min=": (inf, min),

@@ -11,6 +11,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.rules.parse import parse
 from oracle import Conflict, evaluate
+from programs import combined
 from test_engine import derived, differences
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -134,7 +135,6 @@ def test_random_constants_mean_what_the_oracle_says() -> None:
         else:
             agreed.append(drawn)
     assert refused > 5
-    from programs import combined
 
     together = combined(agreed)
     chart = dg.Program(together.source).run(together.facts)

@@ -481,7 +481,7 @@ class Chart:
         >>> chart.run()["path(b)"]
         inf
         """
-        gone = self._read(key, rows, values)
+        gone = self._read(key, rows, values, bare=True)
         self._change(self._facts.retracted(gone), gone)
 
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
@@ -502,10 +502,10 @@ class Chart:
         self._facts, self._stale = facts, True
         self._touched.setdefault(relation.key, []).append(replace(relation, values=None))
 
-    def _read(self, key: str, rows: Any, values: str) -> Relation:
+    def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
         setting = self._setting
-        relation = read_facts(setting, {key: rows}, probabilities)[key]
+        relation = read_facts(setting, {key: rows}, probabilities, bare=bare)[key]
         values_given = relation.values
         if setting.scale.shape == "expectation" and values_given is not None and relation.count:
             have = values_given.shape[1]

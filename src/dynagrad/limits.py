@@ -135,8 +135,10 @@ def _bad_value(end: End) -> ValueRangeError:
         return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
     if scale.name == "plain":
         return ValueRangeError(
-            f"{item} became NaN, and is the first item that did: by 0/0, inf - inf, or a function outside its "
-            "domain, such as the log of a negative number; `if ... then ... else ...` can step around it"
+            f"{item} became NaN, or infinite though what it is made of is finite, and is the first item that did: by "
+            "numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a function outside "
+            "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
+            "can step around a point"
         )
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "

@@ -225,4 +225,9 @@ def _how_copies_join(writer: ClassWriter, table: Table) -> tuple[str, ...]:
     if table.aggregator == "=":
         differ = "[](const value_t& a, const value_t& b) { return semiring::primal(a) != semiring::primal(b); }"
         return as_it_is, differ
+    if writer.plan.semiring in ("plain", "real"):  # what is too large as a sum
+        finite = "isfinite(semiring::primal(a)) && isfinite(semiring::primal(b))"
+        both = f"plus_{writer.names.table[table.key]}(a, b)"
+        differ = f"{finite} && !isfinite(semiring::primal({both}))"
+        return as_it_is, f"[](const value_t& a, const value_t& b) {{ return {differ}; }}"
     return ()

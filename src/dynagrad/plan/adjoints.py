@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def head_kind(plan: Plan, table: Table) -> str:
-    """sum, product, select or step: how contributions to an item of the table make its value."""
+    """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
     if plan.semiring == "plain":
         return KINDS[table.aggregator]
     return "select" if plan.selective else "sum"
@@ -26,7 +26,7 @@ def head_kind(plan: Plan, table: Table) -> str:
 
 def copy_kind(plan: Plan, table: Table) -> str:
     """The same for the facts of a table that were given more than once, which may join by an aggregator of their own:
-    sum, product, select, step or shift.
+    sum, softmax, product, select, step or shift.
     """
     if table.kind != "facts" or plan.rules.semiring is not None or plan.semiring == "plain":
         return head_kind(plan, table)
@@ -40,6 +40,11 @@ def stage_of(plan: Plan, table: Table) -> Stage:
 def two_adjoints(plan: Plan, table: Table) -> bool:
     """Whether pending updates have adjoints of their own."""
     return table.updates or stage_of(plan, table).strategy == "sweep"
+
+
+def keeps_total(plan: Plan, table: Table) -> bool:
+    """Whether the value that contributions have their share of is kept apart: each round of a sweep has another."""
+    return head_kind(plan, table) == "softmax" and stage_of(plan, table).strategy == "sweep"
 
 
 def update_adjoint(plan: Plan, names: Names, table: Table) -> str:
@@ -78,6 +83,8 @@ def write_clear(writer: ClassWriter) -> None:
                 arrays.append(f"ga_{name}")
             if stage_of(plan, table).strategy == "sweep":
                 arrays.append(f"gt_{name}")
+            if keeps_total(plan, table):
+                out.line(f"total_{name}.zeros({size});")
             if head_kind(plan, table) == "select":
                 out.line(f"wait_{name}.filled({size}, nowhere);")
                 out.line(f"aim_{name}.zeros({size});")
@@ -181,7 +188,7 @@ def write_readers(writer: ClassWriter) -> None:
     # of each row as it was given: rows that were merged into one share its adjoint
     out.open(
         "template <class F, class R> void rows_of(const F* facts, const R& relation, const adjoint_t* g, "
-        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies, bool shifts) const"
+        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies, bool shifts, bool shares) const"
     )
     out.line("const int64_t copies = facts->given - facts->rows;")
     if posteriors(plan):
@@ -204,10 +211,11 @@ def write_readers(writer: ClassWriter) -> None:
     out.line("else taken[row] = 1;")
     out.close()
     if posteriors(plan):  # a row that was merged into another has its share of the weight
-        out.line("if (copies) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
+        out.line("if (copies && !shifts) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
     if writer.plain:
         out.line("if (multiplies && copies) own = back::scale(own, factors.others(row, x));")
-    out.line("(void)relation, (void)copies, (void)multiplies;")
+        out.line("if (shares && copies) own = semiring::share(own, x, relation.value[row]);")
+    out.line("(void)relation, (void)copies, (void)multiplies, (void)shares;")
     # a copy that shifts the log of the others has the derivative of the whole, which is by the log of the whole
     out.line("back::finish(own, shifts ? relation.value[row] : x, words + n * semiring::adjoint_words);")
     out.close()
@@ -219,7 +227,7 @@ def write_readers(writer: ClassWriter) -> None:
         name = writer.names.table[t.key]
         kind = copy_kind(plan, t)
         member = name if t.kind == "facts" else f"axioms_{name}"
-        flags = ", ".join(str(kind == each).lower() for each in ("select", "product", "shift"))
+        flags = ", ".join(str(kind == each).lower() for each in ("select", "product", "shift", "softmax"))
         text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {flags}); break;"
         if kind == "step":
             text = f"memset((void*)words, 0, {member}.facts->given * semiring::adjoint_words * 8); break;"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..rules.show import show
@@ -10,7 +11,7 @@ from . import resting
 from .access import write_access
 from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
-from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS
+from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing
 from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
@@ -240,6 +241,8 @@ class ClassWriter:
                 out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
             for index in self.by_key.get(table.key, ()):
                 out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{&account}};  // {self._index_text(index)}")
+            if may_excuse(plan, table):
+                out.line(f"Array<uint8_t> excused_{name}{{&account}};  // infinite, and not of its own making")
             if plan.changes is not None:
                 out.line(f"Array<uint8_t> marked_{name}{{&account}}, indexed_{name}{{&account}};")
         for n, beam in enumerate(plan.rules.beams):
@@ -341,10 +344,11 @@ class ClassWriter:
         out.line()
 
     def _one_value(self) -> None:
-        """In the constructor: facts of one item under `=` have one value."""
+        """In the constructor: facts of one item that do not go together, as two values under `=`."""
         for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
-            if table.aggregator != "=":
+            if table.aggregator != "=" and self.plan.semiring not in ("plain", "real"):
                 continue
+            status = "two_values" if table.aggregator == "=" else "bad_value"
             name, n = self.names.table[table.key], table.number
             member, cell = name, "at"
             if table.kind != "facts":
@@ -353,7 +357,7 @@ class ClassWriter:
                 cell = f"{name}.locate({', '.join(f'{member}.column({i})[at]' for i in order)})"
             self.out.line(
                 f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) "
-                f"fail(two_values, {n}, {cell});"
+                f"fail({status}, {n}, {cell});"
             )
 
     def _levels(self, stage: Stage) -> None:
@@ -610,9 +614,27 @@ class ClassWriter:
         for place, i in enumerate(order):
             out.line(f"const int32_t a{i} = arguments[{place}];")
 
+    def infinite(self, table: Table, value: str) -> str:
+        """Or whether the value of the item at `cell` is infinite and should not be: what it is made of is finite."""
+        if not may_excuse(self.plan, table):
+            return ""
+        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", not_nothing(table, value)]
+        tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
+        return f" || ({' && '.join(filter(None, tests))})"
+
+    def excuse(self, table: Table, value: str, arguments: Sequence[str]) -> str:
+        """A fact that is infinite was given so. `arguments` are those of its item."""
+        if not may_excuse(self.plan, table):
+            return ""
+        name = self.names.table[table.key]
+        order = table.order if table.kind == "dense" else range(table.arity)
+        cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
+        return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
+
     def _check(self, table: Table, value: str) -> None:
         out = self.out
-        out.line(f"if (__builtin_expect(!semiring::valid({value}), 0)) return fail(bad_value, {table.number}, cell);")
+        wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
+        out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
         if self.plan.semiring == "real" and not self.plan.order:
             out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
 
@@ -709,11 +731,14 @@ class ClassWriter:
             table = self.plan.tables[key]
             if self.has_axioms(table):
                 name = self.names.table[key]
-                columns = "".join(f"axioms_{name}.column({i})[at], " for i in range(table.arity))
-                out.line(
-                    f"for (int64_t at = 0; at < axioms_{name}.rows(); at++) "
-                    f"add_{name}({columns}axioms_{name}.value[at]);"
-                )
+                columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+                value = f"axioms_{name}.value[at]"
+                out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+                excuse = self.excuse(table, value, columns)
+                if excuse:
+                    out.line(excuse)
+                out.line(f"add_{name}({', '.join([*columns, value])});")
+                out.close()
                 out.line(f"report.updates += axioms_{name}.rows();")
 
     def _seal(self, table: Table, count: bool) -> None:
@@ -725,7 +750,8 @@ class ClassWriter:
             f"for (int64_t cell = {name}.seen.next(0, {bound}); cell >= 0; cell = {name}.seen.next(cell + 1, {bound}))"
         )
         value = f"{name}.value[cell]"
-        again = f"if (!semiring::valid({value})) return fail(bad_value, {table.number}, cell);"
+        wrong = f"!semiring::valid({value}){self.infinite(table, value)}"
+        again = f"if ({wrong}) return fail(bad_value, {table.number}, cell);"
         out.line(f"if (!{name}.popped.set(cell)) {{ {again} continue; }}  // sealed before, and may have grown")
         if count:
             out.line("report.pops++;")
@@ -769,18 +795,37 @@ class ClassWriter:
             self.unpack(table)
             self.enter(table)
             out.close()
-            out.line("const bool same = semiring::primal(now) == semiring::primal(old);")
+            # what is infinite or NaN now may be a number in the next round
+            here, before = "semiring::primal(now)", "semiring::primal(old)"
+            out.line(f"const bool same = {here} == {before} || (isnan({here}) && isnan({before}));")
             out.line(
                 "if (first || !(same || semiring::negligible(semiring::minus(now, old), now, settings.tolerance))) "
                 "changed = true;"
             )
             out.line(f"{name}.value[cell] = now;")
             out.line("report.pops++;")
-            out.line(f"if (!semiring::valid(now)) {{ fail(bad_value, {table.number}, cell); return false; }}")
             out.close()
         out.line("return changed;")
         out.close()
+        self._finite(stage)
         out.line()
+
+    def _finite(self, stage: Stage) -> None:
+        """After the last round: no value is NaN, or infinite of its own making. What made others so is named first."""
+        out, n = self.out, stage.number
+        out.open(f"void finite{n}()")
+        out.open("for (int later = 0; later < 2; later++)")
+        for key in stage.keys:
+            table = self.plan.tables[key]
+            name, value = self.names.table[key], f"{self.names.table[key]}.value[cell]"
+            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+            wrong = f"!semiring::valid({value}){self.infinite(table, value)}"
+            first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(self.plan, table) else "true"
+            out.line(f"if ({name}.seen.test(cell) && (later || {first}) && ({wrong}))")
+            out.line(f"  return fail(bad_value, {table.number}, cell);")
+            out.close()
+        out.close()
+        out.close()
 
     def _run(self) -> None:
         out = self.out
@@ -821,6 +866,8 @@ class ClassWriter:
                         " && !halt) stop(at_until);"
                     )
                 out.close()
+            if stage.strategy == "sweep":
+                out.line(f"if (!halt) finite{n}();")
             sealed = [k for k in stage.keys if self.plan.tables[k].sink or stage.strategy in ("once", "sweep")]
             for key in sealed:
                 out.line(f"seal_{self.names.table[key]}();")

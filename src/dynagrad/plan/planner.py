@@ -69,11 +69,16 @@ def _made_of(value: Expression, operator: str) -> bool:
     return True
 
 
+# What aggregator and what operator on right sides make a program of which semiring.
+SHAPES = (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi"), ("log+=", "+", "log"))
+
+
 def effective_semiring(rules: Rules) -> str:
     """The semiring that a program runs in; "plain" for arithmetic that has the shape of none.
 
-    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, each antecedent once.
-    Facts and constants whose predicate no rule defines join by its own aggregator all the same.
+    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, `log+=` over sums
+    `log`, each antecedent once. Facts and constants whose predicate no rule defines join by its own aggregator all the
+    same.
     """
     if rules.semiring is not None:
         return rules.semiring
@@ -82,7 +87,7 @@ def effective_semiring(rules: Rules) -> str:
     aggregators = {p.aggregator for p in rules.predicates.values() if p.defined}
     given = {p.aggregator for p in rules.predicates.values() if not p.defined and not p.external}
     values = [(r, r.value) for r in rules.rules]
-    for aggregator, operator, name in (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi")):
+    for aggregator, operator, name in SHAPES:
         if (
             aggregators == {aggregator}
             and given <= COPIES[name].keys()
@@ -158,7 +163,7 @@ def _monotone(rules: Sequence[NormalRule], keys: frozenset[str], aggregator: str
                 return True
             case AntecedentValue():
                 return True
-            case Apply(operator="+" | "min" | "max", operands=operands):
+            case Apply(operator="+" | "min" | "max" | "lse", operands=operands):
                 return all(fine(o, rule) for o in operands)
             case Apply(operator="tanh" | "sigmoid" | "exp", operands=operands):
                 return all(fine(o, rule) for o in operands)

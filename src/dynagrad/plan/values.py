@@ -35,6 +35,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "abs": graph.absolute,
     "min": graph.minimum,
     "max": graph.maximum,
+    "lse": graph.log_add,
     "if": graph.where,
 }
 

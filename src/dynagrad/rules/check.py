@@ -776,7 +776,7 @@ def _diverging(rules: Rules) -> Iterator[tuple[str, Span]]:
     told: set[frozenset[str]] = set()
     for rule, item in suspects:
         key = rule.head.key
-        if rule.aggregator == "+=" and item.key in closed[key] and closed[key] not in told:
+        if rule.aggregator in ("+=", "log+=") and item.key in closed[key] and closed[key] not in told:
             told.add(closed[key])
             cycle = _cycle(still, key, item.key, closed[key])
             yield (

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ProgramError, Span
+from ..graph import ieee
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
 from .show import show
@@ -121,6 +122,7 @@ _NUMBER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "abs": abs,
     "min": min,
     "max": max,
+    "lse": ieee.log_add,
 }
 
 
@@ -381,6 +383,7 @@ _LINEAR: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "+=": {"*": (0, 1), "/": (0,), "neg": (0,)},
     "max=": {"+": (0, 1), "-": (0,)},
     "min=": {"+": (0, 1), "-": (0,)},
+    "log+=": {"+": (0, 1), "-": (0,)},
     "|=": {"*": (0, 1)},
 }
 

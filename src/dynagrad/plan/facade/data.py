@@ -176,6 +176,8 @@ def data(
         f"inline constexpr double most_cells = {DENSE_CELLS};",
         f"inline constexpr bool plain_values = {str(plan.semiring == 'plain').lower()};",
         f"inline constexpr bool log_values = {str(plan.semiring == 'log').lower()};",
+        # a program that runs as logs or costs without saying so still has the number one where no value is given
+        f"inline constexpr bool number_one = {str(plan.rules.semiring is None).lower()};",
         array("char", "domain_kind", (kinds[domains[d].kind] for d in sorted(domains))),
         array("bool", "domain_ranked", (str(domains[d].ranked).lower() for d in sorted(domains)), "false"),
         array("char* const", "table_key", (literal(t.key) for t in tables), "nullptr").replace("char*", "const char*"),
