@@ -100,6 +100,13 @@ def _guard(function: Callable[..., float]) -> Callable[..., float]:
     return guarded
 
 
+def _sum(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # too large, or infinities of both signs
+        return sum(values)
+
+
 def _sigmoid(x: Any, exp: Callable[[Any], Any]) -> Any:
     return 1 / (1 + exp(-x)) if x >= 0 else exp(x) / (1 + exp(x))
 
@@ -112,7 +119,7 @@ class Numbers:
         guard: Callable[..., Any] = _guard if digits is None else (lambda f: f)
         m: Any = math if digits is None else mpmath
         self.convert: Callable[[Any], Any] = float if digits is None else mpmath.mpf
-        self.sum: Callable[[list[Any]], Any] = math.fsum if digits is None else mpmath.fsum
+        self.sum: Callable[[list[Any]], Any] = _sum if digits is None else mpmath.fsum
         self.exp, self.log = guard(m.exp), guard(m.log)
         self.operations: dict[str, Callable[..., Any]] = {
             "+": lambda a, b: a + b,
@@ -150,6 +157,8 @@ class Numbers:
         """Whether an iteration that went from a to b has settled."""
         if isinstance(a, tuple):
             return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
+        if a != a and b != b:  # NaN
+            return True
         if isinstance(a, (bool, int, str)) or a == b:
             return bool(a == b)
         small = 1e-15 if self.digits is None else mpmath.mpf(10) ** (3 - self.digits)
