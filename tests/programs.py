@@ -386,7 +386,9 @@ def _expression(draw: Callable[..., Any], leaves: Sequence[str], inputs: Sequenc
         left = _expression(draw, leaves[:cut], inputs, depth - 1)
         right = _expression(draw, leaves[cut:], inputs, depth - 1)
         shape = draw(
-            st.sampled_from(["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))"])
+            st.sampled_from(
+                ["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))", "lse({}, {})"]
+            )
         )
         return f"({shape.format(left, right)})"
     leaf = leaves[0]
@@ -410,7 +412,7 @@ def plain_programs(draw: Callable[..., Any]) -> Program:
     known = list(inputs)
     rules = []
     for i in range(draw(st.integers(1, 4))):
-        aggregator = draw(st.sampled_from(["+=", "*=", "max=", "min=", "|=", "&=", "="]))
+        aggregator = draw(st.sampled_from(["+=", "log+=", "*=", "max=", "min=", "|=", "&=", "="]))
         head = _Predicate(f"d{i}", draw(_DERIVED_COLUMNS), i + 1)
         for _ in range(1 if aggregator == "=" else draw(st.integers(1, 2))):
             draft = _RuleDraft(draw)

@@ -487,16 +487,16 @@ class Chart:
     # -- changing
 
     def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus.
+        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up.
 
         `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
-        >>> chart.add("edge/2", [("a", "b", 1.0)])
+        >>> chart.add("edge/2", [("a", "c", 1.0), ("c", "b", 0.5)])
         >>> chart.run()["path(b)"]
-        1.0
+        1.5
         """
         relation = self._read(key, rows, values)
         self._change(self._facts.added(relation), relation)
@@ -514,7 +514,7 @@ class Chart:
         >>> chart.run()["path(b)"]
         inf
         """
-        gone = self._read(key, rows, values)
+        gone = self._read(key, rows, values, bare=True)
         self._change(self._facts.retracted(gone), gone)
 
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
@@ -535,10 +535,10 @@ class Chart:
         self._facts, self._stale = facts, True
         self._touched.setdefault(relation.key, []).append(replace(relation, values=None))
 
-    def _read(self, key: str, rows: Any, values: str) -> Relation:
+    def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
         setting = self._setting
-        relation = read_facts(setting, {key: rows}, probabilities)[key]
+        relation = read_facts(setting, {key: rows}, probabilities, bare=bare)[key]
         values_given = relation.values
         if setting.scale.shape == "expectation" and values_given is not None and relation.count:
             have = values_given.shape[1]

@@ -113,7 +113,9 @@ class Program:
                     predicate.span,
                     filename,
                 )
-        traced = trace_semiring(user.zero, user.one, user.plus, user.times, user.less) if user is not None else None
+        traced = None
+        if user is not None:
+            traced = trace_semiring(user.zero, user.one, user.plus, user.times, user.less, user.star)
         name = effective_semiring(rules)
         number_scale = scale(
             name,

@@ -89,6 +89,7 @@ STATUS = (
     "cyclic",
     "near_critical",
     "quiet",
+    "no_order",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks

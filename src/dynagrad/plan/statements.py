@@ -25,6 +25,7 @@ from ..rules.syntax import (
     Term,
     Variable,
 )
+from .combine import may_excuse, not_nothing
 from .functions import Code, Functions
 from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
@@ -347,6 +348,7 @@ class JoinWriter(Scope):
         self.finders: dict[int, str] = {}  # passenger -> the local that finds its facts
         self.unsettled = 0  # factors since it was last in range
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
+        self.cells: dict[int, str] = {}  # antecedent -> its cell, of a derived item
         self.old: dict[int, str] = {}  # ... and what it was before this pop
         self.table_of: list[Table] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
@@ -448,6 +450,7 @@ class JoinWriter(Scope):
     def _driver(self, driver: int) -> None:
         item = self.rule.antecedents[driver].item
         table = self.table_of[driver]
+        self.cells[driver] = "cell"
         if self.rule.antecedents[driver].side:
             self.out.open("if (first)")
         for i, term in enumerate(item.arguments):
@@ -508,6 +511,7 @@ class JoinWriter(Scope):
     def _passenger(self, i: int, at: str) -> None:
         """The item of passenger i stands at cell `at`: its value, old or new as the driver's place demands."""
         value = f"{self.place(i)}.value[{at}]"
+        self.cells[i] = at
         driver = self.join.driver
         if driver is None or i not in self.join.same:
             self.take(i, value)
@@ -644,8 +648,41 @@ class JoinWriter(Scope):
             return
         value = self._value(table)
         texts = self._arguments(self.rule.head, table, True)
+        if may_excuse(self.plan, table):
+            value = self._excuse(table, name, value, texts)
         self.out.line("updates.count++;")
         self.out.line(f"add_{name}({', '.join([*texts, value])});")
+
+    def _excuse(self, table: Table, name: str, value: str, texts: Sequence[str]) -> str:
+        """Where a contribution is infinite, whether something that it is made of is, too; the contribution's name."""
+        legal, passed = [], []
+        for i, x in sorted(self.values.items()):
+            antecedent = self.table_of[i]
+            infinite = f"!isfinite(semiring::primal({x}))"
+            if antecedent.key not in self.stage.keys:
+                legal.append(infinite)
+                continue
+            if not may_excuse(self.plan, antecedent):
+                continue
+            excuses = [f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"]
+            nothing = not_nothing(antecedent, x)
+            if nothing:
+                excuses.append(f"!({nothing})")
+            legal.append(f"({infinite} && ({' || '.join(excuses)}))")
+            passed.append(infinite)
+        if not legal:
+            return value
+        x = self.fresh("contribution")
+        self.out.line(f"const value_t {x} = {value};")
+        self.out.open(f"if (__builtin_expect(!isfinite(semiring::primal({x})), 0))")
+        self.out.line(
+            f"uint8_t& flags = grown(excused_{name}, {name}.locate({self._stored(table, texts)}), (uint8_t)0);"
+        )
+        self.out.line(f"if ({' || '.join(legal)}) flags |= 1;")
+        if passed and self.stage.strategy == "sweep":
+            self.out.line(f"else if ({' || '.join(passed)}) flags |= 2;")
+        self.out.close()
+        return x
 
     def _value(self, table: Table) -> str:
         if not self.plain:

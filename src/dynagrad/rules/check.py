@@ -791,7 +791,7 @@ def diverging(rules: Rules) -> Iterator[tuple[frozenset[str], str]]:
     told: set[frozenset[str]] = set()
     for rule, item in suspects:
         key = rule.head.key
-        if rule.aggregator == "+=" and item.key in closed[key] and closed[key] not in told:
+        if rule.aggregator in ("+=", "log+=") and item.key in closed[key] and closed[key] not in told:
             told.add(closed[key])
             cycle = _cycle(still, key, item.key, closed[key])
             text = (

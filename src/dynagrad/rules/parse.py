@@ -59,7 +59,7 @@ from .syntax import (
 
 MAX_DEPTH = 150  # of terms and expressions in source text; immutable syntax is compared and hashed by recursion
 
-FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2}
+FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2, "lse": 2}
 """The built-in functions of values, with how many they take."""
 
 INTEGER_FUNCTIONS = {"abs": 1, "min": 2, "max": 2}

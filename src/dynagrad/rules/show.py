@@ -193,7 +193,7 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
         case Axiom():
             if node.value is None:
                 return [(node.item, _LOOSE), "."]
-            return _rule(node.item, "=", _number(node.value, _LOOSE), ())
+            return _rule(node.item, node.aggregator, _number(node.value, _LOOSE), ())
         case TypeName():
             if not node.arguments:
                 return [show_name(node.name)]

@@ -121,7 +121,7 @@ class Apply:
     """An operation on values.
 
     `+ - * / ^` and the comparisons `< =< > >= == !=` (two operands), `neg exp log sqrt tanh sigmoid abs` (one),
-    `min max` (two), `if` (condition, then, else), or the name of a declared function of values.
+    `min max lse` (two), `if` (condition, then, else), or the name of a declared function of values.
     """
 
     operator: str

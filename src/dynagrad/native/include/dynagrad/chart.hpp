@@ -46,7 +46,7 @@ enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
   bad_adjoint = 12, unsettled = 13, function_failed = 14, diverges = 15, cyclic = 16, near_critical = 17,
-  at_quiet = 18,
+  at_quiet = 18, no_order = 19,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.

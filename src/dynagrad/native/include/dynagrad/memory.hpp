@@ -166,6 +166,9 @@ inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
   return array[cell];
 }
 
+// An entry of flags that are only there once somebody set one.
+inline uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell < flags.size ? flags[cell] : 0; }
+
 // A bit per cell. Rows start at multiples of eight, so that a row can be read as unaligned 64-bit words.
 struct Bits {
   Array<uint8_t> bytes;
