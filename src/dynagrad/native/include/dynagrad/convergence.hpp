@@ -49,7 +49,7 @@ struct Convergence {
       return true;
     }
     if (relative > report.error_bound) report.error_bound = relative;
-    if (relative > settings.tolerance) report.unfinished++;
+    if (relative > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
     return false;
   }
 };
