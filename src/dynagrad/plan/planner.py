@@ -316,6 +316,8 @@ class _Planner:
         found = [unknowns(e.rule, keys, self.semiring) for e in edges]
         additive = {self.rules.predicates[k].aggregator for k in keys} == {"+="}
         numeric = self.semiring in ("real", "log", "expectation", "count") or (self.semiring == "plain" and additive)
+        if self.options.user is not None:  # its times need not commute, so one unknown has to stand at one end
+            numeric = self.options.user.star is not None and set(found) <= {0, 1}
         most = max(1, *(f or 0 for f in found)) if numeric and None not in found else 0
         reason = "the components of the ground program, found as it runs, antecedents first"
         if most:

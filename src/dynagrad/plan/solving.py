@@ -24,7 +24,7 @@ from ..rules.syntax import AntecedentValue, Apply, Expression, Number
 from .adjoints import posteriors, stage_of
 from .model import Join, Plan, Stage, Table
 from .statements import JoinWriter, comment
-from .values import called, lifted_cxx, to_node
+from .values import called, lifted_cxx, product_order, to_node
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -108,6 +108,11 @@ def unknowns(rule: NormalRule, keys: frozenset[str], semiring: str) -> int | Non
         return len(inside)
     found = polynomial(rule.value, inside)
     return None if found is None else max((len(f) for f in found), default=0)
+
+
+def plan_is_users(plan: Plan) -> bool:
+    """Whether numbers are of a semiring of the user's own."""
+    return plan.semiring == "user"
 
 
 def sighted(stage: Stage) -> bool:
@@ -201,7 +206,7 @@ class GroundWriter(JoinWriter):
             self.out.line(f"const uint32_t {self.unknown[i]} = member_{name}({at});")
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        if antecedent in self.unknown and not self.plain:
+        if antecedent in self.unknown and not self.plain and not plan_is_users(self.plan):
             value = f"({self.unknown[antecedent]} == unsolved ? {value} : semiring::one())"
         super().take(antecedent, value, old)
 
@@ -209,6 +214,9 @@ class GroundWriter(JoinWriter):
         table = self.plan.tables[self.rule.head.key]
         self.out.line(f"const uint32_t head = member_{self.names.table[table.key]}({self.head_cell(table)});")
         self.out.open("if (head != unsolved)")
+        if plan_is_users(self.plan):
+            self._add_sides()
+            return
         if not self.plain:
             self._add(self._value(table), list(self.unknown.values()))
             return
@@ -226,6 +234,33 @@ class GroundWriter(JoinWriter):
                 known = f"({self.unknown[i]} == unsolved ? {self.values[i]} : semiring::one())"
                 weight = f"semiring::times({weight}, {known})"
             self._add(weight, [self.unknown[i] for i in factors])
+
+    def _add_sides(self) -> None:
+        """The product before the unknown, and the product after it."""
+        sides: list[str] = ["semiring::one()", "semiring::one()"]
+        after = 0
+        for which, antecedent in product_order(self.rule.value):
+            if antecedent is not None and antecedent in self.unknown:
+                after = 1
+                continue
+            if antecedent is None:
+                assert which is not None
+                text = self.names.weight(self.rule, which[0], which[1])
+            else:
+                text = self.values[antecedent]
+            sides[after] = text if sides[after] == "semiring::one()" else f"semiring::times({sides[after]}, {text})"
+        unknown = next(iter(self.unknown.values()), None)
+        if unknown is None:
+            self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, semiring::one(), unsolved);")
+            return
+        value = self.values[next(iter(self.unknown))]
+        self.out.open(f"if ({unknown} == unsolved)")
+        product = f"semiring::times(semiring::times({sides[0]}, {value}), {sides[1]})"
+        self.out.line(f"system{self.stage.number}.add(head, {product}, semiring::one(), unsolved);")
+        self.out.close("} else {")
+        self.out.depth += 1
+        self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, {sides[1]}, {unknown});")
+        self.out.close()
 
     def _add(self, weight: str, factors: list[str]) -> None:
         places = [*factors, *["unsolved"] * (self.stage.unknowns - len(factors))]
@@ -251,7 +286,8 @@ def write_members(writer: ClassWriter) -> None:
         out.line(f"Block block{n}{{&account}};")
         out.line(f"int64_t exposed{n} = 0;")
         if stage.unknowns:
-            out.line(f"System<semiring, {stage.unknowns}> system{n}{{this}};")
+            system = "ClosedSystem<semiring>" if plan_is_users(writer.plan) else f"System<semiring, {stage.unknowns}>"
+            out.line(f"{system} system{n}{{this}};")
             if writer.plan.adjoint:
                 out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
         for key in stage.keys:

@@ -662,6 +662,81 @@ struct System<Count, K> {
   }
 };
 
+// A closed semiring, which has the sum of all powers of a number, `star`: elimination as Kleene's and Lehmann's (1977,
+// "Algebraic structures for transitive closure"). Times need not commute, so an instance has a weight on one side of its
+// unknown: x = A x + b, or x = x A + b. Systems with weights on both sides are for iteration.
+template <class S>
+struct ClosedSystem {
+  using Value = typename S::Value;
+  static constexpr uint32_t none = 0xFFFFFFFF;
+  struct Instance { Value left, right; uint32_t head, of; };
+  static constexpr int64_t most = 3000;  // unknowns, for whose matrix there is room
+
+  ChartBase* owner;
+  int64_t n = 0;
+  Array<Instance> instances;
+  Array<Value> given, value;
+  double bound = 0, radius = 0;
+  Array<uint32_t> cycle;
+  bool must_be_linear = false, always_newton = false;
+
+  explicit ClosedSystem(ChartBase* chart) : owner(chart) {}
+
+  void open(int64_t unknowns) {
+    n = unknowns;
+    instances.clear();
+    given.clear(), given.resize(n, S::zero());
+  }
+  void add(uint32_t head, const Value& left, const Value& right, uint32_t of) {
+    if (of == none) given[head] = S::plus(given[head], S::times(left, right));
+    else instances.push({left, right, head, of});
+  }
+  Solved solve() {
+    bool lefts = true, rights = true;
+    for (int64_t i = 0; i < instances.size; i++) {
+      lefts = lefts && S::same(instances[i].right, S::one());
+      rights = rights && S::same(instances[i].left, S::one());
+    }
+    if ((!lefts && !rights) || n > most) return Solved::unsolved;
+    Array<Value> a;
+    Array<uint8_t> there;
+    a.filled(n * n, S::zero()), there.zeros(n * n);
+    for (int64_t i = 0; i < instances.size; i++) {
+      const int64_t at = instances[i].head * n + instances[i].of;
+      const Value& w = lefts ? instances[i].left : instances[i].right;
+      a[at] = there[at] ? S::plus(a[at], w) : w;
+      there[at] = 1;
+    }
+    value.copy(given);
+    const auto product = [&](const Value& outer, const Value& inner) {  // the factor nearer to the unknown is `inner`
+      return lefts ? S::times(outer, inner) : S::times(inner, outer);
+    };
+    for (int64_t k = 0; k < n; k++) {
+      if (owner->spend(n)) return Solved::halted;
+      if (there[k * n + k]) {
+        const Value s = S::star(a[k * n + k]);
+        there[k * n + k] = 0;
+        for (int64_t j = 0; j < n; j++)
+          if (there[k * n + j]) a[k * n + j] = product(s, a[k * n + j]);
+        value[k] = product(s, value[k]);
+      }
+      for (int64_t i = 0; i < n; i++) {
+        if (i == k || !there[i * n + k]) continue;
+        const Value w = a[i * n + k];
+        there[i * n + k] = 0;
+        for (int64_t j = 0; j < n; j++) {
+          if (!there[k * n + j]) continue;
+          const Value p = product(w, a[k * n + j]);
+          a[i * n + j] = there[i * n + j] ? S::plus(a[i * n + j], p) : p;
+          there[i * n + j] = 1;
+        }
+        value[i] = S::plus(value[i], product(w, value[k]));
+      }
+    }
+    return Solved::fine;
+  }
+};
+
 // -- adjoints of each kind, as doubles relative to the units of a system ------------------------------------------
 
 // Turns the adjoints `g` of a component's values into those of what comes to them from outside.
