@@ -115,6 +115,8 @@ class ClassWriter:
             out.line("#define DYNAGRAD_LARGE")
         if self._ordered:
             out.line("#include <stdio.h>")
+        if solving.keeps_logs(plan):
+            out.line("#define DYNAGRAD_LOGS")
         out.line("#include <dynagrad/chart.hpp>")
         if any(convergence.estimates(plan, s) or convergence.gains(plan, s) for s in plan.stages):
             out.line("#include <dynagrad/convergence.hpp>")
@@ -270,6 +272,8 @@ class ClassWriter:
                 out.line(f"int64_t low{stage.number}_{f} = 0, span{stage.number}_{f} = 1;")
         out.line("Arithmetic arithmetic;")
         out.line("Array<value_t> weight{&account};")
+        if solving.keeps_logs(plan):
+            out.line("Array<double> weight_log{&account};")
         out.line(f"int32_t (*externals[{max(1, len(plan.tables))}])(const int32_t*, uint64_t*) = {{}};")
         out.line("bool has_zero = false;")
         members = len(out.lines)
@@ -325,6 +329,8 @@ class ClassWriter:
             out.line(f"{member}.facts = (const facts_{name}*)facts[{n}];")
             out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->view();")
             out.line(f"{member}.has_zero = ((Weights<semiring>*)weights[{n}])->has_zero;")
+            if solving.keeps_logs(self.plan):
+                out.line(f"{member}.logs = ((Weights<semiring>*)weights[{n}])->logs.data;")
             out.line(f"has_zero = has_zero || {member}.has_zero;")
             if self.plan.changes is not None and table.kind == "facts":
                 out.line(f"old_{name} = {name};")
@@ -927,9 +933,10 @@ class ClassWriter:
     def _rule_weights(self) -> None:
         """Reads the constants of rules in the constructor; written last, when all of them are known."""
         count = len(self.names.weight_values)
-        self.out.lines[self.weights_line] = (
-            f"    for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));"
-        )
+        line = f"    for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));"
+        if solving.keeps_logs(self.plan):
+            line += f" for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));"
+        self.out.lines[self.weights_line] = line
 
 
 def _level_type(stage: Stage) -> str:

@@ -24,7 +24,7 @@ from ..rules.syntax import AntecedentValue, Apply, Expression, Number
 from .adjoints import posteriors, stage_of
 from .model import Join, Plan, Stage, Table
 from .statements import JoinWriter, comment
-from .values import called, lifted_cxx, product_order, to_node
+from .values import called, lifted_cxx, numbers, product_order, to_node
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -115,6 +115,11 @@ def plan_is_users(plan: Plan) -> bool:
     return plan.semiring == "user"
 
 
+def keeps_logs(plan: Plan) -> bool:
+    """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
+    return plan.semiring == "log" and any(stage.unknowns for stage in plan.stages)
+
+
 def sighted(stage: Stage) -> bool:
     """Whether rules inside a level look for items of the stage, which then have to be in the chart as they do."""
     return any(
@@ -182,6 +187,7 @@ class GroundWriter(JoinWriter):
         super().__init__(owner.plan, owner.names, join, owner.out)
         self.keys = frozenset(self.stage.keys)
         self.unknown: dict[int, str] = {}  # antecedent -> the local with its number in the system, or none
+        self.at: dict[int, str] = {}  # antecedent -> its cell or row
 
     @property
     def in_rows(self) -> bool:
@@ -195,8 +201,27 @@ class GroundWriter(JoinWriter):
         super()._driver(driver)
 
     def _passenger(self, i: int, at: str) -> None:
+        self.at[i] = at
         self._number(i, at)
         super()._passenger(i, at)
+
+    def _logs(self) -> str:
+        """The log of the weight of an instance whose one unknown is its own head."""
+        parts = [
+            f"weight_log[{self.names.weights[self.rule.number, k]}]" for k, _ in enumerate(numbers(self.rule.value))
+        ]
+        for i in self.product:
+            antecedent = self.rule.antecedents[i]
+            if antecedent.side or i in self.unknown:
+                continue
+            table = self.table_of[i]
+            if table.kind == "facts":
+                parts.append(f"{self.place(i)}.logs[{self.at[i]}]")
+            elif table.kind == "external" or i == self.join.driver:
+                return ""
+            else:
+                parts.append(f"semiring_log({self.place(i)}.value[{self.at[i]}])")
+        return " + ".join(parts) or "0.0"
 
     def _number(self, i: int, at: str) -> None:
         antecedent = self.rule.antecedents[i]
@@ -266,6 +291,11 @@ class GroundWriter(JoinWriter):
         places = [*factors, *["unsolved"] * (self.stage.unknowns - len(factors))]
         of = self.fresh("of")
         self.out.line(f"const uint32_t {of}[] = {{{', '.join(places)}}};")
+        log = self._logs() if keeps_logs(self.plan) and len(self.unknown) == 1 and len(factors) == 1 else ""
+        if log:
+            self.out.line(f"if ({factors[0]} == head) system{self.stage.number}.add_loop(head, {weight}, {of}, {log});")
+            self.out.line(f"else system{self.stage.number}.add(head, {weight}, {of});")
+            return
         self.out.line(f"system{self.stage.number}.add(head, {weight}, {of});")
 
 
@@ -278,6 +308,9 @@ def write_members(writer: ClassWriter) -> None:
     stages = [s for s in writer.plan.stages if s.strategy == "solve"]
     if not stages:
         return
+    if keeps_logs(writer.plan):
+        primal = "v" if not writer.plan.order else "{v.m[0], v.e}"
+        out.line(f"static double semiring_log(const value_t& v) {{ return Log::out({primal}); }}")
     out.line("static constexpr uint32_t unsolved = 0xFFFFFFFF;  // the number of what is no unknown")
     out.line("int64_t solved_items = 0;  // of all components, which numbers them")
     out.line("int64_t solved_first = 0, solved_count = 0;  // the component at hand")

@@ -40,7 +40,7 @@ struct Convergence {
 
   // Whether the tolerance was lowered. If not, the chart is as good as it gets, and the report says how good that is.
   bool lower(const Settings& settings, Report& report) {
-    if (popped > 0 && pops * 2 > window) rate = sent / popped;
+    if (popped > 0 && (rate == 0 || pops * 2 > window)) rate = sent / popped;
     const double least = total * 2.220446049250313e-16;  // what the values themselves could not show
     const double rest = held == 0 ? 0 : rate < 1 ? held / (1 - rate) : INFINITY;
     const double relative = rest == 0 ? 0 : total > 0 ? rest / total : INFINITY;

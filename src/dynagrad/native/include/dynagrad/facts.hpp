@@ -136,6 +136,7 @@ struct Weights {
   Array<Value> value{&account};
   bool has_zero = false;
   int64_t differs = -1;        // a row whose copies have different values, where they may not
+  Array<double> logs{&account};  // in `log`, the logs as they were given, where a class asks for them
   View view() const { return value.data; }
   void open(int64_t rows) { value.clear(), value.resize(rows, S::zero()); }
   void set(int64_t row, const Value& v) { value[row] = v; }
@@ -156,6 +157,7 @@ struct Weights<Log> {
   Array<int64_t> e{&account};
   bool has_zero = false;
   int64_t differs = -1;
+  Array<double> logs{&account};
   View view() const { return {m.data, e.size ? e.data : nullptr}; }
   void open(int64_t rows) { m.zeros(rows), e.release(); }
   void set(int64_t row, const Value& v) {
@@ -226,6 +228,9 @@ struct Facts {
   template <class Plus, class Entered, class Differ>
   void weigh(Weights<S>& weights, const uint64_t* words, Plus plus, Entered entered, Differ differ) const {
     weights.has_zero = false;
+#ifdef DYNAGRAD_LOGS
+    keep_logs(weights.logs, words);
+#endif
     if (in_order && words && weights.read_all(words, rows)) return;
     weights.open(rows);
     weights.has_zero = false;
@@ -243,6 +248,15 @@ struct Facts {
     for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
       S::write(weights.view()[r], w);
       weights.has_zero = !memcmp(w, z, sizeof w);
+    }
+  }
+  // The log of each row's weight, to the last digit also where that is near zero.
+  void keep_logs(Array<double>& logs, const uint64_t* words) const {
+    logs.filled(rows, -INFINITY);
+    for (int64_t g = 0; g < given; g++) {
+      double a = words ? as_double(words[g * S::words]) : 0, b = logs[row_of[g]];
+      if (a < b) { const double t = a; a = b, b = t; }
+      logs[row_of[g]] = b == -INFINITY ? a : a + log1p(::exp(b - a));
     }
   }
   template <class... A>
@@ -283,6 +297,7 @@ struct Relation {
   const F* facts;
   typename Weights<S>::View value;
   bool has_zero;
+  const double* logs = nullptr;
   int64_t rows() const { return facts->rows; }
   Finder<F> finder() const { return Finder<F>(facts); }
   const int32_t* column(int k) const { return facts->column[k].data; }

@@ -24,6 +24,7 @@ struct LinearSystem {
   ChartBase* owner = nullptr;
   int64_t n = 0;
   Array<Entry> entries;
+  Array<double> shift;     // what the diagonal of I - A has beside that, where one minus a weight is known better
   bool definite = false;   // all pivots are positive, beyond doubt by rounding
   bool iterative = false;  // there are no factors
   bool halted = false;     // somebody said stop
@@ -31,6 +32,7 @@ struct LinearSystem {
   void open(ChartBase* chart, int64_t unknowns) {
     owner = chart, n = unknowns;
     entries.clear();
+    shift.wipe(n);
     halted = false;
   }
   void put(uint32_t row, uint32_t column, double value) { entries.push({row, column, value}); }
@@ -59,7 +61,7 @@ struct LinearSystem {
 
   // y = A x, or A' x.
   void multiply(const double* x, double* y, bool transposed) const {
-    for (int64_t i = 0; i < n; i++) y[i] = 0;
+    for (int64_t i = 0; i < n; i++) y[i] = -shift[i] * x[i];
     for (int64_t i = 0; i < n; i++)
       for (int64_t k = start_[i]; k < start_[i + 1]; k++) {
         if (transposed) y[column_[k]] += value_[k] * x[i];
@@ -161,6 +163,7 @@ struct LinearSystem {
         if (column_[k] == i) work_[i] += fabs(value_[k]), terms[i]++;
       }
       a[i * n + i] += 1;
+      a[i * n + i] += shift[i];
     }
     bool fine = true;
     for (int64_t k = 0; k < n; k++) {
@@ -405,6 +408,7 @@ struct LinearSystem {
         if (j > p) row[j] = -value_[k];
         if (j == p) pivot -= value_[k], lost += fabs(value_[k]), terms++;
       }
+      pivot += shift[unknown];
       for (int64_t k = begin[unknown]; k < begin[unknown + 1]; k++)
         if ((int64_t)place_[rows[k]] > p) column[place_[rows[k]]] = -values[k];
       int64_t work = 1;

@@ -109,7 +109,15 @@ struct System {
     n = unknowns;
     instances.clear();
     given.clear(), given.resize(n, S::zero());
+    shift_.wipe(n);
     bound = radius = 0;
+  }
+  // In `log`: an instance that only multiplies its own head by a weight, whose log is known to the last digit. One minus
+  // the weight is formed from it, and not from the weight, which near one has lost what counts.
+  void add_loop(uint32_t head, const Value& weight, const uint32_t* of, double log) {
+    const double w = first(weight);
+    if (log < 0.1 && log > -0.1) shift_[head] += -expm1(log) - (1 - w);
+    add(head, weight, of);
   }
   void add(uint32_t head, const Value& weight, const uint32_t* of) {
     Instance i{weight, head, {}};
@@ -175,6 +183,7 @@ struct System {
   Array<double> x_, f_, size_, z_;  // room for vectors, kept from system to system
   Array<Instance> last_;         // what is factored, where that may serve again: rules for one span are those for others
   bool factored_ = false;
+  Array<double> shift_;          // see `add_loop`
   Array<Log::Value> unit_;       // per unknown, what its numbers are relative to
   Array<double> weight_, b_;     // primal, relative
   Array<uint8_t> mass_;          // whether anything non-zero reaches an unknown
@@ -286,6 +295,11 @@ struct System {
       for (int k = 0; k < K; k++) unknowns += t.of[k] != none;
       is_linear_ = is_linear_ && unknowns == 1;
       if constexpr (P::scaled) {
+        if (unknowns == 1 && loops(t)) {  // whatever the unit
+          weight_[i] = first(t.weight);
+          signed_ = signed_ || weight_[i] < 0;
+          continue;
+        }
         const Log::Value m = magnitude(t);
         weight_[i] = ratio(m.m, m.e, unit_[t.head]);
         if (P::size(t.weight).m < 0) weight_[i] = -weight_[i];
@@ -300,6 +314,11 @@ struct System {
       b_[i] = all[0];
       signed_ = signed_ || b_[i] < 0;
     }
+  }
+  static bool loops(const Instance& t) {
+    for (int k = 0; k < K; k++)
+      if (t.of[k] == t.head) return true;
+    return false;
   }
   void primals(Array<double>& x) const {
     x.zeros(n);
@@ -321,10 +340,14 @@ struct System {
         if (t.of[k] != none) y *= x[t.of[k]];
       f[t.head] += y, size[t.head] += fabs(y);
     }
+    if constexpr (P::scaled)
+      for (int64_t i = 0; i < n; i++) f[i] -= shift_[i] * x[i];
   }
   // The entries of J at x into `linear`, between unknowns that are kept.
   void jacobian(const Array<double>& x, const Array<uint8_t>* keep) {
     linear.open(owner, n);
+    if constexpr (P::scaled)
+      for (int64_t i = 0; i < n; i++) linear.shift[i] = !keep || (*keep)[i] ? shift_[i] : 0;
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
       if (keep && !(*keep)[t.head]) continue;
@@ -414,12 +437,16 @@ struct System {
   }
 
   // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
-  // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by.
+  // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by. In a linear
+  // system the weights of loops have no part in rounding: one minus such a weight is exact.
   Solved judge(const Array<double>& x) {
     Array<double>&f = f_, &size = size_, &z = z_;
     evaluate(x, f, size);
     z.wipe(n);
     for (int64_t i = 0; i < n; i++) z[i] = fabs(x[i]);
+    for (int64_t i = 0; is_linear_ && i < instances.size; i++)
+      if (instances[i].of[0] == instances[i].head) z[instances[i].head] -= fabs(weight_[i] * x[instances[i].head]);
+    for (int64_t i = 0; i < n; i++) z[i] = z[i] > 0 ? z[i] : 0;
     linear.solve(z.data, 1, false);
     if (linear.halted) return Solved::halted;
     double condition = 1, left = 0;
@@ -430,7 +457,7 @@ struct System {
     }
     bound = left > 0 ? condition * left : 0;
     const double rounded = condition * rounding;
-    if ((n > 1 || !is_linear_) && rounded > half_the_digits) {
+    if (rounded > half_the_digits) {
       bound = fmax(bound, 4 * rounded);
       return Solved::near_critical;
     }
