@@ -172,10 +172,10 @@ class BackWriter(JoinWriter):
     def _passenger(self, i: int, at: str) -> None:
         name = self.names.table[self.rule.antecedents[i].item.key]
         self.targets[i] = f"g_{name}[{at}]"
-        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:
-            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? spare : {self.targets[i]})"
         if i in self.join.same and i > (self.join.driver or 0):
             self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
+        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for
+            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? spare : {self.targets[i]})"
         super()._passenger(i, at)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:

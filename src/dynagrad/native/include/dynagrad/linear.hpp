@@ -69,11 +69,12 @@ struct LinearSystem {
       }
   }
 
-  // The spectral radius of a non-negative A: the middle of Collatz and Wielandt's bounds, by powers of (A + I) / 2,
-  // which converge whatever the period.
-  double radius() {
+  // The spectral radius of a non-negative A: Collatz and Wielandt's bounds, by powers of (A + I) / 2, which converge
+  // whatever the period. They do not meet where A is reducible; the upper one comes down to the radius there, too.
+  // In `x` is left the vector that A stretches by so much.
+  double radius(Array<double>& x) {
     if (!n) return 0;
-    Array<double> x, y;
+    Array<double> y;
     x.filled(n, 1.0), y.zeros(n);
     double low = 0, high = INFINITY;
     for (int64_t round = 0; round < 2000; round++) {
@@ -93,7 +94,7 @@ struct LinearSystem {
         if (x[i] < 1e-290) x[i] = 1e-290;
       }
     }
-    return 0.5 * (low + high);
+    return high - low <= 1e-6 * high ? 0.5 * (low + high) : high;
   }
 
  private:

@@ -158,7 +158,7 @@ struct System {
     Array<double> x;
     primals(x);
     Array<uint8_t> keep;
-    reached_backward(g, x, keep);
+    reached_backward(g, keep);
     jacobian(x, &keep);
     if (!linear.factor() && !(signed_ && !linear.halted)) return linear.halted ? Solved::halted : Solved::diverges;
     Array<double> late;
@@ -475,6 +475,7 @@ struct System {
   }
   // False where that does not come to an end: a tangent reaches a cycle of zeros whose weights would let it grow.
   bool correct() {
+    if (partial_ && !reach_further()) return false;
     Array<double> left;
     Array<Value> f;
     for (int round = 0; round <= P::nilpotent + 1; round++) {
@@ -504,6 +505,32 @@ struct System {
       }
     }
     return true;
+  }
+  // Factors what tangents reach, too, where that can be factored: they get to unknowns without mass. False: halted.
+  bool reach_further() {
+    Array<uint8_t> some;
+    some.zeros(n);
+    for (int64_t i = 0; i < n; i++) some[i] = mass_[i] || anything(given[i]);
+    bool further = false;
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (int64_t i = 0; i < instances.size; i++) {
+        const Instance& t = instances[i];
+        if (some[t.head] || !anything(t.weight)) continue;
+        bool counts = true;
+        for (int k = 0; k < K; k++) counts = counts && (t.of[k] == none || some[t.of[k]]);
+        if (counts) some[t.head] = 1, grew = further = true;
+      }
+    }
+    for (int64_t i = 0; i < n; i++) further = further || (some[i] && !mass_[i]);
+    if (!further) return true;
+    Array<double> x;
+    primals(x);
+    jacobian(x, &some);
+    if (linear.factor() || linear.halted) return !linear.halted;
+    jacobian(x, &mass_);
+    linear.factor();
+    return !linear.halted;
   }
   // to += J' late, in all parts, relative to the units.
   void transposed(const Array<double>& late, Array<double>& to) const {
@@ -550,24 +577,37 @@ struct System {
     linear.solve(left.data, 1, true);
     for (int64_t i = 0; i < n; i++) late[i] += left[i];
   }
-  // Unknowns that an adjoint reaches, going back from where it is not zero.
-  void reached_backward(const Array<double>& g, const Array<double>& x, Array<uint8_t>& keep) {
+  // Unknowns that an adjoint reaches, going back from where it is not zero. A weight of zero that has a tangent lets the
+  // adjoint's own tangent through.
+  void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
     keep.zeros(n);
     for (int64_t i = 0; i < n * parts; i++)
       if (g[i] != 0) keep[i / parts] = 1;
+    Array<uint8_t> some;
+    some.zeros(n);
+    for (int64_t i = 0; i < n; i++) some[i] = anything(value[i]);
     for (bool grew = true; grew;) {
       grew = false;
       for (int64_t i = instances.size; i-- > 0;) {
         const Instance& t = instances[i];
-        if (!keep[t.head] || weight_[i] == 0) continue;
+        if (!keep[t.head] || !anything(t.weight)) continue;
         for (int k = 0; k < K; k++) {
           if (t.of[k] == none || keep[t.of[k]]) continue;
           bool counts = true;
-          for (int j = 0; j < K; j++) counts = counts && (j == k || t.of[j] == none || x[t.of[j]] != 0);
+          for (int j = 0; j < K; j++) counts = counts && (j == k || t.of[j] == none || some[t.of[j]]);
           if (counts) keep[t.of[k]] = 1, grew = true;
         }
       }
     }
+  }
+  // Whether any part of a number is not zero.
+  static bool anything(const Value& v) {
+    double all[parts];
+    if constexpr (P::scaled) P::split(v, {1, v.e}, all);
+    else P::split(v, {1, 0}, all);
+    for (int p = 0; p < parts; p++)
+      if (all[p] != 0) return true;
+    return false;
   }
 
   // -- what to say of a system that diverges
@@ -579,14 +619,16 @@ struct System {
       if (!isfinite(at[i]) || at[i] > 1e150) at[i] = 1e150;
     jacobian(at, &mass_);
     linear.factor();
-    radius = linear.radius();
+    Array<double> growing;  // not zero where what grows fastest gets to
+    radius = linear.radius(growing);
     // along the heaviest way into each unknown
     Array<uint32_t> from;
     Array<double> best;
     from.filled(n, none), best.zeros(n);
     for (int64_t i = 0; i < linear.entries.size; i++) {
       const auto& e = linear.entries[i];
-      if (fabs(e.value) > best[e.row]) best[e.row] = fabs(e.value), from[e.row] = e.column;
+      const double weight = fabs(e.value) * growing[e.column];
+      if (weight > best[e.row]) best[e.row] = weight, from[e.row] = e.column;
     }
     Array<uint8_t> seen;
     seen.zeros(n);

@@ -1,0 +1,150 @@
+"""Cycles of the ground program are solved: values, derivatives, what has no solution, and runs that stop half-way.
+
+Right values are those of numpy's linear algebra, of formulas, and of differences of the engine's own values. Each
+program is compiled once and runs over many facts.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+PATHS = "path(Y) += start(Y). path(Y) += path(X) * edge(X,Y). goal += path(X) * stop(X)."
+PAIRS = "x(A) += p(A,B,C) * x(B) * x(C). x(A) += u(A,B) * x(B). x(A) += q(A). goal += x(A) * s(A)."
+Facts = dict[str, Any]
+
+
+@cache
+def bound(source: str, semiring: str | None) -> dg.Bound:
+    return dg.Program(source, semiring).bind({})
+
+
+def graph(matrix: np.ndarray[Any, Any], start: Any, stop: Any) -> Facts:
+    """Facts of a graph: the cells of the matrix that are not NaN are edges."""
+    edges = [(i, j, matrix[i, j]) for i, j in np.argwhere(~np.isnan(matrix)).tolist()]
+    return {"start/1": np.asarray(start), "edge/2": edges, "stop/1": np.asarray(stop)}
+
+
+def random_graph(n: int, degree: float, radius: float, seed: int) -> np.ndarray[Any, Any]:
+    """A strongly connected graph whose matrix has that spectral radius; NaN where there is no edge."""
+    random = np.random.default_rng(seed)
+    there = (random.random((n, n)) < degree / n) | np.roll(np.eye(n, dtype=bool), 1, axis=1)
+    matrix = np.where(there, random.random((n, n)), 0.0)
+    matrix *= radius / max(abs(np.linalg.eigvals(matrix)))
+    return np.where(there, matrix, np.nan)
+
+
+def differences(run: Any, facts: Facts, key: str, step: float = 1e-4) -> list[float]:
+    """Central differences of a value by each fact of a predicate."""
+    found = []
+    for i, row in enumerate(facts[key]):
+        near = [[*facts[key][:i], (*row[:-1], row[-1] + sign * step), *facts[key][i + 1 :]] for sign in (1, -1)]
+        plus, minus = (run({**facts, key: rows}) for rows in near)
+        found.append((plus - minus) / (2 * step))
+    return found
+
+
+# -- values and gradients ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("semiring", ["real", "log"])
+@pytest.mark.parametrize(
+    ("n", "degree", "radius"), [(1, 1, 0.5), (7, 7, 0.999), (40, 3, 0.9), (150, 1.5, 0.99), (90, 90, 0.9)]
+)
+def test_sums_over_paths_of_a_graph_are_those_of_its_resolvent(
+    semiring: str, n: int, degree: float, radius: float
+) -> None:
+    matrix = random_graph(n, degree, radius, n)
+    dense = np.nan_to_num(matrix)
+    start, stop = np.linspace(0.5, 1, n), np.linspace(1, 2, n)
+    path, back = np.linalg.solve(np.eye(n) - dense.T, start), np.linalg.solve(np.eye(n) - dense, stop)
+    there = ~np.isnan(matrix)
+    if semiring == "real":
+        chart = bound(PATHS, "real").run(graph(matrix, start, stop))
+        assert chart.table("path/1").values == pytest.approx(path, rel=1e-10)
+        gradient = chart.gradient("goal")
+        assert gradient["start/1"].values == pytest.approx(back, rel=1e-10)
+        assert gradient["edge/2"].values == pytest.approx(np.outer(path, back)[there], rel=1e-10)
+    else:
+        chart = bound(PATHS, "log").run(graph(np.log(matrix), np.log(start), np.log(stop)))
+        assert np.exp(chart.table("path/1").values) == pytest.approx(path, rel=1e-10)
+        counts = dense * np.outer(path, back) / (start @ back)
+        assert chart.gradient("goal")["edge/2"].values == pytest.approx(counts[there], rel=1e-10)
+    assert chart.converged
+    assert chart.error_bound < 1e-10
+
+
+def test_each_item_is_popped_once() -> None:
+    chart = bound(PATHS, "real").run(graph(random_graph(40, 3, 0.9, 1), np.ones(40), np.ones(40)))
+    assert chart.stats.pops == 40
+
+
+FACTS_OF_PAIRS: Facts = {
+    "p/3": [(0, 0, 0, 0.125), (0, 1, 0, 0.125), (1, 0, 0, 0.5), (1, 0, 1, 0.0), (0, 1, 2, 0.1), (2, 2, 1, 0.2)],
+    "u/2": [(0, 0, 0.5), (0, 1, 0.0), (2, 0, 0.25)],
+    "q/1": [(0, 0.25), (2, 0.125)],
+    "s/1": [(0, 1.0), (2, 0.5)],
+}
+
+
+def test_a_gradient_through_products_of_several_unknowns() -> None:
+    def goal(facts: Facts) -> float:
+        return float(bound(PAIRS, "real").run(facts)["goal"])
+
+    gradient = bound(PAIRS, "real").run(FACTS_OF_PAIRS).gradient("goal")
+    for key in FACTS_OF_PAIRS:
+        assert gradient[key].values == pytest.approx(differences(goal, FACTS_OF_PAIRS, key), rel=1e-5), key
+
+
+def test_second_derivatives_go_through_weights_of_zero_into_a_cycle() -> None:
+    """The goal reaches the cycle 1 <-> 2 by an edge of weight zero alone."""
+    facts = {
+        "start/1": [(0, 1.0)],
+        "edge/2": [(0, 1, 0.5), (1, 2, 0.5), (2, 1, 0.8), (2, 0, 0.0), (0, 0, 0.25)],
+        "stop/1": [(0, 1.0)],
+    }
+    function = bound(PATHS, "real").function("goal", inputs=["edge/2"], facts=facts)
+    weights = np.array([row[-1] for row in facts["edge/2"]])
+    direction = np.array([0.3, -0.2, 0.5, 1.0, 0.1])
+
+    def gradient(step: float) -> Any:
+        return function.value_and_grad(weights + step * direction)[1][0]
+
+    found = function.hvp([weights], [direction])[0]
+    assert found == pytest.approx((gradient(1e-5) - gradient(-1e-5)) / 2e-5, rel=1e-6)
+
+
+def test_the_pairs_of_expectation_go_through_weights_of_zero_into_a_cycle() -> None:
+    """x1 = 0.25 x1 + x0 is reached from the goal by a fact whose probability is zero."""
+    facts = {
+        "start/1": [(0, (1.0, 0.0))],
+        "edge/2": [(0, 1, (1.0, 0.0)), (1, 1, (0.25, 0.0)), (1, 0, (0.0, 1.0))],
+        "stop/1": [(0, (1.0, 0.0))],
+    }
+    gradient = bound(PATHS, "expectation").run(facts).gradient("goal")
+    # goal = 1 / (1 - e10 e01 / (1 - e11)), over dual numbers, at e10 = 0 + 1 epsilon
+    wanted = [(0.0, 4 / 3), (0.0, 16 / 9), (4 / 3, 32 / 9)]
+    assert gradient["edge/2"].values == pytest.approx(np.array(wanted))
+
+
+# -- what has no solution ----------------------------------------------------------------------------------------------
+
+
+def test_a_divergence_names_its_cycle_and_the_radius() -> None:
+    """Unknown 2 leads into the cycle more heavily than the cycle itself; 3 lies behind it, and has a zero way back."""
+    facts = {
+        "start/1": [(2, 1.0)],
+        "edge/2": [(0, 1, 0.5), (1, 0, 4.5), (2, 0, 9.0), (1, 3, 1.0), (3, 2, 0.0)],
+        "stop/1": [(0, 1.0)],
+    }
+    with pytest.raises(dg.NotConverged, match="has no finite value") as raised:
+        bound(PATHS, "real").run(facts)
+    assert raised.value.radius == pytest.approx(1.5)
+    assert sorted(raised.value.cycle) == ["path(0)", "path(1)"]
