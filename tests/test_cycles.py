@@ -1,7 +1,7 @@
 """Cycles: what `converged` and `error_bound` promise, what has no finite value, and what stops without one.
 
-Costs some forty seconds, nearly all of them for about twenty-five compiled programs. Values are known in closed form, or
-are those of numpy, mpmath and the algorithm of Bellman and Ford.
+Costs some twenty seconds, nearly all of them for about twenty-five compiled programs. Values are known in closed form,
+or are those of mpmath and of the algorithm of Bellman and Ford.
 """
 
 from __future__ import annotations
@@ -96,9 +96,8 @@ class TestSolved:
 
 class TestOrder:
     def test_a_cyclic_unary_rule_costs_no_order(self) -> None:
-        binary = [
-            (f"n{i}", f"n{(i * 7 + j) % 12}", f"n{(i * 3 + j * 5) % 12}", 0.02) for i in range(12) for j in range(6)
-        ]
+        pairs = [(i, j) for i in range(12) for j in range(6)]
+        binary = [(f"n{i}", f"n{(i * 7 + j) % 12}", f"n{(i * 3 + j * 5) % 12}", 0.02) for i, j in pairs]
         unary = [*((f"n{i}", f"n{i + 1}", 0.1) for i in range(11)), ("n11", "n5", 0.1)]
         words = {"word/3": [("w", i, i + 1) for i in range(12)], "r/2": [(f"n{i}", "w", 0.3) for i in range(12)]}
         program = dg.Program(CKY, "log")
@@ -116,7 +115,7 @@ class TestOrder:
             beta(K,{n}) += th(K). beta(K,I) += edge(K,I,J)*beta(K,J)."""
         ).run({"w/1": [(i, 0.99) for i in range(n)]})
         assert chart.stats.pops == chart.stats.items
-        assert chart["th(5)"] == 32.0  # alpha is beta, so theta doubles
+        assert chart["th(5)"] == 2.0  # alpha is beta
 
     def test_a_product_may_go_through_a_predicate_again_and_not_around_a_cycle(self) -> None:
         noisy = dg.Program("ok(X) *= 1 - leak(X). ok(X) *= 1 - (1 - ok(Y))*w(X,Y).")
@@ -144,11 +143,12 @@ class TestIterated:
 
     def test_a_last_step_under_the_tolerance_is_not_all(self) -> None:
         program = dg.Program(LOOP)
-        for weight, enough in ((0.5, True), (0.9999, False)):
+        for weight in (0.5, 0.99, 0.9999):
             chart = program.run({"a/0": weight}, tolerance=1e-9)
             missing = abs(chart["x"] * (1 - weight) - 1)
-            assert chart.status == "done" and chart.converged == enough
-            assert missing == pytest.approx(chart.error_bound, rel=0.5)
+            assert missing == pytest.approx(chart.error_bound, rel=0.2)
+            assert chart.status == "done" and not chart.converged
+        assert program.run({"a/0": 1e-6}, tolerance=1e-9).converged
 
     def test_the_tolerance_is_relative_under_a_minimum_too(self) -> None:
         assert dg.Program("a min= 0.5*a. a min= q.").run({"q/0": 1e-11})["a"] == 0.0
@@ -202,9 +202,10 @@ class TestWithoutAnEnd:
             draw = random.Random(seed)
             n = draw.randint(2, 8)
             ends = lambda n=n, draw=draw: (draw.randrange(n), draw.randrange(n))  # noqa: E731
-            arcs = [
-                (*ends(), draw.choice([draw.uniform(-1, 3), draw.randint(-2, 5)])) for _ in range(draw.randint(1, 16))
-            ]
+            drawn = {
+                ends(): draw.choice([draw.uniform(-1, 3), draw.randint(-2, 5)]) for _ in range(draw.randint(1, 16))
+            }
+            arcs = [(*pair, float(weight)) for pair, weight in drawn.items()]  # one of a kind: copies add up
             names = ["s", *(f"v{i}" for i in range(1, n))]
             least = [0.0, *[math.inf] * (n - 1)]
             for _ in range(n):
@@ -212,7 +213,7 @@ class TestWithoutAnEnd:
                     least[v] = min(least[v], least[u] + w)
             gain = any(least[u] + w < least[v] - 1e-12 for u, v, w in arcs)
             try:
-                chart = bound.run({"e/2": [(names[u], names[v], float(w)) for u, v, w in arcs]})
+                chart = bound.run({"e/2": [(names[u], names[v], w) for u, v, w in arcs]})
             except dg.NotConverged as error:
                 found += 1
                 places = [names.index(item[2:-1]) for item in error.cycle]
