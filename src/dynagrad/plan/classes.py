@@ -118,7 +118,7 @@ class ClassWriter:
         if solving.keeps_logs(plan):
             out.line("#define DYNAGRAD_LOGS")
         out.line("#include <dynagrad/chart.hpp>")
-        if any(convergence.estimates(plan, s) or convergence.gains(plan, s) for s in plan.stages):
+        if any(convergence.watches(plan, s) for s in plan.stages):
             out.line("#include <dynagrad/convergence.hpp>")
         if any(s.strategy == "solve" for s in plan.stages):
             out.line("#include <dynagrad/ground.hpp>")
@@ -802,6 +802,7 @@ class ClassWriter:
         out, n = self.out, stage.number
         out.open(f"bool round{n}()")
         out.line("bool changed = false;")
+        out.line(f"convergence{n}.begin();")
         if self.plan.adjoint:
             out.line(f"rounds{n}.push(tape.pops.size);")
         self._axioms(stage)
@@ -831,16 +832,12 @@ class ClassWriter:
             self.enter(table)
             out.close()
             # what is infinite or NaN now may be a number in the next round
-            here, before = "semiring::primal(now)", "semiring::primal(old)"
-            out.line(f"const bool same = {here} == {before} || (isnan({here}) && isnan({before}));")
-            out.line(
-                "if (first || !(same || semiring::negligible(semiring::minus(now, old), now, settings.tolerance))) "
-                "changed = true;"
-            )
+            out.line("if (first) changed = true;")
+            out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
             out.line(f"{name}.value[cell] = now;")
             out.line("report.pops++;")
             out.close()
-        out.line("return changed;")
+        out.line(f"return changed || convergence{n}.more(settings, report);")
         out.close()
         self._finite(stage)
         out.line()

@@ -57,9 +57,16 @@ def gains(plan: Plan, stage: Stage) -> bool:
     return True
 
 
+def watches(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage needs `convergence.hpp`."""
+    return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
+
+
 def write_members(writer: ClassWriter) -> None:
     out, plan = writer.out, writer.plan
     for stage in plan.stages:
+        if stage.strategy == "sweep":
+            out.line(f"Rounds convergence{stage.number};")
         if estimates(plan, stage):
             out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
         if gains(plan, stage):

@@ -54,6 +54,26 @@ struct Convergence {
   }
 };
 
+// The same for a stage of rounds, from the largest relative change of a value in this round and in the last.
+struct Rounds {
+  double moved = 0, before = 0, rate = 0;
+
+  void begin() { before = moved, moved = 0; }
+  void move(double now, double old) {
+    const double change = now == old || (isnan(now) && isnan(old)) ? 0 : fabs(now - old) / fabs(now);
+    if (!(change <= moved)) moved = change <= 1 ? change : 1;
+  }
+  bool more(const Settings& settings, Report& report) {
+    if (moved > 1e-15) rate = before > 0 ? moved / before : 1;  // below, changes are rounding
+    const double rest = moved == 0 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
+    const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
+    if (moved > 4e-16 && !enough) return true;
+    if (rest > report.error_bound) report.error_bound = rest;
+    if (rest > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
+    return false;
+  }
+};
+
 struct Gains {
   Array<Array<uint64_t>*> parents;    // per table; of each item the one that its value came from, + 1
   int64_t next = 4096;                // pops at the next look
