@@ -215,7 +215,7 @@ struct System {
   }
 
   // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
-  void prepare() {
+  DYNAGRAD_COLD void prepare() {
     unit_.clear(), unit_.resize(n, Log::one());
     mass_.wipe(n);
     // instances by the unknowns that they wait for
@@ -286,7 +286,7 @@ struct System {
       return Log::one();
     }
   }
-  void relative() {
+  DYNAGRAD_COLD void relative() {
     weight_.raw(instances.size), b_.raw(n);
     is_linear_ = true, signed_ = partial_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
@@ -394,7 +394,7 @@ struct System {
     return judge(x);
   }
 
-  Solved solve_newton(Array<double>& x) {
+  DYNAGRAD_COLD Solved solve_newton(Array<double>& x) {
     if (signed_) return Solved::unsolved;
     Array<double> f, size;
     double before = INFINITY;
@@ -579,7 +579,7 @@ struct System {
   }
   // Unknowns that an adjoint reaches, going back from where it is not zero. A weight of zero that has a tangent lets the
   // adjoint's own tangent through.
-  void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
+  DYNAGRAD_COLD void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
     keep.zeros(n);
     for (int64_t i = 0; i < n * parts; i++)
       if (g[i] != 0) keep[i / parts] = 1;
@@ -612,7 +612,7 @@ struct System {
 
   // -- what to say of a system that diverges
 
-  void describe(const Array<double>& x) {
+  DYNAGRAD_COLD void describe(const Array<double>& x) {
     Array<double> at;
     at.copy(x);
     for (int64_t i = 0; i < n; i++)
