@@ -312,6 +312,183 @@ CASES = (
         {"p(0,2)": 4.0, "p(0,5)": 15.0, "p(2,5)": 18.0},
         functions={"dist": lambda i, j: float(abs(i - j))},
     ),
+    # -- constants of each kind, in columns of each kind: 1, 1.0, '1' and f(1) are four different things
+    Case(
+        "an integer in an equation, among symbols",
+        "p += q(X) for X = 1. r += q(X) for 1 = X. s += q(X) for X == 1. t += q(X) for X != 1. u += q(_) for not q(1).",
+        {"q/1": [("b", 2.0), ("c", 4.0)]},
+        {"t": 6.0, "u": 6.0},
+        empty=("p/0", "r/0", "s/0"),
+    ),
+    Case(
+        "an integer from an equation into a column of symbols",
+        "p(L) += q for L = 1. p(a) += q. p(b) += q.",
+        {"q/0": [(1.0,)]},
+        {"p(1)": 1.0, "p(a)": 1.0, "p(b)": 1.0},
+    ),
+    Case(
+        "an integer from an equation into a term",
+        "p(f(X)) += q(Y) for X = 3. r(X,f(X)) += q(Y) for X = 1.5. s([X|R]) += q(Y) for X = Y, R = [7].",
+        {"q/1": [("b", 1.0)]},
+        {"p(f(3))": 1.0, "r(1.5,f(1.5))": 1.0, "s([b,7])": 1.0},
+    ),
+    Case(
+        "each constant meets itself alone, in a column of atoms",
+        "i += q(X) for X = 1. f += q(X) for X = 1.0. s += q(X) for X = '1'. b += q(X) for X = b. "
+        "n += q(X) for X = 2. oi += q(X) for X != 1. of += q(X) for X != 1.0. ii += q(1). ff += q(1.0). ss += q('1'). "
+        "hi(X) += q(_) for X = 1. hf(X) += q(_) for X = 1.0. hs(X) += q(_) for X = '1'. all(X) += q(X) * hi(Y).",
+        {"q/1": [("b", 1.0), (1, 2.0), (1.0, 4.0), ("1", 8.0)]},
+        {
+            "i": 2.0,
+            "f": 4.0,
+            "s": 8.0,
+            "b": 1.0,
+            "oi": 13.0,
+            "of": 11.0,
+            "ii": 2.0,
+            "ff": 4.0,
+            "ss": 8.0,
+            "hi(1)": 15.0,
+            "hf(1.0)": 15.0,
+            "hs('1')": 15.0,
+            "all(b)": 15.0,
+            "all(1)": 30.0,
+            "all(1.0)": 60.0,
+            "all('1')": 120.0,
+        },
+        empty=("n/0",),
+    ),
+    Case(
+        "each constant meets itself alone, in a column of terms",
+        "i += q(X) for X = 1. f += q(X) for X = 1.0. s += q(X) for X = '1'. t += q(X) for X = f(1). "
+        "u += q(f(X)) for X = 1. v += q(f(X)) for X == 1.0. w += q(f(X)) for X != 1. o += q(X) for X != f(1). "
+        "none += q(f(X)) for X = a. absent += q(X) for not q(f(2)). there += q(X) for not q(Y), Y = 1.",
+        {"q/1": [(Struct("f", (1,)), 1.0), (1, 2.0), (1.0, 4.0), ("1", 8.0), (Struct("f", ("1",)), 16.0)]},
+        {"i": 2.0, "f": 4.0, "s": 8.0, "t": 1.0, "u": 1.0, "w": 16.0, "o": 30.0, "absent": 31.0},
+        empty=("v/0", "none/0", "there/0"),
+    ),
+    Case(
+        "an equation of two terms is one of each of their arguments",
+        "p += q(X) for f(X,Y) = f(1,X), Y == 1. r(Y) += q(X) for f(Y,[]) = f(X,[]). n += q(X) for f(X) = g(X).",
+        {"q/1": [("b", 1.0), (1, 2.0)]},
+        {"p": 2.0, "r(b)": 1.0, "r(1)": 2.0},
+        empty=("n/0",),
+    ),
+    Case(
+        "a product is solved by a constant factor alone: times zero, any value would do",
+        "p += q(I) * r(K,J) for K = I*J. s += q(I) * r(K,J) for K = 3*I.",
+        {"q/1": [(0, 1.0), (2, 2.0)], "r/2": [(0, 7, 1.0), (2, 1, 10.0), (6, 3, 100.0), (7, 0, 1000.0)]},
+        {"p": 1.0 + 20.0 + 200.0, "s": 200.0 + 1.0},
+    ),
+    Case(
+        "the least and the largest integers",
+        "p += q(-2147483648). s(X) += q(_) for X = -2147483648. t += q(X) for -X == 2147483648. "
+        "u += q(X) for X > -9223372036854775808. v += q(X) for X - 9223372034707292160 < X. "
+        "w += q(X) for X = -2147483647-1. x += q(X) for -X = -2147483647. y(f(X)) += q(X) for X =< -2147483648. "
+        "z += q(X) for abs(X) == 2147483648. m(X) += q(Y) for X = min(Y, -2147483648).",
+        {"q/1": [(-2147483648, 1.0), (2147483647, 2.0)]},
+        {
+            "p": 1.0,
+            "s(-2147483648)": 3.0,
+            "t": 1.0,
+            "u": 3.0,
+            "v": 3.0,
+            "w": 1.0,
+            "x": 2.0,
+            "y(f(-2147483648))": 1.0,
+            "z": 1.0,
+            "m(-2147483648)": 3.0,
+        },
+    ),
+    # -- conditions
+    Case(
+        "abs, min and max of integers",
+        "m(K) += a(I) * a(J) for K = max(I,J). n(K) += a(I) * a(J) for K = min(I,J). d(X) += a(_) for X = abs(-3). "
+        "near += a(I) * b(J) for abs(I-J) < 2. t(f(X)) += a(I) for X = max(2, abs(I-5)). "
+        "one += one(max(1,2)) for max(1,2) = 2. far(I) += a(I) * b(J) for max(I,J) - min(I,J) >= 2, I = 2. "
+        "high += a(I) for 3 = max(I,2). q(X) += one(I) for X = 'max'(I,0).",
+        {"a/1": [(2, 1.0), (3, 10.0)], "b/1": [(1, 100.0), (5, 1000.0)], "one/1": [(2, 1.0)]},
+        {
+            "m(2)": 1.0,
+            "m(3)": 120.0,
+            "n(2)": 21.0,
+            "n(3)": 100.0,
+            "d(3)": 11.0,
+            "near": 100.0,
+            "t(f(3))": 1.0,
+            "t(f(2))": 10.0,
+            "far(2)": 1000.0,
+            "high": 10.0,
+            "q('max'(2,0))": 1.0,
+        },
+        empty=("one/0",),
+    ),
+    Case(
+        "abs, min and max where nothing is solved for",
+        "p += a(I,K) for K = abs(I). q += a(I,K) for abs(I) = K, I < 0. r(J) += a(I,K) for J = min(I,K) + 1, J = 0.",
+        {"a/2": [(-2, 2, 1.0), (3, 3, 10.0), (-1, 3, 100.0)]},
+        {"p": 11.0, "q": 1.0, "r(0)": 100.0},
+    ),
+    Case(
+        "comparisons in a chain, and the other spelling of =<",
+        "p += a(X) for 0 < X < 3. q += a(X) for 0 <= X =< 3 < 4. r += a(X) for 1 < 0 < X. s += a(X) for X == 2 <= 2.",
+        {"a/1": [(0, 1.0), (1, 10.0), (2, 100.0), (3, 1000.0)]},
+        {"p": 110.0, "q": 1111.0, "s": 100.0},
+        empty=("r/0",),
+    ),
+    Case(
+        "a condition that an item is derived",
+        "p(X) += 1 for q(X). r += a(X) for q(X), X != u. s += a(X) for q(_), done. t += a(X) for none.",
+        {"q/1": [("u", 5.0), ("v", 0.0)], "a/1": [("u", 1.0), ("v", 10.0)], "done/0": [(7.0,)], "none/0": []},
+        {"p(u)": 1.0, "p(v)": 1.0, "r": 10.0, "s": 22.0},
+        empty=("t/0",),
+    ),
+    Case(
+        "a slash of symbols in a condition is a term",
+        "p(X) += a(A) * a(B) for X = A/B, A != B. q(A) += c(X) for X = A/v.",
+        {
+            "a/1": [("u", 1.0), ("v", 10.0)],
+            "c/1": [(Struct("slash", ("u", "v")), 2.0), (Struct("slash", (1, "v")), 3.0)],
+        },
+        {"p(u/v)": 10.0, "p(v/u)": 10.0, "q(u)": 2.0, "q(1)": 3.0},
+    ),
+    # -- facts and clauses
+    Case(
+        "a fact without a value is asserted with one, and adds to others",
+        "edge(a,b). edge(b,[1,f(x)]). edge(a,b). w(a,b) = 2. w(a,b). p(X) += edge(X,_). q += w(a,b).",
+        {"edge/2": [("a", "c", 0.5)]},
+        {"p(a)": 2.5, "p(b)": 1.0, "q": 3.0},
+    ),
+    Case(
+        "constants that differ in a part of a term",
+        "p(f(1)). p(f(1.0)). p(f('1')). a += p(f(1)). b += p(f(1.0)) * 2. c += p(f('1')) * 4. "
+        "d += p(f(X)) for X != 1.0.",
+        {},
+        {"a": 1.0, "b": 2.0, "c": 4.0, "d": 2.0},
+    ),
+    Case(
+        "a fact without a value in log",
+        "edge(a,b). p(X) += edge(X,_). q(X) += edge(X,Y) * w(Y).",
+        {"w/1": [("b", -1.5)]},
+        {"p(a)": 0.0, "q(a)": -1.5},
+        semiring="log",
+    ),
+    Case(
+        "a clause says what is derived",
+        "path(X,Y) :- edge(X,Y). path(X,Z) :- path(X,Y), edge(Y,Z). far(X) :- path(a,X), not edge(a,X), X != a. "
+        "yes :- 1 < 2. no :- path(a,_), 2 < 1. n += path(X,Y) for w(X).",
+        {"edge/2": [("a", "b", 7.0), ("b", "c", 0.0), ("c", "a", 2.0)], "w/1": [("a", 5.0)]},
+        {"far(c)": 1.0, "yes": 1.0, "n": 3.0, **{f"path({x},{y})": 1.0 for x in "abc" for y in "abc"}},
+        semiring=None,
+        empty=("no/0",),
+    ),
+    Case(
+        "a clause in boolean is a rule as any other",
+        "r(X) :- start(X). r(Y) |= r(X) * e(X,Y). r(Y) += r(X) * f(X,Y). s(X) :- r(X), not start(X). t(a).",
+        {"start/1": [("a",)], "e/2": [("a", "b"), ("c", "d")], "f/2": [("b", "c")]},
+        {"r(a)": True, "r(b)": True, "r(c)": True, "r(d)": True, "s(b)": True, "s(c)": True, "s(d)": True},
+        semiring="boolean",
+    ),
     # -- semirings
     Case(
         "log adds weights",

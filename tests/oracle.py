@@ -100,6 +100,13 @@ def _guard(function: Callable[..., float]) -> Callable[..., float]:
     return guarded
 
 
+def _sum(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # too large, or infinities of both signs
+        return sum(values)
+
+
 def _sigmoid(x: Any, exp: Callable[[Any], Any]) -> Any:
     return 1 / (1 + exp(-x)) if x >= 0 else exp(x) / (1 + exp(x))
 
@@ -112,7 +119,7 @@ class Numbers:
         guard: Callable[..., Any] = _guard if digits is None else (lambda f: f)
         m: Any = math if digits is None else mpmath
         self.convert: Callable[[Any], Any] = float if digits is None else mpmath.mpf
-        self.sum: Callable[[list[Any]], Any] = math.fsum if digits is None else mpmath.fsum
+        self.sum: Callable[[list[Any]], Any] = _sum if digits is None else mpmath.fsum
         self.exp, self.log = guard(m.exp), guard(m.log)
         self.operations: dict[str, Callable[..., Any]] = {
             "+": lambda a, b: a + b,
@@ -129,6 +136,7 @@ class Numbers:
             "abs": abs,
             "min": min,
             "max": max,
+            "lse": lambda a, b: self.log_sum([a, b]),
             "if": lambda c, a, b: a if c else b,
             "<": lambda a, b: self.convert(a < b),
             "=<": lambda a, b: self.convert(a <= b),
@@ -138,10 +146,19 @@ class Numbers:
             "!=": lambda a, b: self.convert(a != b),
         }
 
+    def log_sum(self, values: list[Any]) -> Any:
+        """The log of a sum of weights that are given by their logs."""
+        top = max(values)
+        if any(v != v for v in values) or top in (math.inf, -math.inf):
+            return sum(values, self.convert(0)) if any(v != v for v in values) else top
+        return top + self.log(self.sum([self.exp(v - top) for v in values]))
+
     def same(self, a: Any, b: Any) -> bool:
         """Whether an iteration that went from a to b has settled."""
         if isinstance(a, tuple):
             return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
+        if a != a and b != b:  # NaN
+            return True
         if isinstance(a, (bool, int, str)) or a == b:
             return bool(a == b)
         small = 1e-15 if self.digits is None else mpmath.mpf(10) ** (3 - self.digits)
@@ -197,10 +214,6 @@ def builtin_semirings(numbers: Numbers) -> dict[str, Semiring]:
     """The semirings of the language, by name."""
     convert, zero, one, inf = numbers.convert, numbers.convert(0), numbers.convert(1), numbers.convert(math.inf)
 
-    def log_total(values: list[Any]) -> Any:
-        top = max(values)
-        return top if top in (inf, -inf) else top + numbers.log(numbers.sum([numbers.exp(v - top) for v in values]))
-
     def pair(value: Any) -> Any:
         if isinstance(value, Iterable):
             p, r = value
@@ -217,7 +230,7 @@ def builtin_semirings(numbers: Numbers) -> dict[str, Semiring]:
     multiply = lambda a, b: a * b  # noqa: E731
     return {
         "real": Semiring(zero, one, numbers.sum, multiply, convert),
-        "log": Semiring(-inf, zero, log_total, add, convert),
+        "log": Semiring(-inf, zero, numbers.log_sum, add, convert),
         "viterbi": Semiring(-inf, zero, max, add, convert),
         "tropical": Semiring(inf, zero, min, add, convert),
         "boolean": Semiring(False, True, any, lambda a, b: a and b, bool),
@@ -249,6 +262,7 @@ def aggregators(numbers: Numbers) -> dict[str, tuple[Any, Callable[[list[Any]], 
     convert, inf = numbers.convert, numbers.convert(math.inf)
     return {
         "+=": (convert(0), numbers.sum),
+        "log+=": (-inf, numbers.log_sum),
         "*=": (convert(1), _product),
         "max=": (-inf, max),
         "min=": (inf, min),
@@ -286,6 +300,9 @@ def _arithmetic(operator: str, operands: list[Value]) -> int:
         "//": lambda: a // b,
         "mod": lambda: a % b,
         "neg": lambda: -a,
+        "abs": lambda: abs(a),
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
     }
     return table[operator]()
 
@@ -349,9 +366,17 @@ def _solve(pattern: s.Arithmetic, value: int, binding: Binding, goals: list[Goal
     operator, operands = pattern.operator, pattern.operands
     if operator == "neg":
         return unify(operands[0], _Ground(-value), binding, goals)
+    if operator == "abs":
+        goals.append((pattern, _Ground(value)))
+        return True
     a, b = (ground(o, binding) for o in operands)
     known, unknown = (a, operands[1]) if b is None else (b, operands[0])
-    if known is None or operator in ("//", "mod") or (operator == "*" and known == 0 and value == 0):
+    if (
+        known is None
+        or operator in ("min", "max")
+        or operator in ("//", "mod")
+        or (operator == "*" and known == 0 and value == 0)
+    ):
         goals.append((pattern, _Ground(value)))  # perhaps later, when more is bound
         return True
     if not isinstance(known, int):
@@ -525,7 +550,24 @@ def _constant(expression: s.Expression) -> float | int | None:
 
 
 def _is_axiom(rule: s.Rule) -> bool:
-    return rule.aggregator == "=" and not rule.conditions and _constant(rule.body) is not None
+    return (
+        rule.aggregator == "=" and not rule.conditions and (rule.body == _NOTHING or _constant(rule.body) is not None)
+    )
+
+
+_NOTHING = s.Apply("*", ())  # the product of nothing, which `head.` asserts
+
+
+def aggregator_of(program: s.Source) -> dict[str, str]:
+    """How contributions to an item are put together, for each predicate of which some rule says it.
+
+    A constant may be asserted by `=` whatever the aggregator is, so it does not say it.
+    """
+    found: dict[str, str] = {}
+    for rule in program.rules:
+        if not (rule.aggregator == "=" and not rule.conditions and not _items(rule.body)):
+            found.setdefault(rule.head.key, rule.aggregator)
+    return found
 
 
 def _groups(rules: Sequence[s.Rule]) -> list[set[str]]:
@@ -610,7 +652,7 @@ def _evaluate(
     )
     rules = [rule for rule in source.rules if not _is_axiom(rule)]
     combine_of = aggregators(numbers)
-    aggregator = {rule.head.key: rule.aggregator for rule in rules}
+    aggregator = aggregator_of(source)
     total_of = {key: combine_of[op][1] for key, op in aggregator.items()}
     read = numbers.convert if ring is None else ring.number
 
@@ -619,10 +661,19 @@ def _evaluate(
     for key, row, value in fact_rows(facts):
         one = numbers.convert(1) if ring is None else ring.one
         asserted.setdefault((key, row), []).append(one if value is None else read(value))
+    only: dict[Key, Any] = {}  # by `=` where nothing else says how to put several together: they have to agree
     for rule in source.rules:
         if _is_axiom(rule):
-            row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
-            asserted.setdefault((rule.head.key, row), []).append(read(_constant(rule.body)))
+            item = rule.head.key, tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
+            one = numbers.convert(1) if ring is None else ring.one
+            value = one if rule.body == _NOTHING else read(_constant(rule.body))
+            if ring is None and rule.head.key not in aggregator:
+                if only.setdefault(item, value) != value:
+                    raise Conflict(f"{item} has the values {only[item]} and {value}")
+            else:
+                asserted.setdefault(item, []).append(value)
+    for item, value in only.items():
+        asserted.setdefault(item, []).append(value)
     database = _Database()
     for key, row in asserted:
         database.add(key, row)
@@ -643,6 +694,8 @@ def _evaluate(
                     return numbers.convert(1) if ring is None else ring.one
                 case s.ItemValue():
                     return next(values)
+                case s.Apply("*", ()):
+                    return numbers.convert(1) if ring is None else ring.one
                 case s.Apply(operator, operands):
                     constant = _constant(expression)
                     if constant is not None:
@@ -708,6 +761,10 @@ def _evaluate(
             for item, instances in by_head.items():
                 if aggregator[item[0]] == "=" and len(set(contributions(item, instances))) > 1:
                     raise Conflict(f"{item} has the values {contributions(item, instances)}")
+    if ring is None:
+        for item, given in asserted.items():
+            if aggregator.get(item[0]) == "=" and len(set(given)) > 1:
+                raise Conflict(f"{item} has the values {given}")
     return values
 
 
@@ -717,8 +774,7 @@ def zero_of(program: Any, key: str, semiring: str | Semiring | None = None) -> A
     semiring = declared_semiring(source) if semiring is None else semiring
     if semiring is not None:
         return (builtin_semirings(Numbers())[semiring] if isinstance(semiring, str) else semiring).zero
-    used = {r.head.key: r.aggregator for r in source.rules if not _is_axiom(r)}
-    return aggregators(Numbers())[used.get(key, "+=")][0]
+    return aggregators(Numbers())[aggregator_of(source).get(key, "+=")][0]
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-9) -> bool:

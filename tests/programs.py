@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
-from oracle import Diverged, Semiring, Struct, evaluate
+from oracle import Diverged, Real, Semiring, Struct, evaluate
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,27 @@ _TERMS: tuple[tuple[str, Any], ...] = (  # as written, and as a value
     ("[a]", Struct("cons", ("a", "nil"))),
     ("[b,a]", Struct("cons", ("b", Struct("cons", ("a", "nil"))))),
 )
-# The types of columns, and what may stand there: text and value. `m` mixes symbols and integers.
+_MIXED: tuple[tuple[str, Any], ...] = (  # atoms of all kinds, some of which look alike
+    ("a", "a"),
+    ("0", 0),
+    ("1", 1),
+    ("1.0", 1.0),
+    ("'1'", "1"),
+    ("-0.5", -0.5),
+    ("-2147483648", -(2**31)),
+)
+_ANY = (*_MIXED[:5], *_TERMS[:4], ("f(1)", Struct("f", (1,))), ("f(1.0)", Struct("f", (Real(1.0),))))
+# The types of columns, and what may stand there: text and value. `m` mixes atoms, `x` mixes atoms and terms.
 _DOMAINS: dict[str, tuple[tuple[str, Any], ...]] = {
     "s": tuple((x, x) for x in _SYMBOLS),
     "i": tuple((str(x), x) for x in range(5)),
-    "m": (("a", "a"), ("0", 0), ("1", 1)),
+    "m": _MIXED,
     "t": _TERMS,
+    "x": _ANY,
 }
-_VARIABLES = {"s": ("S", "Q"), "i": ("I", "J"), "m": ("M", "N"), "t": ("T", "U")}
+_VARIABLES = {"s": ("S", "Q"), "i": ("I", "J"), "m": ("M", "N"), "t": ("T", "U"), "x": ("X", "Y")}
+# What a variable of each kind may be held against: integers are computed with, so nothing else can stand there.
+_AGAINST = {**_DOMAINS, "s": (*_DOMAINS["s"], *_MIXED), "m": (*_MIXED, *_TERMS[:1]), "t": _ANY}
 
 # What weights facts may have, per semiring: for programs without cycles, and for programs with.
 _LOG = lambda *weights: tuple(math.log(w) if w else -math.inf for w in weights)  # noqa: E731
@@ -162,8 +175,10 @@ class _Predicate:
         return f"{self.name}/{len(self.columns)}"
 
 
-_INPUT_COLUMNS = st.sampled_from(("ss", "si", "ii", "sii", "ssi", "iis", "s", "i", "sm", "mi", "m", "st", "t", ""))
-_DERIVED_COLUMNS = st.sampled_from(("s", "i", "ss", "si", "ii", "is", "m", "sm", "t", ""))
+_INPUT_COLUMNS = st.sampled_from(
+    ("ss", "si", "ii", "sii", "ssi", "iis", "s", "i", "sm", "mi", "m", "st", "t", "") + ("m", "mm", "x", "xm", "ix")
+)
+_DERIVED_COLUMNS = st.sampled_from(("s", "i", "ss", "si", "ii", "is", "m", "sm", "t", "", "m", "x", "mx"))
 
 
 class _RuleDraft:
@@ -187,6 +202,9 @@ class _RuleDraft:
             self.bound.discard(variable)  # not in this pattern after all; it counts again where it occurs
             rest = self.body_argument("t") if self.draw(st.booleans()) else None
             return f"f({inner})" if rest is None else f"[{inner}|{rest}]"
+        if kind == "x" and roll == 8:
+            self.bound.discard(variable)
+            return f"f({self.body_argument('m')})"
         return variable
 
     def item(self, predicate: _Predicate) -> str:
@@ -200,6 +218,8 @@ class _RuleDraft:
         variables = self.known(kind)
         if kind == "t" and not recursive and self.known("s") and self.draw(st.integers(0, 2)) == 0:
             return f"f({self.known('s')[0]})"
+        if kind == "x" and not recursive and self.known("m") and self.draw(st.integers(0, 2)) == 0:
+            return f"f({self.known('m')[0]})"
         if not variables or self.draw(st.integers(0, 7)) == 0:
             return str(self.draw(st.sampled_from(_DOMAINS[kind]))[0])
         variable = str(self.draw(st.sampled_from(variables)))
@@ -207,20 +227,43 @@ class _RuleDraft:
             return f"({variable}+1) mod 5" if recursive else f"{variable}+1"
         return variable
 
+    def against(self, kind: str) -> str:
+        """An equation or a comparison with a constant, or an equation with a term of variables; it may bind one."""
+        text = str(self.draw(st.sampled_from(_AGAINST[kind]))[0])
+        known = self.known(kind)
+        atoms = self.known("m")
+        if kind == "x" and atoms and self.draw(st.booleans()):
+            text = self.draw(st.sampled_from([f"f({atoms[0]})", f"[{atoms[-1]}]", f"g(a,{atoms[0]})"]))
+        variable = str(self.draw(st.sampled_from(_VARIABLES[kind])))
+        if variable in known:
+            shape = self.draw(st.sampled_from(["{} = {}", "{} == {}", "{} != {}"]))
+        else:
+            shape = "{} = {}"
+            self.bound.add(variable)
+        return shape.format(*self.draw(st.permutations([variable, text])))
+
     def conditions(self, lower: Sequence[_Predicate]) -> list[str]:
         result = []
         ints = self.known("i")
         if len(ints) == 1 and self.draw(st.integers(0, 4)) == 0:
             other = next(v for v in _VARIABLES["i"] if v != ints[0])
-            result.append(self.draw(st.sampled_from([f"{other} = {ints[0]}+1", f"{ints[0]} = {other}-1"])))
+            shapes = [f"{other} = {ints[0]}+1", f"{ints[0]} = {other}-1", f"{other} = abs({ints[0]}-2)"]
+            shapes += [f"{other} = max({ints[0]},2)", f"min(3,{ints[0]}) = {other}", f"{other} = 2-abs(1-{ints[0]})"]
+            result.append(self.draw(st.sampled_from(shapes)))
             self.bound.add(other)
         if ints and self.draw(st.integers(0, 3)) == 0:
             left, right = self.draw(st.sampled_from(ints)), self.draw(st.sampled_from([*ints, "2"]))
+            right = self.draw(st.sampled_from([right, f"max({right},{left}-1)", f"abs({left}-{right})"]))
             result.append(f"{left} {self.draw(st.sampled_from(['<', '=<', '>', '>=', '==', '!=']))} {right}")
-        for kind in "smt":
+        if ints and self.draw(st.integers(0, 5)) == 0:
+            result.append(f"0 {self.draw(st.sampled_from(['<', '=<', '<=', '!=']))} {ints[0]} < {ints[-1]}+1 =< 4")
+        for kind in "smtx":
             pair = self.known(kind)
             if len(pair) == 2 and self.draw(st.integers(0, 3)) == 0:
-                result.append(f"{pair[0]} {self.draw(st.sampled_from(['!=', '==']))} {pair[1]}")
+                result.append(f"{pair[0]} {self.draw(st.sampled_from(['!=', '==', '=']))} {pair[1]}")
+        for kind in "simtx":
+            if self.draw(st.integers(0, 3)) == 0:
+                result.append(self.against(kind))
         if lower and self.draw(st.integers(0, 4)) == 0:
             predicate = self.draw(st.sampled_from(lower))
             arguments = [
@@ -284,13 +327,19 @@ def _level_rule(draw: Callable[..., Any], head: _Predicate, inputs: Sequence[_Pr
     return f"{head.name}(L{arguments}) += {body} for {', '.join([*bounds, 'L =< 4'])}."
 
 
+def in_range(values: Iterable[Any]) -> bool:
+    """Whether values are finite, and counts no larger than the engine counts."""
+    flat = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+    return all(part < 2**127 if isinstance(part, int) else math.isfinite(part) for part in flat)
+
+
 def settles(source: str, facts: Any, semiring: str | Semiring | None, rounds: int = 60) -> bool:
-    """Whether the oracle's iteration ends soon, with not too many items."""
+    """Whether the oracle's iteration ends soon, with not too many items, and without growing beyond all numbers."""
     try:
-        evaluate(parse(source), facts, semiring=semiring, max_rounds=rounds, max_items=100)
+        values = evaluate(parse(source), facts, semiring=semiring, max_rounds=rounds, max_items=100)
     except Diverged:
         return False
-    return True
+    return semiring in ("log", "viterbi", "tropical") or in_range(values.values())
 
 
 @st.composite
@@ -314,6 +363,9 @@ def semiring_programs(
         rules.append(_rule(draw, head, lower, lower, constants))
         for _ in range(draw(st.integers(1 if cyclic else 0, 2))):
             rules.append(_rule(draw, head, lower + same, lower, constants, same))
+        if draw(st.integers(0, 3)) == 0:  # a fact of the text, of value one
+            constants_of = [str(draw(st.sampled_from(_DOMAINS[kind]))[0]) for kind in head.columns]
+            rules.append(f"{head.name}({','.join(constants_of)})." if constants_of else f"{head.name}.")
         if not cyclic and head.columns[:1] == "i" and draw(st.booleans()):
             rules.append(_level_rule(draw, head, inputs + derived[:number]))
     source = "\n".join(draw(st.permutations(rules)))
@@ -334,7 +386,9 @@ def _expression(draw: Callable[..., Any], leaves: Sequence[str], inputs: Sequenc
         left = _expression(draw, leaves[:cut], inputs, depth - 1)
         right = _expression(draw, leaves[cut:], inputs, depth - 1)
         shape = draw(
-            st.sampled_from(["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))"])
+            st.sampled_from(
+                ["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))", "lse({}, {})"]
+            )
         )
         return f"({shape.format(left, right)})"
     leaf = leaves[0]
@@ -358,7 +412,7 @@ def plain_programs(draw: Callable[..., Any]) -> Program:
     known = list(inputs)
     rules = []
     for i in range(draw(st.integers(1, 4))):
-        aggregator = draw(st.sampled_from(["+=", "*=", "max=", "min=", "|=", "&=", "="]))
+        aggregator = draw(st.sampled_from(["+=", "log+=", "*=", "max=", "min=", "|=", "&=", "="]))
         head = _Predicate(f"d{i}", draw(_DERIVED_COLUMNS), i + 1)
         for _ in range(1 if aggregator == "=" else draw(st.integers(1, 2))):
             draft = _RuleDraft(draw)

@@ -41,6 +41,7 @@ from oracle import (
     _instances,
     _is_axiom,
     _items,
+    aggregator_of,
     aggregators,
     builtin_semirings,
     declared_semiring,
@@ -227,8 +228,12 @@ class Computation:
         self.pops = [(key, tuple(map(term, arguments))) for key, arguments in pops]
         self.rules = [rule for rule in program.rules if not _is_axiom(rule)]
         self.axioms = [rule for rule in program.rules if _is_axiom(rule)]
+        if self.semiring is None:  # what is asserted by `=` alone counts once
+            told = aggregator_of(program)
+            places = {(rule.head, rule.head.key in told and n): rule for n, rule in enumerate(self.axioms)}
+            self.axioms = list(places.values())
         with mpmath.workdps(digits):
-            aggregator = {rule.head.key: rule.aggregator for rule in self.rules}
+            aggregator = aggregator_of(program)
             self.sums = frozenset(key for key, op in aggregator.items() if op == "+=")
             self.arithmetic = _arithmetic(self.semiring, aggregator, self.functions, digits)
             self.value_of = {id(rule): _right_side(rule, self.arithmetic) for rule in self.rules}
@@ -350,7 +355,9 @@ class Computation:
             given.setdefault((key, row), []).append(arithmetic.read(moved))
         for rule in self.axioms:
             row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
-            given.setdefault((rule.head.key, row), []).append(arithmetic.read(_constant(rule.body)))
+            constant = _constant(rule.body)
+            number = arithmetic.one if constant is None else arithmetic.read(constant)  # `head.` is a fact without one
+            given.setdefault((rule.head.key, row), []).append(number)
         for (key, place), added in moves.items():
             if not isinstance(place, int):
                 given.setdefault((key, place), []).append(added)

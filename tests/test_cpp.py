@@ -376,11 +376,12 @@ CYCLE_FACTS = {
     "edge/2": [("c", "a", 0.25), ("a", "b", 0.5), ("b", "c", 0.5), ("b", "b", 0.125), ("a", "b", 0.25)],
 }
 AXIOMS = """
-    path(V) min= path(U) + edge(U,V).
+    :- semiring tropical.
+    path(V) += path(U) * edge(U,V).
     path(a) = 0.
     path(d) = 7.
     edge(a,b) = 2.
-    gradient(V) min= path(V).
+    gradient(V) += path(V).
 """
 PAIRS = ":- semiring expectation. goal += p(X) * q(X)."
 STEEP = ":- semiring real. x(N) += z(N). y(N) += x(N) * c(N). goal += y(N) * a(N)."

@@ -19,12 +19,13 @@ import dynagrad as dg
 from cases import CASES, SHIFTED, Case, oracle_semiring
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
-from oracle import Struct, close, evaluate, term, zero_of
+from oracle import Real, Struct, close, evaluate, term, zero_of
 from programs import (
     CYCLIC_SEMIRINGS,
     SEMIRINGS,
     Program,
     combined,
+    in_range,
     plain_programs,
     semiring_programs,
 )
@@ -43,7 +44,7 @@ def given_term(value: Any) -> Any:
     """An oracle's term as the engine takes it in a row."""
     if isinstance(value, Struct):
         return dg.Term(value.functor, *map(given_term, value.arguments))
-    return value
+    return value.value if isinstance(value, Real) else value
 
 
 def given_facts(facts: Mapping[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
@@ -192,6 +193,8 @@ def generated(
         for program in programs:
             heads = set(visible(parse(program.source)))
             values = evaluate(parse(program.source), program.facts, semiring=oracle_semiring(semiring))
+            if semiring == "count" and not in_range(values.values()):
+                continue  # too large to be counted, which is an error
             if any(key in heads for key, _ in values):
                 kept[program.source] = program
 

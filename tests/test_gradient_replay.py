@@ -150,6 +150,13 @@ PLAIN = (
         {"a/1": [("x",), ("y",), ("z",), ("x",)], "b/0": [()]},
     ),
     Shape(
+        """
+        all(0,T) log+= u(T). all(I+1,T) log+= all(I,S) + m(S,T) * tanh(all(I,T)) for I < 3.
+        z log+= all(I,_) + SIDE(u(I)). z log+= lse(u(X), m(X,X)). soft += z * all(2,T) - lse(z, m(T,T)).
+        """,
+        {"u/1": [(0,), (1,)], "m/2": [(0, 0), (0, 1), (1, 0), (1, 1), (0, 1)]},
+    ),
+    Shape(
         "n(0) = v. n(I+1) = tanh(n(I)) + c(I) * n(I) for I < 4. end += n(I) * n(4). t *= n(I).",
         {"v/0": [()], "c/1": [(i,) for i in range(4)]},
     ),
@@ -219,7 +226,7 @@ def item_text(item: Key, prefix: str) -> str:
 
 def parts(number: Any) -> list[float]:
     """A number, or both of a pair."""
-    return list(map(float, number)) if isinstance(number, Sequence | np.ndarray) else [float(number)]
+    return list(map(float, np.ravel(number)))
 
 
 def close_to(found: Any, wanted: Any, scale: float, relative: float = 1e-7) -> bool:

@@ -308,7 +308,7 @@ def test_probabilities_are_not_for_every_semiring() -> None:
 
 
 def test_a_semiring_of_floats() -> None:
-    own = dg.Semiring(math.inf, 0.0, lambda a, b: np.minimum(a, b), lambda a, b: a + b, less=lambda a, b: b < a)
+    own = dg.Semiring(math.inf, 0.0, lambda a, b: np.minimum(a, b), lambda a, b: a + b, less=lambda a, b: a > b)
     chart = dg.Program(PATHS, own).run({"arc/2": [*ARCS, ("b", "a", 1.0)], "end/1": [("d",)]})
     assert chart["goal"] == 1.0
     assert chart["path(b,c)"] == 0.25
@@ -342,6 +342,7 @@ def test_a_semiring_of_tuples() -> None:
         (0.0, 1.0, None, max),
         (0.0, 1.0, max, 3),
         (0.0, 1.0, max, max, "less"),
+        (0.0, 1.0, max, max, None, 2.0),
     ],
 )
 def test_semirings_are_made_of_numbers_and_functions(parts: Any) -> None:
@@ -356,6 +357,23 @@ def test_semirings_whose_functions_do_not_fit() -> None:
         dg.Program("goal += a(X).", dg.Semiring((0.0, 0.0), (1.0, 1.0), lambda a, b: a[0], lambda a, b: b))
     with pytest.raises(dg.Error, match="str"):
         dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, lambda a, b: "x", lambda a, b: b))
+    with pytest.raises(dg.Error, match="star cannot be called with one value"):
+        dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, np.maximum, np.minimum, star=lambda a, b: a))
+    with pytest.raises(dg.Error, match="star returns 2 numbers"):
+        dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, np.maximum, np.minimum, star=lambda a: (a, a)))
+
+
+def test_a_closure_is_traced_and_compiled_with_the_rest() -> None:
+    def sums(**more: Any) -> dg.Semiring:
+        return dg.Semiring(0.0, 1.0, lambda a, b: a + b, lambda a, b: a * b, **more)
+
+    facts = {"a/1": [("x", 2.0), ("y", 3.0)]}
+    for semiring, closed in ((sums(star=lambda a: 1.0 / (1.0 - a)), True), (sums(), False)):
+        program = dg.Program("goal += a(X).", semiring)
+        assert program.run(facts)["goal"] == 5.0
+        text = program.run(facts)._require().compiled.generated.source
+        assert f"closed = {str(closed).lower()}," in text
+        assert ("1.0 / (1.0 - a.v[0])" in text) == closed
 
 
 def test_functions_of_the_host_are_compiled() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
 from .plan.compiled import Compiled, compile_plan
@@ -52,6 +53,7 @@ class Binding:
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._lock = threading.RLock()
         self.iterate = False  # later runs iterate cycles: a run met one that cannot be solved
+        self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
         self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
 
@@ -65,6 +67,7 @@ class Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
         made = Binding(self.setting, relations, self.axioms)
         made.derivatives, made.iterate = self.derivatives, self.iterate
+        made._looked_at, made._said = self._looked_at, self._said
         with self._lock:
             for chosen, base in self._bases.items():
                 fresh = replace(base, loaded={})
@@ -127,6 +130,9 @@ class Binding:
                 key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
             }
         chosen = kinds(setting.rules, setting.domains, relations)
+        if not self._looked_at:
+            self._looked_at = True
+            warn(setting, relations)
         superior = until is not None and is_superior(setting, relations)
         options = replace(
             setting.options,
@@ -176,6 +182,9 @@ class Binding:
                 return compiled
         rough = rounded(self.setting, base.known, summary)
         plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
+        if not self._said and not plan.changes:
+            self._said = True
+            warn_of_iteration(self.setting, plan)
         compiled = compile_plan(plan, progress)
         base.plans.append((compiled, marks))
         return compiled

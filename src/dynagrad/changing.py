@@ -32,6 +32,8 @@ def can_change(setting: Setting) -> bool:
         return False
     if any(isinstance(c, Negation) for r in rules.rules for c in r.conditions):
         return False
+    if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
+        return False
     if setting.scale.name == "plain":
         return all(p.aggregator == "+=" for p in rules.predicates.values() if p.defined)
     return True

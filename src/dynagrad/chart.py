@@ -65,7 +65,7 @@ class Chart:
         self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
         self._columns: dict[str, tuple[Codes, Words]] = {}
-        self._course: list[tuple[int | None, float]] = []  # how the run went, see `gradient.Source`
+        self._course: list[tuple[int | None, float, bool]] = []  # how the run went, see `gradient.Source`
         self._taped: Prepared | None = None  # the same run with a tape
         self._iterate = False  # cycles are iterated, not solved
 
@@ -118,7 +118,7 @@ class Chart:
         if after is None:
             return False
         self._prepared, self._stale, self._limits = after, False, limits
-        self._course, self._taped = [(None, settings.tolerance)], None
+        self._course, self._taped = [(None, settings.tolerance, bool(settings.refine))], None
         self._after(after.chart.report)
         return True
 
@@ -201,7 +201,8 @@ class Chart:
             self._facts.binding.iterate = True
             self._start(*self._started)
             return self._go(limits, progress, stop)
-        self._course.append((None if report.status == 0 else report.pops, settings.tolerance))
+        ran = None if report.status == 0 else report.pops
+        self._course.append((ran, settings.tolerance, bool(settings.refine)))
         self._after(report)
 
     def _after(self, report: Any) -> None:
@@ -235,15 +236,23 @@ class Chart:
 
     @property
     def converged(self) -> bool:
-        """Whether the run came to its end; what pruning, a beam or the tolerance held back may still be pending."""
-        return self._status == "done" and not self._stale and not self._require().chart.report.critical
+        """Whether the run came to its end, and its values to theirs.
+
+        Where cycles were iterated, what is still to come is estimated to be under the tolerance; where they were
+        solved, the equations have more than half of their digits. `error_bound` says how good the values are. What
+        pruning or a beam held back may still be pending.
+        """
+        if self._status != "done" or self._stale:
+            return False
+        report = self._require().chart.report
+        return not report.critical and not report.unfinished
 
     @property
     def error_bound(self) -> float:
-        """A bound on the relative error of the chart's values, rounding apart: 0 where no cycle had to be solved.
+        """A bound on the relative error of the chart's values, rounding apart: 0 where there are no cycles.
 
-        It is that of the worst component of the ground program: the residual of its equations times their condition.
-        Where it says that half of the digits are missing, `converged` is false.
+        It is that of the worst component of the ground program: where cycles are solved, the residual of the equations
+        times their condition; where they are iterated, what is still to come, estimated from the rate of convergence.
 
         >>> import dynagrad as dg
         >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6
@@ -478,16 +487,16 @@ class Chart:
     # -- changing
 
     def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up by plus.
+        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up.
 
         `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
-        >>> chart.add("edge/2", [("a", "b", 1.0)])
+        >>> chart.add("edge/2", [("a", "c", 1.0), ("c", "b", 0.5)])
         >>> chart.run()["path(b)"]
-        1.0
+        1.5
         """
         relation = self._read(key, rows, values)
         self._change(self._facts.added(relation), relation)
@@ -505,7 +514,7 @@ class Chart:
         >>> chart.run()["path(b)"]
         inf
         """
-        gone = self._read(key, rows, values)
+        gone = self._read(key, rows, values, bare=True)
         self._change(self._facts.retracted(gone), gone)
 
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
@@ -526,10 +535,10 @@ class Chart:
         self._facts, self._stale = facts, True
         self._touched.setdefault(relation.key, []).append(replace(relation, values=None))
 
-    def _read(self, key: str, rows: Any, values: str) -> Relation:
+    def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
         setting = self._setting
-        relation = read_facts(setting, {key: rows}, probabilities)[key]
+        relation = read_facts(setting, {key: rows}, probabilities, bare=bare)[key]
         values_given = relation.values
         if setting.scale.shape == "expectation" and values_given is not None and relation.count:
             have = values_given.shape[1]

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FactError, ProgramWarning, SourceError, shown
+from .errors import FactError, ProgramError, ProgramWarning, SourceError, shown
 from .files import as_floats, as_integers, as_symbols, as_terms, integers_if_all
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, atom_key
-from .rules import parse_term
+from .rules import parse_term, show
 from .rules.normal import Rules
 from .rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Symbol, Term
-from .rules.types import Domains
+from .rules.types import NO_DIVISION, Domain, Domains
 from .terms import INTEGER_MAX, INTEGER_MIN, Flat, Interner
 from .terms import Term as DataTerm
 
@@ -95,7 +95,29 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
             found.append("int")
         else:
             found.append("atom")
+    _check_quotients(rules, domains, relations)
     return tuple(found)
+
+
+def _check_quotients(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> None:
+    """Refuse `/` in a condition where the facts show that it stands between integers."""
+
+    def whole(domain: Domain) -> bool:
+        columns = [relations[k].columns[i] for k, i in domain.positions if k in relations]
+        filled = [c for c in columns if len(c)]
+        return bool(filled) and domain.kinds <= {"int"} and all(map(_are_integers, filled))
+
+    for quotient in domains.quotients:
+        if all(whole(domains.domains[number]) for number in quotient.domains):
+            source = rules.source
+            message = NO_DIVISION.format(show(quotient.term))
+            raise ProgramError(message, source.text, quotient.term.span, source.filename)
+
+
+def _are_integers(column: Column) -> bool:
+    if isinstance(column, TermColumn):
+        return all(type(term) is int for term in column.terms)
+    return isinstance(column, IntColumn)
 
 
 def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:

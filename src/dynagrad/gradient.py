@@ -60,13 +60,14 @@ def class_of(order: int, adjoint: bool) -> Derivatives | None:
 class Source:
     """What a run was made of: the facts, and how it went.
 
-    `course` has a pair for each time that it was started: how many pops there were when it stopped (None: it came to
-    its end), and the tolerance. Which item is popped next depends on values alone, never on derivatives, so the run can
-    be made again, to the bit. `stopped` is the stage that it stopped in, from one, and 0 where it came to its end.
+    `course` has, for each time that it was started: how many pops there were when it stopped (None: it came to its
+    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on
+    values alone, never on derivatives, so the run can be made again, to the bit. `stopped` is the stage that it stopped
+    in, from one, and 0 where it came to its end.
     """
 
     facts: Database
-    course: tuple[tuple[int | None, float], ...]
+    course: tuple[tuple[int | None, float, bool], ...]
     until: str | None
     max_bytes: int
     connect: Callable[[Prepared], None]
@@ -101,8 +102,9 @@ class Source:
         return prepared
 
     def _runs(self) -> Iterator[Settings]:
-        for pops, tolerance in self.course:
-            yield Settings(-1 if pops is None else pops, -1, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped)
+        for pops, tolerance, refine in self.course:
+            most = -1 if pops is None else pops
+            yield Settings(most, -1, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
 
     def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
         """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
@@ -271,15 +273,15 @@ def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
     return place_text(prepared, tables[number].key, wrong[number][0])
 
 
-def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array) -> Array:
-    """The derivatives by some items of a predicate, a row for each. Raises for the first that is none.
+def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array, what: str = "gradient with respect to") -> Array:
+    """The derivatives by, or of, some items of a predicate, a row for each. Raises for the first that is none.
 
     The pass back stops at an adjoint that is NaN or infinite; but what it can hold may be too large for a float.
     """
     wrong = ~np.isfinite(numbers).all(axis=1)
     if wrong.any():
         text = place_text(prepared, key, codes[int(wrong.argmax())])
-        raise ValueRangeError(f"the gradient with respect to {cut(text)} is NaN or infinite")
+        raise ValueRangeError(f"the {what} {cut(text)} is NaN or infinite")
     return numbers
 
 
@@ -472,9 +474,11 @@ class Tangents:
         words = None
         if table is not None and codes is not None:
             words = self._prepared.chart.get(table.number, codes, 2 * scale.width)
-        if words is None:
+        if words is None or codes is None:
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
-        return scale.value(words[scale.width :])
+        tangent = words[scale.width :]
+        _finite(self._prepared, key, [codes], tangent.view(np.float64)[None], "derivative of")
+        return scale.value(tangent)
 
     def query(self, pattern: Any) -> Table:
         """The tangents of all items that match a pattern, as `chart.query` finds them."""
@@ -483,4 +487,6 @@ class Tangents:
     def _read(self, key: str) -> tuple[npt.NDArray[np.int32], Words]:
         table = self._prepared.compiled.plan.tables[key]
         codes, words = self._prepared.chart.items(table.number, table.arity, 2 * self._scale.width)
-        return codes, np.ascontiguousarray(words[:, self._scale.width :])
+        tangents = np.ascontiguousarray(words[:, self._scale.width :])
+        _finite(self._prepared, key, codes, tangents.view(np.float64), "derivative of")
+        return codes, tangents

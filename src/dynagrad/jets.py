@@ -257,7 +257,7 @@ class Pass:
         if mask and self.source:
             for n in range(len(found)):
                 self._weighs(n)
-            wrong = ~np.isfinite(found).all(axis=1) & np.isfinite(self.values[:, 0]).all(axis=1)
+            wrong = ~np.isfinite(found).all(axis=1)
             if wrong.any():
                 raise ValueRangeError(
                     f"a derivative of {shown(self.core.goals[int(wrong.argmax())])} is NaN or infinite; where numbers "

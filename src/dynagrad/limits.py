@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import Error, NotConverged, ProgramError, ProgramWarning, ValueRangeError, cut
+from .graph import Node
+from .graph.evaluate import evaluate
 from .loading import Prepared
 from .plan.compiled import Settings
 from .reading import place_text, reported
@@ -52,13 +54,13 @@ class Limits:
 
     def settings(self, pops: int, nanoseconds: int) -> Settings:
         """The limits as native code takes them; pops and time count from what was spent before."""
-        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12)
+        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12, 0, 1)
         if self.max_pops is not None:
             settings.max_pops = _whole(pops + self.max_pops)
         if self.timeout is not None:
             settings.timeout_ns = _whole(nanoseconds + self.timeout * 1e9)
         if self.tolerance is not None:
-            settings.tolerance = self.tolerance
+            settings.tolerance, settings.refine = self.tolerance, 0
         settings.max_items = MAX_ITEMS if self.max_items is None else _whole(self.max_items)
         settings.max_bytes = self.room
         return settings
@@ -133,8 +135,10 @@ def _bad_value(end: End) -> ValueRangeError:
         return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
     if scale.name == "plain":
         return ValueRangeError(
-            f"{item} became NaN, and is the first item that did: by 0/0, inf - inf, or a function outside its "
-            "domain, such as the log of a negative number; `if ... then ... else ...` can step around it"
+            f"{item} became NaN, or infinite though what it is made of is finite, and is the first item that did: by "
+            "numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a function outside "
+            "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
+            "can step around a point"
         )
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
@@ -146,6 +150,30 @@ def _two_values(end: End) -> ValueRangeError:
     return ValueRangeError(
         f"{reported(end.prepared, end.report)} is given two different values by `=`; "
         "use +=, max= or min= where several contributions may meet"
+    )
+
+
+def _no_order(end: End) -> Error:
+    """What a user's plus and less say of two values that met, and that it does not fit together."""
+    user = end.prepared.compiled.plan.user
+    assert user is not None and user.less is not None
+    numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
+    a, b = numbers[: user.width], numbers[user.width :]
+
+    def at(nodes: Sequence[Node], x: Sequence[float], y: Sequence[float]) -> tuple[Any, ...]:
+        return evaluate(nodes, {f"{n}{i}": v for n, part in (("a", x), ("b", y)) for i, v in enumerate(part)})
+
+    def text(value: Sequence[float]) -> str:
+        return repr(value[0]) if user.scalar else repr(tuple(value))
+
+    pairs = [(a, b)] if a == b else [(a, b), (b, a)]
+    said = [f"less({text(x)}, {text(y)}) is {bool(at([user.less], x, y)[0])}" for x, y in pairs]
+    if a != b:
+        said.insert(0, f"plus({text(a)}, {text(b)}) is {text(at(user.plus, a, b))}")
+    return Error(
+        f"the semiring's plus and less do not agree, at {reported(end.prepared, end.report)}: {', '.join(said[:-1])}"
+        f"{' and ' if said[:-1] else ''}{said[-1]}. plus(a, b) must be b where less(a, b), which says that b is the "
+        "better one, and a where less(b, a); no value is better than itself. Mend less, or leave it out"
     )
 
 
@@ -195,6 +223,15 @@ def _diverges(end: End) -> NotConverged:
     )
 
 
+def _quiet(end: End) -> NotConverged:
+    return NotConverged(
+        f"the run stopped after {end.report.pops:,} pops, the last million of which changed no digit of any item: "
+        "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
+        "this error's .chart",
+        chart=end.chart,
+    )
+
+
 def cycle(prepared: Prepared) -> tuple[str, ...]:
     """The items of the cycle that made a run end, each leading to the next."""
     keys = {t.number: (t.key, t.arity) for t in prepared.compiled.plan.tables.values()}
@@ -230,10 +267,12 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "bytes": _at_limit,
     "bad_value": _bad_value,
     "two_values": _two_values,
+    "no_order": _no_order,
     "integer_overflow": _integer_overflow,
     "host_error": _host_error,
     "function_failed": lambda end: function_failed(end.prepared, end.report),
     "diverges": _diverges,
+    "quiet": _quiet,
     "cyclic": _cyclic,
     "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),

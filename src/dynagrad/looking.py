@@ -162,9 +162,9 @@ def value_of(setting: Setting, prepared: Prepared, item: Any) -> Any:
 
 def zero_of(setting: Setting, key: str) -> Any:
     """The value of an item of a predicate that was not derived."""
-    if setting.scale.name != "plain":
+    if setting.rules.semiring is not None:
         return copy.deepcopy(setting.scale.zero)
-    return {"*=": 1.0, "max=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
+    return {"*=": 1.0, "max=": -math.inf, "log+=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
         setting.rules.predicates[key].aggregator, 0.0
     )
 

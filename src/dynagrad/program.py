@@ -19,7 +19,7 @@ from . import facts as fact_forms
 from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
 from .binding import Binding
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, shown
+from .errors import Error, FactError, ProgramError, QueryError, Span, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -34,8 +34,19 @@ from .relation import Relation
 from .rules import infer
 from .rules.check import nearest
 from .rules.normal import Rules
-from .rules.syntax import Apply, Compound, Expression, Integer, Negation, Number, PredicateDeclaration, Term
-from .semirings import Semiring, scale
+from .rules.syntax import (
+    Apply,
+    Arithmetic,
+    Comparison,
+    Compound,
+    Expression,
+    Integer,
+    Negation,
+    Number,
+    PredicateDeclaration,
+    Term,
+)
+from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .terms import INTEGER_MAX, INTEGER_MIN
 
@@ -102,7 +113,9 @@ class Program:
                     predicate.span,
                     filename,
                 )
-        traced = trace_semiring(user.zero, user.one, user.plus, user.times, user.less) if user is not None else None
+        traced = None
+        if user is not None:
+            traced = trace_semiring(user.zero, user.one, user.plus, user.times, user.less, user.star)
         name = effective_semiring(rules)
         number_scale = scale(
             name,
@@ -477,13 +490,24 @@ def file_text(file: Path, what: str = "program") -> str:
 
 
 def _check_integers(rules: Rules, text: str, filename: str) -> None:
-    """Integers in the arguments of items fit into the range of arguments."""
+    """Integers that stand for an argument, in items and in conditions, fit into the range of arguments.
+
+    What is computed on the way to an argument, and what one is compared with by its order, may be larger.
+    """
     items = [a.item for a in rules.axioms]
     for rule in rules.rules:
         items.append(rule.head)
         items.extend(a.item for a in rule.antecedents)
         items.extend(c.item for c in rule.conditions if isinstance(c, Negation))
     terms: list[Term] = [t for item in items for t in item.arguments]
+    for rule in rules.rules:
+        for condition in rule.conditions:
+            if isinstance(condition, Negation):
+                continue
+            sides = (condition.left, condition.right)
+            computed = any(isinstance(side, Arithmetic) for side in sides)
+            ordered = isinstance(condition, Comparison) and condition.operator not in ("==", "!=")
+            terms.extend(s for s in sides if isinstance(s, Compound) or not (computed or ordered))
     while terms:
         term = terms.pop()
         if isinstance(term, Compound):
@@ -546,7 +570,10 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     if number_scale.shape == "expectation":
         return setting
 
-    def convert(number: float | int) -> float:
+    def convert(number: float | int, span: Span) -> float:
+        if not 0 <= number <= 1 + ROUNDING:
+            message = f"{number} is no probability, which is a number from 0 to 1."
+            raise ProgramError(message, rules.source.text, span, rules.source.filename)
         converted = number_scale.from_probabilities(np.array([number], np.float64))
         assert converted is not None
         return float(converted[0])
@@ -554,7 +581,7 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     def rewrite(value: Expression) -> Expression:
         match value:
             case Number(value=number, span=span):
-                return Number(convert(number), span)
+                return Number(convert(number, span), span)
             case Apply(operator=operator, operands=operands, span=span):
                 return Apply(operator, tuple(map(rewrite, operands)), span)
         return value
@@ -562,6 +589,6 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
     new = replace(
         rules,
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
-        axioms=tuple(replace(a, value=convert(a.value)) for a in rules.axioms),
+        axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
     )
     return replace(setting, rules=new)

@@ -21,6 +21,7 @@ from .errors import NotDifferentiable, QueryError, shown
 from .gradient import Asked, Gradient, Seed, Source, Tangents, adjoint_width, backward, differentiable, row_adjoints
 from .loading import Along, Prepared
 from .looking import find, place_of, table_of, value_of, words_at, words_of, zero_of
+from .plan.combine import COPIES
 from .plan.compiled import Stop
 from .plan.values import numbers
 from .relation import Relation, row_numbers
@@ -174,7 +175,8 @@ def entropy(ran: Ran, goal: Any) -> float:
     if not log and any(n < 0 for rule in ran.setting.rules.rules for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
     for key, relation in source.facts.gathered().items():
-        directions[key] = _along_temperature(relation, log)[:, None]
+        apart = _copies_apart(ran.setting, key)
+        directions[key] = _along_temperature(relation, log, apart)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
     prepared = ran.again(source, False, Along((directions,), (constants,)))
     words = words_at(prepared, *place_of(ran.setting, prepared, goal), 2)
@@ -186,10 +188,21 @@ def entropy(ran: Ran, goal: Any) -> float:
     return total - tangent if log else math.log(total) - tangent / total
 
 
-def _along_temperature(relation: Relation, log: bool) -> npt.NDArray[np.float64]:
-    """The derivative of w**b with respect to b at one, or of its log; copies of a fact are one fact of their sum."""
+def _copies_apart(setting: Setting, key: str) -> bool:
+    """Whether the weight of copies of a fact is no sum of theirs: in programs without a semiring that run as one."""
+    predicate = setting.rules.predicates[key]
+    if setting.rules.semiring is not None or predicate.defined:
+        return False
+    return COPIES[setting.scale.name][predicate.aggregator][1] != "sum"
+
+
+def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArray[np.float64]:
+    """The derivative of w**b with respect to b at one, or of its log.
+
+    Copies of a fact are one fact of their sum, unless they are taken `apart`.
+    """
     weights = np.full(relation.count, 0.0 if log else 1.0) if relation.values is None else relation.values
-    groups = row_numbers(relation)
+    groups = np.arange(relation.count, dtype=np.int32) if apart else row_numbers(relation)
     if log:
         totals = np.full(relation.count, -np.inf)
         np.logaddexp.at(totals, groups, weights)

@@ -27,6 +27,9 @@ class Semiring:
 
     A value is a float or a tuple of floats, as `zero` and `one` are. Where plus selects one of its arguments, `less(a,
     b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, "Semiring parsing", section 2.)
+    That plus and less agree is checked as two values meet: a run where they do not raises `Error`.
+    `star(a)` is the closure one + a + a*a + ..., where there is one: what a cycle of weight a adds up to (Lehmann
+    1977, "Algebraic structures for transitive closure").
     The functions are called once, with symbols: they may use arithmetic, comparisons and numpy's functions, `np.where`
     in place of `if`. That plus and times make a semiring is for you to see to. Raises `Error` where they cannot be
     compiled, in `dg.Program`.
@@ -43,6 +46,7 @@ class Semiring:
     plus: Callable[[Any, Any], Any]
     times: Callable[[Any, Any], Any]
     less: Callable[[Any, Any], Any] | None = None
+    star: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("zero", "one"):
@@ -54,6 +58,8 @@ class Semiring:
             function = getattr(self, name)
             if not callable(function) and (function is not None or name != "less"):
                 raise Error(f"a semiring's {name} is a function of two values, and {shown(function)} is none")
+        if self.star is not None and not callable(self.star):
+            raise Error(f"a semiring's star is a function of one value, and {shown(self.star)} is none")
 
 
 @dataclass(frozen=True)
@@ -132,15 +138,22 @@ class Scale:
         convert = _CONVERSIONS.get(self.name)
         if convert is None:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
-        if values is None or self.shape == "expectation":
+        if values is None:
             return values
         numbers = np.asarray(values, np.float64)
-        if (numbers < 0).any():
-            row = int((numbers < 0).argmax())
-            raise Error(f"row {row + 1}: {float(numbers[row])} is no probability")
+        chances = numbers[:, 0] if self.shape == "expectation" else numbers
+        wrong = (chances < 0) | (chances > 1 + ROUNDING)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise Error(f"row {row + 1}: {float(chances[row])} is no probability, which is a number from 0 to 1")
+        if self.shape == "expectation":
+            return values
         with np.errstate(divide="ignore"):
             return np.asarray(convert(numbers))
 
+
+ROUNDING = 1e-9
+"""How far above 1 a probability may be: sums of many are not exact."""
 
 _CONVERSIONS: dict[str, Callable[[Array], Array]] = {
     "real": lambda p: p,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from .encoding import syntax_value
 from .errors import Error, FactError, shown
 from .facts import read
@@ -53,8 +55,13 @@ class Setting:
 # -- facts -------------------------------------------------------------------------------------------------------------
 
 
-def read_facts(setting: Setting, facts: Mapping[str, Any], probabilities: bool) -> dict[str, Relation]:
-    """Facts in any form as relations. Raises FactError for a predicate that takes none."""
+def read_facts(
+    setting: Setting, facts: Mapping[str, Any], probabilities: bool, *, bare: bool = False
+) -> dict[str, Relation]:
+    """Facts in any form as relations. Raises FactError for a predicate that takes none.
+
+    Rows without values have the value one, unless they are wanted `bare`.
+    """
     known = setting.rules.predicates
     relations: dict[str, Relation] = {}
     if not isinstance(facts, Mapping):
@@ -70,10 +77,17 @@ def read_facts(setting: Setting, facts: Mapping[str, Any], probabilities: bool) 
         declared = known[key].types or ()
         floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
         relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
+        if not bare and not probabilities and relation.values is None and _counts_from_nought(setting):
+            relation = replace(relation, values=np.ones(relation.count), value_shape=shape)
         if probabilities:
             relation = from_probabilities(setting.scale, relation)
         relations[key] = relation
     return relations
+
+
+def _counts_from_nought(setting: Setting) -> bool:
+    """Whether the one of the semiring is not the number one, of a program that has no semiring but runs as one."""
+    return setting.rules.semiring is None and setting.scale.shape == "float" and setting.scale.one != 1.0
 
 
 def from_probabilities(scale: Scale, relation: Relation) -> Relation:
@@ -98,7 +112,9 @@ def axiom_relations(rules: Rules, scale: Scale) -> dict[str, Relation]:
     for axiom in rules.axioms:
         arguments = tuple(syntax_value(t) for t in axiom.item.arguments)
         value: Any = axiom.value
-        if scale.shape == "boolean":
+        if value is None:
+            value = scale.one
+        elif scale.shape == "boolean":
             value = bool(value)
         elif scale.shape == "expectation":
             value = (float(value), scale.zero[1])

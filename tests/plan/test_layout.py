@@ -68,6 +68,11 @@ class TestRanges:
     def test_a_condition_on_the_other_side_bounds_nothing(self) -> None:
         assert ranges("p(0) += start. p(I+1) += p(I) * top(N) for I > N.", "p/1") == [None]
 
+    def test_the_larger_or_smaller_of_two_lies_where_they_lie(self) -> None:
+        assert ranges("p(K) += a(I) * a(J) for K = max(I+1,J).", "p/1") == [(0, 1)]
+        assert ranges("p(K) += a(I) for K = min(I-2,7).", "p/1") == [(-2, 0)]
+        assert ranges("p(K) += a(I) for K = abs(I).", "p/1") == [None]
+
     def test_products_have_no_range(self) -> None:
         assert ranges("p(I*I) += a(I).", "p/1") == [None]
 

@@ -58,6 +58,15 @@ terms = st.recursive(
     ),
     max_leaves=8,
 )
+computed = st.recursive(  # terms as they stand in conditions
+    terms,
+    lambda children: st.one_of(
+        st.builds(lambda op, a, b: Arithmetic(op, (a, b)), st.sampled_from(["min", "max"]), children, children),
+        st.builds(lambda a: Arithmetic("abs", (a,)), children),
+        _arithmetic(children),
+    ),
+    max_leaves=4,
+)
 items = st.builds(Item, predicates, st.lists(terms, max_size=3).map(tuple))
 values = st.one_of(
     st.integers(-(10**30), 10**30).map(Number),
@@ -86,8 +95,8 @@ def _apply(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 
 expressions = st.recursive(values, _apply, max_leaves=8)
 conditions = st.one_of(
-    st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "==", "!="]), terms, terms),
-    st.builds(Equation, terms, terms),
+    st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "==", "!="]), computed, computed),
+    st.builds(Equation, computed, computed),
     st.builds(Negation, items),
 )
 rules = st.builds(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dynagrad.errors import ProgramError
@@ -71,14 +73,27 @@ class TestAxioms:
         rules = normal("need(s,0) = 1. p(a/nil,1+1) += -2.5. q max= 1/4. r(X) = 1 for X = 2.")
         assert [(show(axiom), axiom.value) for axiom in rules.axioms] == [
             ("need(s,0) = 1.", 1),
-            ("p(a/nil,2) = -2.5.", -2.5),
-            ("q = 0.25.", 0.25),
+            ("p(a/nil,2) += -2.5.", -2.5),
+            ("q max= 0.25.", 0.25),
         ]
         assert [rule.head.key for rule in rules.rules] == ["r/1"]
 
     def test_leave_their_predicate_an_input(self) -> None:
         predicate = normal("need(s,0) = 1. goal += need(s,0).").predicates["need/2"]
         assert (predicate.defined, predicate.input, predicate.aggregator) == (False, True, "+=")
+
+    def test_asserted_twice_by_an_equation_count_once_and_must_agree(self) -> None:
+        assert [show(a) for a in normal("p(x) = 1. p(x) = 1.0. p(y) = 2.").axioms] == ["p(x) = 1.", "p(y) = 2."]
+        with pytest.raises(ProgramError, match=r"`p\(x\)` is given two .* by `=`; the first is in line 1"):
+            normal("p(x) = 1.\np(1+1) = 1.\np(x) = 2.")
+        with pytest.raises(ProgramError, match="two different values"):
+            normal(":- transient p/1. p(x) = 1. p(x) = 2. goal += p(x).")
+        with pytest.raises(ProgramError, match="two different values"):
+            normal("p(x) = 1. p(x) = 2. p(Y) = q(Y).")
+
+    def test_under_another_aggregator_are_contributions(self) -> None:
+        for text in ("p = 1. p = 2. p += q(Y).", "p max= 1. p = 2. p = 2.", ":- semiring log. p = 1. p = 1."):
+            assert [show(a) for a in normal(text).axioms] == re.findall(r"p \S*= \d\.", text)
 
     def test_of_a_semiring_are_single_numbers(self) -> None:
         rules = normal(":- semiring log. p = -1. q += 2*3.")

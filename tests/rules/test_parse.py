@@ -14,6 +14,7 @@ from dynagrad.errors import Error, SyntaxError
 from dynagrad.rules.parse import MAX_DEPTH, parse, parse_item, parse_term
 from dynagrad.rules.show import show
 from dynagrad.rules.syntax import (
+    ONE,
     AgendaDeclaration,
     Apply,
     Arithmetic,
@@ -173,6 +174,36 @@ class TestRules:
         assert kinds == [Comparison, Equation, Negation, *[Comparison] * 5]
         assert [c.operator for c in conditions if isinstance(c, Comparison)] == ["<", "=<", "!=", "==", ">", ">="]
 
+    def test_conditions_compute_with_integers(self) -> None:
+        (equation,) = rule("p(X) += q(I) for X = max(I,abs(-3)).").conditions
+        assert equation == Equation(X, Arithmetic("max", (Variable("I"), Arithmetic("abs", (Integer(-3),)))))
+        (inside,) = rule("p(X) += q(I) for X = [min(I,2)].").conditions
+        assert inside == rule("p(X) += q(I) for X = [min(I,2)|'nil'].").conditions[0]
+        assert Arithmetic("min", (Variable("I"), Integer(2))) == inside.right.arguments[0]  # type: ignore[union-attr]
+
+    def test_names_of_functions_in_quotes_and_in_items_are_functors(self) -> None:
+        (equation,) = rule("p(X) += q(I) for X = 'max'(I,'exp'(1),1).").conditions
+        assert equation == Equation(X, Compound("max", (Variable("I"), Compound("exp", (Integer(1),)), Integer(1))))
+        assert rule("p(max(X,Y)) += q(X,Y).").head.arguments == (Compound("max", (X, Y)),)
+
+    def test_a_chain_is_one_comparison_after_the_other(self) -> None:
+        chain = rule("p(X) += q(X,Y) for 0 < X <= Y != 3, Y >= 0.")
+        assert chain.conditions == rule("p(X) += q(X,Y) for 0 < X, X =< Y, Y != 3, Y >= 0.").conditions
+
+    def test_a_condition_that_an_item_is_derived_is_a_side_condition(self) -> None:
+        assert rule("p(X) += a + b for q(X), done, X != 1.") == rule(
+            "p(X) += (a + b)*SIDE(q(X))*SIDE(done) for X != 1."
+        )
+
+    def test_a_head_alone_asserts_the_empty_product(self) -> None:
+        assert rule("edge(a,[b]).") == Rule(Item("edge", (A, Compound("cons", (B, Symbol("nil"))))), "=", ONE, (), "")
+        assert rule("done.").head == Item("done", ()) and show(rule("edge(a,b).")) == "edge(a,b)."
+
+    def test_a_clause_is_a_rule_of_what_is_derived(self) -> None:
+        assert rule("p(X) :- q(X), X < 3, r(X), not s(X).") == rule(
+            "p(X) |= SIDE(q(X)) * SIDE(r(X)) for X < 3, not s(X)."
+        )
+
     def test_keep_their_text_on_one_line(self) -> None:
         assert rule("p +=  % of course\n   q('%  .').").text == "p += q('%  .')."
 
@@ -255,10 +286,9 @@ class TestErrors:
             ("a += b\nc += d.", "its final `.` is missing", 1, 7),
             ("a += b", "its final `.` is missing", 1, 7),
             ("goal := b.", "write `+=`", 1, 6),
-            ("goal(X) :- b(X).", "`:-` only starts a declaration", 1, 9),
-            ("a(X) += b(X) for X <= 3.", "written `=<`", 1, 20),
+            ("goal(X) += :- b(X).", "`:-` starts a declaration, or stands after a head alone", 1, 12),
+            ("edge(a,b)\nedge(b,c).", "This statement does not end: its final `.` is missing", 1, 10),
             ("a += b ** c.", "written `^`", 1, 8),
-            ("edge(a,b).", "a fact needs a value, as in `edge(a,b) = 1.`", 1, 10),
             ("p(X,Y += q(X).", "The `(` at line 1, column 2 is not closed", 1, 8),
             ("a += f(b.", "The `(` at line 1, column 7 is not closed", 1, 9),
             ("Path(X) += q(X).", "`Path` is a variable", 1, 1),
@@ -268,7 +298,15 @@ class TestErrors:
             ("a += 'abc.\nb += c.", "not closed on its line", 1, 6),
             ("# comment\na += b.", "A comment starts with `%`", 1, 1),
             ("a += b c.", "Found the name `c`", 1, 8),
-            ("a += b(X) for edge(X,Y).", "`* SIDE(item)`", 1, 15),
+            ("a += b(X) for X + 1.", "A condition compares arguments", 1, 15),
+            ("a += b(X) for X = 2^X.", "such as `K*K`", 1, 19),
+            ("a += b(X) for X = max(X,1,2).", "a function of 2 integers, not of 3", 1, 19),
+            ("a += b(X) for X = abs(X,1).", "a function of 1 integer, not of 2", 1, 19),
+            ("a += b(X) for X < sqrt(X).", "`sqrt` is a function of values", 1, 19),
+            (":- function h/1. a += b(X) for X = h(X).", "`h` is a function of values", 1, 36),
+            ("a += b(X) for X = (1 < X < 2).", "`<` cannot stand in a term of a condition", 1, 20),
+            ("a += if 1 < b < 2 then 1 else 0.", "must be a comparison of values", 1, 9),
+            ("a += 1 < b < 2.", "an `if` has one comparison", 1, 6),
             ("a += max(b,c,d).", "takes 2 values, not 3", 1, 6),
             ("a() += b.", "Empty brackets", 1, 3),
             ("a += b).", "closes no bracket", 1, 7),

@@ -35,31 +35,38 @@ class Settings(ctypes.Structure):
         ("pause_ns", ctypes.c_int64),
         ("tolerance", ctypes.c_double),
         ("stopped", ctypes.c_int64),  # 0: in no stage, as far as is known
+        ("refine", ctypes.c_int64),
     )
+
+
+_COUNTS = (
+    "status",
+    "partial",
+    "pops",
+    "updates",
+    "items",
+    "bytes",
+    "peak",
+    "nanoseconds",
+    "pending",
+    "underflow",
+    "error_table",
+    "error_cell",
+    "stage",
+    "tape",
+)
 
 
 class Report(ctypes.Structure):
     """`dynagrad::Report`."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in (
-            "status",
-            "partial",
-            "pops",
-            "updates",
-            "items",
-            "bytes",
-            "peak",
-            "nanoseconds",
-            "pending",
-            "underflow",
-            "error_table",
-            "error_cell",
-            "stage",
-            "tape",
-        )
-    ) + (("error_bound", ctypes.c_double), ("radius", ctypes.c_double), ("critical", ctypes.c_int64))
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in _COUNTS),
+        ("error_bound", ctypes.c_double),
+        ("radius", ctypes.c_double),
+        ("critical", ctypes.c_int64),
+        ("unfinished", ctypes.c_int64),
+    )
 
 
 STATUS = (
@@ -81,6 +88,8 @@ STATUS = (
     "diverges",
     "cyclic",
     "near_critical",
+    "quiet",
+    "no_order",
 )
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .combine import TRUTHS
 from .model import Table
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def write_access(writer: ClassWriter) -> None:
         out.open("switch (table)")
         for table in facts:
             name = writer.names.table[table.key]
-            out.line(f"case {table.number}: ((const facts_{name}*)facts)->weigh(*made, words, plus_{name}); break;")
+            how = ", ".join([f"plus_{name}", *_how_copies_join(writer, table)])
+            out.line(f"case {table.number}: ((const facts_{name}*)facts)->weigh(*made, words, {how}); break;")
         out.close()
     out.line("return made;")
     out.close()
@@ -130,13 +132,21 @@ def write_access(writer: ClassWriter) -> None:
     out.line("t.arguments(cell, stored);")
     out.line("for (int i = 0; i < n; i++) out[order[i]] = stored[i];")
     out.close()
-    _switch(
-        writer,
-        "void arguments(int64_t table, int64_t cell, int32_t* out) const",
-        writer.derived,
-        "{{ const int order[] = {{{order}}}; return arguments_from({name}, cell, order, {n}, out); }}",
-        "(void)cell, (void)out;",
-    )
+    out.open("void arguments(int64_t table, int64_t cell, int32_t* out) const")
+    out.open("switch (table)")
+    for table in writer.derived:
+        name = writer.names.table[table.key]
+        stored = table.order if table.kind == "dense" else range(table.arity)
+        text = ", ".join([*(str(i) for i in stored), "0"])
+        call = f"arguments_from({name}, cell, order, {table.arity}, out)"
+        out.line(f"case {table.number}: {{ const int order[] = {{{text}}}; return {call}; }}")
+    for table in writer.facts:
+        name = writer.names.table[table.key]
+        columns = " ".join(f"out[{i}] = {name}.column({i})[cell];" for i in range(table.arity))
+        out.line(f"case {table.number}: {columns} return;")
+    out.close()
+    out.line("(void)cell, (void)out;")
+    out.close()
     out.open(
         "template <class T> int64_t items_from(const T& t, const int* order, int n, int32_t* arguments, "
         "uint64_t* words, int64_t room) const"
@@ -205,3 +215,19 @@ def write_access(writer: ClassWriter) -> None:
     out.close()
     out.line("return (void)arguments, (void)words, (void)room, 0;")
     out.close()
+
+
+def _how_copies_join(writer: ClassWriter, table: Table) -> tuple[str, ...]:
+    """What `weigh` is told of facts of one item beside plus: what each is taken as, and which cannot both be given."""
+    as_it_is, never = "[](const value_t& v) { return v; }", "[](const value_t&, const value_t&) { return false; }"
+    if writer.plain and table.aggregator in TRUTHS:
+        return "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }", never
+    if table.aggregator == "=":
+        differ = "[](const value_t& a, const value_t& b) { return semiring::primal(a) != semiring::primal(b); }"
+        return as_it_is, differ
+    if writer.plan.semiring in ("plain", "real"):  # what is too large as a sum
+        finite = "isfinite(semiring::primal(a)) && isfinite(semiring::primal(b))"
+        both = f"plus_{writer.names.table[table.key]}(a, b)"
+        differ = f"{finite} && !isfinite(semiring::primal({both}))"
+        return as_it_is, f"[](const value_t& a, const value_t& b) {{ return {differ}; }}"
+    return ()

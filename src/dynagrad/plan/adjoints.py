@@ -9,29 +9,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .combine import COPIES, KINDS
 from .model import Plan, Stage, Table
 from .statements import Names
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
 
-# How a contribution enters the value of a head in plain arithmetic.
-KINDS = {
-    "+=": "sum",
-    "*=": "product",
-    "max=": "select",
-    "min=": "select",
-    "=": "select",
-    "|=": "step",
-    "&=": "step",
-}
-
 
 def head_kind(plan: Plan, table: Table) -> str:
-    """sum, product, select or step: how contributions to an item of the table make its value."""
+    """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
     if plan.semiring == "plain":
         return KINDS[table.aggregator]
     return "select" if plan.selective else "sum"
+
+
+def copy_kind(plan: Plan, table: Table) -> str:
+    """The same for the facts of a table that were given more than once, which may join by an aggregator of their own:
+    sum, softmax, product, select, step or shift.
+    """
+    if table.kind != "facts" or plan.rules.semiring is not None or plan.semiring == "plain":
+        return head_kind(plan, table)
+    return COPIES[plan.semiring][table.aggregator][1]
 
 
 def stage_of(plan: Plan, table: Table) -> Stage:
@@ -41,6 +40,11 @@ def stage_of(plan: Plan, table: Table) -> Stage:
 def two_adjoints(plan: Plan, table: Table) -> bool:
     """Whether pending updates have adjoints of their own."""
     return table.updates or stage_of(plan, table).strategy == "sweep"
+
+
+def keeps_total(plan: Plan, table: Table) -> bool:
+    """Whether the value that contributions have their share of is kept apart: each round of a sweep has another."""
+    return head_kind(plan, table) == "softmax" and stage_of(plan, table).strategy == "sweep"
 
 
 def update_adjoint(plan: Plan, names: Names, table: Table) -> str:
@@ -79,6 +83,8 @@ def write_clear(writer: ClassWriter) -> None:
                 arrays.append(f"ga_{name}")
             if stage_of(plan, table).strategy == "sweep":
                 arrays.append(f"gt_{name}")
+            if keeps_total(plan, table):
+                out.line(f"total_{name}.zeros({size});")
             if head_kind(plan, table) == "select":
                 out.line(f"wait_{name}.filled({size}, nowhere);")
                 out.line(f"aim_{name}.zeros({size});")
@@ -182,7 +188,7 @@ def write_readers(writer: ClassWriter) -> None:
     # of each row as it was given: rows that were merged into one share its adjoint
     out.open(
         "template <class F, class R> void rows_of(const F* facts, const R& relation, const adjoint_t* g, "
-        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies) const"
+        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies, bool shifts, bool shares) const"
     )
     out.line("const int64_t copies = facts->given - facts->rows;")
     if posteriors(plan):
@@ -205,11 +211,13 @@ def write_readers(writer: ClassWriter) -> None:
     out.line("else taken[row] = 1;")
     out.close()
     if posteriors(plan):  # a row that was merged into another has its share of the weight
-        out.line("if (copies) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
+        out.line("if (copies && !shifts) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
     if writer.plain:
         out.line("if (multiplies && copies) own = back::scale(own, factors.others(row, x));")
-    out.line("(void)relation, (void)copies, (void)multiplies;")
-    out.line("back::finish(own, x, words + n * semiring::adjoint_words);")
+        out.line("if (shares && copies) own = semiring::share(own, x, relation.value[row]);")
+    out.line("(void)relation, (void)copies, (void)multiplies, (void)shares;")
+    # a copy that shifts the log of the others has the derivative of the whole, which is by the log of the whole
+    out.line("back::finish(own, shifts ? relation.value[row] : x, words + n * semiring::adjoint_words);")
     out.close()
     out.close()
     lines = []
@@ -217,12 +225,12 @@ def write_readers(writer: ClassWriter) -> None:
         if t.kind != "facts" and not writer.has_axioms(t):
             continue
         name = writer.names.table[t.key]
-        kind = head_kind(plan, t)
-        if t.kind == "facts" and writer.plain:
-            kind = "sum"  # copies of facts that no rule defines add up
+        kind = copy_kind(plan, t)
         member = name if t.kind == "facts" else f"axioms_{name}"
-        selects, multiplies = str(kind == "select").lower(), str(kind == "product").lower()
-        text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {selects}, {multiplies}); break;"
+        flags = ", ".join(str(kind == each).lower() for each in ("select", "product", "shift", "softmax"))
+        text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {flags}); break;"
+        if kind == "step":
+            text = f"memset((void*)words, 0, {member}.facts->given * semiring::adjoint_words * 8); break;"
         lines.append((t, text))
     switch(
         "void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const",

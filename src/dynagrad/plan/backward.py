@@ -18,7 +18,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..rules.show import show
-from .adjoints import cells, head_kind, posteriors, stage_of, two_adjoints, update_adjoint, write_clear, write_readers
+from .adjoints import (
+    cells,
+    head_kind,
+    keeps_total,
+    posteriors,
+    stage_of,
+    two_adjoints,
+    update_adjoint,
+    write_clear,
+    write_readers,
+)
 from .model import Join, Plan, Scan, Stage, Table
 from .resting import resting, rests, write_late, write_passes, write_solve, write_undo_settling
 from .solving import write_undo_component
@@ -73,6 +83,8 @@ def write_members(writer: ClassWriter) -> None:
         if kind == "select":
             out.line(f"Array<uint32_t> from_{name}{{&account}}, wait_{name}{{&account}};")
             out.line(f"Array<value_t> aim_{name}{{&account}};")
+        if keeps_total(plan, table):
+            out.line(f"Array<value_t> total_{name}{{&account}};")
         if kind == "product":
             out.line(f"Factors<semiring> factors_{name}{{&account}};")
 
@@ -258,7 +270,7 @@ class BackWriter(JoinWriter):
             self.out.line(f"const value_t x = {value};")
             self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
             self.out.line(f"wait_{name}[{to}] = nowhere;  // the first instance that fits")
-        elif kind == "product":
+        elif kind in ("product", "softmax"):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
         if self.join.driver is not None and rests(self.plan, self.head):
@@ -266,6 +278,8 @@ class BackWriter(JoinWriter):
         self.out.open("if (!back::nothing(g))")
         if kind == "product":
             self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
+        if kind == "softmax":
+            self.out.line(f"g = semiring::share(g, x, {_total(self.plan, self.head, name)}[{to}]);")
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
@@ -536,6 +550,11 @@ def _undo_begin(writer: ClassWriter, stage: Stage) -> None:
         out.line(f"if (!halt) {_name(writer, join)}();")
 
 
+def _total(plan: Plan, table: Table, name: str) -> str:
+    """Where the value of which a contribution had a share is, when the contribution is taken back."""
+    return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
+
+
 def _axioms(writer: ClassWriter, table: Table) -> None:
     plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
     kind = head_kind(plan, table)
@@ -558,6 +577,8 @@ def _axioms(writer: ClassWriter, table: Table) -> None:
     if kind == "product":
         out.line(f"const value_t x = axioms_{name}.value[at];")
         out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
+    if kind == "softmax":
+        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {_total(plan, table, name)}[cell]);")
     out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
     out.close()
 
@@ -579,6 +600,8 @@ def _undo_rounds(writer: ClassWriter, stage: Stage) -> None:
             f"if (!back::sound(gt_{name}[cell]) && {name}.seen.test(cell)) "
             f"return lose(bad_adjoint, {table.number}, cell);"
         )
+        if keeps_total(plan, table):
+            out.line(f"total_{name}[cell] = {name}.value[cell];")
         if head_kind(plan, table) == "select":
             out.line(f"wait_{name}[cell] = back::nothing(ga_{name}[cell]) ? nowhere : 0;")
             out.line(f"aim_{name}[cell] = {name}.value[cell];")

@@ -166,7 +166,10 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
         if writer.has_axioms(table):
             out.line(f"const int64_t at = axioms_{name}.find({arguments});")
             value = f"axioms_{name}.value[at]"
-            out.line(f"if (at >= 0) add_{name}({', '.join([*filter(None, [arguments]), value])});")
+            out.open("if (at >= 0)")
+            out.line(writer.excuse(table, value, [f"a[{i}]" for i in range(table.arity)]))
+            out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
+            out.close()
         for join in heads:
             if join.rule.head.key == table.key:
                 out.line(f"derive{join.rule.number}({arguments});")
@@ -193,6 +196,7 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
                 if _driven(join) == table.key:
                     out.line(_call(writer, join, table, "rule", "x"))
         else:
+            out.line(writer.excuse(table, "x", [f"a{i}" for i in range(table.arity)]))
             out.line(f"add_{name}({arguments}x);")
         out.line("break;")
         out.close()
@@ -225,6 +229,7 @@ def _restore(writer: ClassWriter) -> None:
         order = table.order if table.kind == "dense" else range(table.arity)
         out.line(f"const int64_t cell = {name}.locate({', '.join(f'a{i}' for i in order)});")
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
+        out.line(writer.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
         out.line(f"{name}.popped.set(cell);")
         if writer.by_key.get(table.key):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import resting, solving
+from . import convergence, resting, solving
 from .access import write_access
-from .backward import record_contribution, record_pop, tape_bytes, write_backward, write_members
+from .adjoints import head_kind
+from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
+from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing
 from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .policies import priority, prune
-from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local
+from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local, python_value
 from .values import semiring_cxx
 
 BUILT_IN = {
@@ -36,27 +39,6 @@ JETS = {
     "tropical": "SelectJets<Tropical, {order}>",
     "expectation": "Jets<Expectation<{vector}>, {order}>",
 }
-
-# How each aggregator of plain arithmetic joins two contributions, and its value for nothing.
-COMBINE = {
-    "+=": ("a + b", "0.0"),
-    "*=": ("a * b", "1.0"),
-    "max=": ("(b > a || isnan(b) ? b : a)", "-HUGE_VAL"),
-    "min=": ("(b < a || isnan(b) ? b : a)", "HUGE_VAL"),
-    "|=": ("(double)(a != 0 || b != 0)", "0.0"),
-    "&=": ("(double)(a != 0 && b != 0)", "1.0"),
-    "=": ("b", "0.0"),
-}
-JET_COMBINE = {
-    "+=": "semiring::plus(a, b)",
-    "*=": "semiring::times(a, b)",
-    "max=": "(semiring::primal(b) > semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
-    "min=": "(semiring::primal(b) < semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
-    "|=": "semiring::constant(semiring::primal(a) != 0 || semiring::primal(b) != 0)",
-    "&=": "semiring::constant(semiring::primal(a) != 0 && semiring::primal(b) != 0)",
-    "=": "b",
-}
-
 
 AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
 """The agenda of each strategy that has one."""
@@ -131,7 +113,13 @@ class ClassWriter:
         out.line()
         if len(plan.rules.rules) >= LARGE_PROGRAM:
             out.line("#define DYNAGRAD_LARGE")
+        if self._ordered:
+            out.line("#include <stdio.h>")
+        if solving.keeps_logs(plan):
+            out.line("#define DYNAGRAD_LOGS")
         out.line("#include <dynagrad/chart.hpp>")
+        if any(convergence.watches(plan, s) for s in plan.stages):
+            out.line("#include <dynagrad/convergence.hpp>")
         if any(s.strategy == "solve" for s in plan.stages):
             out.line("#include <dynagrad/ground.hpp>")
             out.line("#include <dynagrad/solve.hpp>")
@@ -168,7 +156,9 @@ class ClassWriter:
         for table in self.plan.tables.values():
             name = self.names.table[table.key]
             body = "semiring::plus(a, b)"
-            if self.plain and table.kind != "facts":
+            if table.kind == "facts" and self.plan.semiring in COPIES and self.plan.rules.semiring is None:
+                body = COPIES[self.plan.semiring][table.aggregator][0]
+            if self.plain:
                 body = JET_COMBINE[table.aggregator] if self.plan.order else COMBINE[table.aggregator][0]
             self.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
         self.out.line()
@@ -262,6 +252,8 @@ class ClassWriter:
                 out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
             for index in self.by_key.get(table.key, ()):
                 out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{&account}};  // {self._index_text(index)}")
+            if may_excuse(plan, table):
+                out.line(f"Array<uint8_t> excused_{name}{{&account}};  // infinite, and not of its own making")
             if plan.changes is not None:
                 out.line(f"Array<uint8_t> marked_{name}{{&account}}, indexed_{name}{{&account}};")
         for n, beam in enumerate(plan.rules.beams):
@@ -270,7 +262,8 @@ class ClassWriter:
         for stage in plan.stages:
             agenda = AGENDAS.get(stage.strategy)
             if agenda in ("Levels", "Heap"):
-                agenda += f"<{_level_type(stage)}>"
+                ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
+                agenda += f"<{_level_type(stage)}{', user::Rank' if ranked else ''}>"
             if stage.strategy == "solve":
                 out.line(f"{_level_type(stage)} level{stage.number} = 0;  // of the block at hand")
             if agenda:
@@ -279,6 +272,8 @@ class ClassWriter:
                 out.line(f"int64_t low{stage.number}_{f} = 0, span{stage.number}_{f} = 1;")
         out.line("Arithmetic arithmetic;")
         out.line("Array<value_t> weight{&account};")
+        if solving.keeps_logs(plan):
+            out.line("Array<double> weight_log{&account};")
         out.line(f"int32_t (*externals[{max(1, len(plan.tables))}])(const int32_t*, uint64_t*) = {{}};")
         out.line("bool has_zero = false;")
         members = len(out.lines)
@@ -286,6 +281,7 @@ class ClassWriter:
             write_members(self)
         resting.write_members(self)
         solving.write_members(self)
+        convergence.write_members(self)
         out.line()
         self._constructor()
         self._helpers()
@@ -308,6 +304,7 @@ class ClassWriter:
             if stage.strategy == "solve":
                 solving.write_stage(self, stage)
             resting.write_settle(self, stage)
+            convergence.write_rest(self, stage)
             self._begin(stage)
             if stage.strategy == "sweep":
                 self._sweep(stage)
@@ -332,6 +329,8 @@ class ClassWriter:
             out.line(f"{member}.facts = (const facts_{name}*)facts[{n}];")
             out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->view();")
             out.line(f"{member}.has_zero = ((Weights<semiring>*)weights[{n}])->has_zero;")
+            if solving.keeps_logs(self.plan):
+                out.line(f"{member}.logs = ((Weights<semiring>*)weights[{n}])->logs.data;")
             out.line(f"has_zero = has_zero || {member}.has_zero;")
             if self.plan.changes is not None and table.kind == "facts":
                 out.line(f"old_{name} = {name};")
@@ -365,8 +364,26 @@ class ClassWriter:
                 out.line(f"beam{n}.open();")
         for stage in self.plan.stages:
             self._levels(stage)
+        self._one_value()
         out.close()
         out.line()
+
+    def _one_value(self) -> None:
+        """In the constructor: facts of one item that do not go together, as two values under `=`."""
+        for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
+            if table.aggregator != "=" and self.plan.semiring not in ("plain", "real"):
+                continue
+            status = "two_values" if table.aggregator == "=" else "bad_value"
+            name, n = self.names.table[table.key], table.number
+            member, cell = name, "at"
+            if table.kind != "facts":
+                member = f"axioms_{name}"
+                order = table.order if table.kind == "dense" else range(table.arity)
+                cell = f"{name}.locate({', '.join(f'{member}.column({i})[at]' for i in order)})"
+            self.out.line(
+                f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) "
+                f"fail({status}, {n}, {cell});"
+            )
 
     def _levels(self, stage: Stage) -> None:
         """The range of each form, and the agenda opened on it."""
@@ -406,8 +423,28 @@ class ClassWriter:
         elif stage.strategy in ("queue", "stack"):
             out.line(f"agenda{stage.number}.open();")
 
+    @property
+    def _ordered(self) -> bool:
+        """Whether a user says which values are better, so that it may not be what plus selects by."""
+        return self.plan.semiring == "user" and self.plan.selective
+
+    def _write_order(self) -> None:
+        """`no_order_at`: what a user's plus and less say of two values does not fit together. Tells the values."""
+        out = self.out
+        out.line("char both[64 * semiring::words + 1] = {};")
+        out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
+        out.line("int64_t at = 0;")
+        for name in "ab":
+            out.line(f'for (double x : {name}.v) at += snprintf(both + at, sizeof both - at, "%a ", x);')
+        out.line("message = both;")
+        out.line("fail(no_order, table, cell);")
+        out.close()
+        out.line()
+
     def _helpers(self) -> None:
         out = self.out
+        if self._ordered:
+            self._write_order()
         if not self.externals:
             return
         out.open("bool external(int table, const int32_t* arguments, value_t& value)")
@@ -474,13 +511,23 @@ class ClassWriter:
             out.close()
         leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
         out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
-        if self.plain and table.aggregator in ("|=", "&="):
+        if self.plain and table.aggregator in TRUTHS:
             out.line("x = semiring::constant(semiring::primal(x) != 0);")
         out.line(f"const int64_t cell = {name}.locate({self.stored(table)});")
         if solving.solves(self.plan, table) and stage.unknowns:
             out.line(f"if (grown(place_{name}, cell, 0u)) return;  // it is solved, and this is part of the solution")
         improving = self.plan.selective and agenda and table.updates
+
+        def agree(here: str, when: str) -> None:
+            """The run goes by plus in one place and by less in another; they must say the same."""
+            if self._ordered:
+                out.line(
+                    f"if ({when}__builtin_expect(!semiring::agree({here}, x), 0)) "
+                    f"return no_order_at({table.number}, cell, {here}, x);"
+                )
+
         if improving:  # most updates of a best-first search come too late
+            agree(f"{name}.value[cell]", f"{name}.popped.test(cell) && ")
             out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
         where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
         if stage.strategy == "sweep":
@@ -492,6 +539,7 @@ class ClassWriter:
             out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
             if self.plan.adjoint:
                 record_contribution(self, table, where, "false")
+            agree(where, "")
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()
@@ -508,6 +556,7 @@ class ClassWriter:
         else:
             out.line(f"const bool fresh = {name}.seen.set(cell);")
             out.line(f"if (fresh) {name}.items++, report.items++;")
+            agree(where, "!fresh && ")
         if improving:
             out.line(f"if (!fresh && !semiring::better(x, {where})) return;")
         if self.plain and table.aggregator == "=":
@@ -519,6 +568,10 @@ class ClassWriter:
         if self.plan.adjoint and stage.strategy != "sweep":
             record_contribution(self, table, where, "fresh")
         resting.write_apart(self, table)
+        convergence.write_sent(self, table)
+        if head_kind(self.plan, table) == "select":
+            better = improves(self, table, where)
+            convergence.write_improved(self, table, "true" if improving else f"fresh || {better}")
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")
         if agenda:
             if stage.strategy in ("levels", "solve"):
@@ -594,9 +647,27 @@ class ClassWriter:
         for place, i in enumerate(order):
             out.line(f"const int32_t a{i} = arguments[{place}];")
 
+    def infinite(self, table: Table, value: str) -> str:
+        """Or whether the value of the item at `cell` is infinite and should not be: what it is made of is finite."""
+        if not may_excuse(self.plan, table):
+            return ""
+        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", not_nothing(table, value)]
+        tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
+        return f" || ({' && '.join(filter(None, tests))})"
+
+    def excuse(self, table: Table, value: str, arguments: Sequence[str]) -> str:
+        """A fact that is infinite was given so. `arguments` are those of its item."""
+        if not may_excuse(self.plan, table):
+            return ""
+        name = self.names.table[table.key]
+        order = table.order if table.kind == "dense" else range(table.arity)
+        cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
+        return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
+
     def _check(self, table: Table, value: str) -> None:
         out = self.out
-        out.line(f"if (__builtin_expect(!semiring::valid({value}), 0)) return fail(bad_value, {table.number}, cell);")
+        wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
+        out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
         if self.plan.semiring == "real" and not self.plan.order:
             out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
 
@@ -610,6 +681,7 @@ class ClassWriter:
             out.line("const value_t& update = now;")
             out.line("const value_t& old = now;")
             out.line("report.pops++;")
+            convergence.write_popped(self, stage, table)
             out.line(f"{name}.popped.set(cell);")
             if self.plan.adjoint:
                 record_pop(self, stage, table)
@@ -638,9 +710,10 @@ class ClassWriter:
                 out.line("if (!first && semiring::same(now, old)) return;")
                 out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
             else:
-                resting.write_rest(self, table)
+                resting.write_rest(self, table, convergence.tolerance(self.plan, stage))
             prune(self, table)
             out.line(resting.count_pop(self.plan, table))
+            convergence.write_popped(self, stage, table)
             if self.plan.adjoint:
                 record_pop(self, stage, table)
             out.line(f"{name}.value[cell] = now;")
@@ -693,11 +766,14 @@ class ClassWriter:
             table = self.plan.tables[key]
             if self.has_axioms(table):
                 name = self.names.table[key]
-                columns = "".join(f"axioms_{name}.column({i})[at], " for i in range(table.arity))
-                out.line(
-                    f"for (int64_t at = 0; at < axioms_{name}.rows(); at++) "
-                    f"add_{name}({columns}axioms_{name}.value[at]);"
-                )
+                columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+                value = f"axioms_{name}.value[at]"
+                out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+                excuse = self.excuse(table, value, columns)
+                if excuse:
+                    out.line(excuse)
+                out.line(f"add_{name}({', '.join([*columns, value])});")
+                out.close()
                 out.line(f"report.updates += axioms_{name}.rows();")
 
     def _seal(self, table: Table, count: bool) -> None:
@@ -709,7 +785,8 @@ class ClassWriter:
             f"for (int64_t cell = {name}.seen.next(0, {bound}); cell >= 0; cell = {name}.seen.next(cell + 1, {bound}))"
         )
         value = f"{name}.value[cell]"
-        again = f"if (!semiring::valid({value})) return fail(bad_value, {table.number}, cell);"
+        wrong = f"!semiring::valid({value}){self.infinite(table, value)}"
+        again = f"if ({wrong}) return fail(bad_value, {table.number}, cell);"
         out.line(f"if (!{name}.popped.set(cell)) {{ {again} continue; }}  // sealed before, and may have grown")
         if count:
             out.line("report.pops++;")
@@ -725,6 +802,7 @@ class ClassWriter:
         out, n = self.out, stage.number
         out.open(f"bool round{n}()")
         out.line("bool changed = false;")
+        out.line(f"convergence{n}.begin();")
         if self.plan.adjoint:
             out.line(f"rounds{n}.push(tape.pops.size);")
         self._axioms(stage)
@@ -753,18 +831,33 @@ class ClassWriter:
             self.unpack(table)
             self.enter(table)
             out.close()
-            out.line("const bool same = semiring::primal(now) == semiring::primal(old);")
-            out.line(
-                "if (first || !(same || semiring::negligible(semiring::minus(now, old), now, settings.tolerance))) "
-                "changed = true;"
-            )
+            # what is infinite or NaN now may be a number in the next round
+            out.line("if (first) changed = true;")
+            out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
             out.line(f"{name}.value[cell] = now;")
             out.line("report.pops++;")
-            out.line(f"if (!semiring::valid(now)) {{ fail(bad_value, {table.number}, cell); return false; }}")
             out.close()
-        out.line("return changed;")
+        out.line(f"return changed || convergence{n}.more(settings, report);")
         out.close()
+        self._finite(stage)
         out.line()
+
+    def _finite(self, stage: Stage) -> None:
+        """After the last round: no value is NaN, or infinite of its own making. What made others so is named first."""
+        out, n = self.out, stage.number
+        out.open(f"void finite{n}()")
+        out.open("for (int later = 0; later < 2; later++)")
+        for key in stage.keys:
+            table = self.plan.tables[key]
+            name, value = self.names.table[key], f"{self.names.table[key]}.value[cell]"
+            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+            wrong = f"!semiring::valid({value}){self.infinite(table, value)}"
+            first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(self.plan, table) else "true"
+            out.line(f"if ({name}.seen.test(cell) && (later || {first}) && ({wrong}))")
+            out.line(f"  return fail(bad_value, {table.number}, cell);")
+            out.close()
+        out.close()
+        out.close()
 
     def _run(self) -> None:
         out = self.out
@@ -781,6 +874,7 @@ class ClassWriter:
             out.line("if (halt) report.partial = 1;")
             out.line("begun = true;")
             out.close()
+            convergence.write_begin(self, stage)
             if stage.strategy == "sweep":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
@@ -795,7 +889,7 @@ class ClassWriter:
             elif stage.strategy != "once":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
-                out.line(resting.next_pop(self.plan, stage))
+                out.line(resting.next_pop(self.plan, stage, convergence.estimates(self.plan, stage)))
                 out.line("const int64_t pops = report.pops;")
                 out.line("(void)pops;")
                 out.open("switch (table_of(next))")
@@ -805,12 +899,15 @@ class ClassWriter:
                         out.line(f"case {table.number}: pop_{self.names.table[key]}(cell_of(next)); break;")
                 out.close()
                 out.line("if (halt && report.pops != pops) report.partial = 1;")
+                convergence.write_check(self, stage)
                 if stage.final or stage.priority == "value" or stage.priority == "declared":
                     out.line(
                         "if (settings.until_table == (int64_t)table_of(next) && settings.until_cell == cell_of(next)"
                         " && !halt) stop(at_until);"
                     )
                 out.close()
+            if stage.strategy == "sweep":
+                out.line(f"if (!halt) finite{n}();")
             sealed = [k for k in stage.keys if self.plan.tables[k].sink or stage.strategy in ("once", "sweep")]
             for key in sealed:
                 out.line(f"seal_{self.names.table[key]}();")
@@ -833,9 +930,10 @@ class ClassWriter:
     def _rule_weights(self) -> None:
         """Reads the constants of rules in the constructor; written last, when all of them are known."""
         count = len(self.names.weight_values)
-        self.out.lines[self.weights_line] = (
-            f"    for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));"
-        )
+        line = f"    for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));"
+        if solving.keeps_logs(self.plan):
+            line += f" for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));"
+        self.out.lines[self.weights_line] = line
 
 
 def _level_type(stage: Stage) -> str:
@@ -855,7 +953,7 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
     return Generated(
         source,
         names,
-        tuple((domain, value) for domain, _, value in names.constants),
+        tuple((domain, python_value(term)) for domain, term in names.constants),
         tuple(names.functors),
         tuple(names.weight_values),
         INTEGERS if names.functions else (),

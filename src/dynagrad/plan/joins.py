@@ -18,6 +18,7 @@ from ..rules.syntax import (
     Comparison,
     Compound,
     Equation,
+    Integer,
     Item,
     Negation,
     Term,
@@ -77,6 +78,8 @@ def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
         if target.operator == "neg":
             target, value = target.operands[0], Arithmetic("neg", (value,))
             continue
+        if target.operator not in ("+", "-", "*"):
+            return None
         left, right = target.operands
         on_left = unknown in term_variables(left)
         if on_left and unknown in term_variables(right):
@@ -89,10 +92,10 @@ def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
                 value = Arithmetic("+", (value, other))
             case "-", False:
                 value = Arithmetic("-", (other, value))
-            case "*", _:
-                value = Arithmetic("//", (value, other))
             case _:
-                return None
+                if not isinstance(other, Integer) or other.value == 0:
+                    return None  # times zero, any value would do
+                value = Arithmetic("//", (value, other))
         target = left if on_left else right
     return value
 

@@ -77,6 +77,8 @@ class _Scope:
                 return _shift(self.interval(inner), by)
             case Arithmetic(operator="-", operands=(inner, Integer(value=by))):
                 return _shift(self.interval(inner), -by)
+            case Arithmetic(operator="min" | "max", operands=(left, right)):  # one of the two
+                return _join(self.interval(left), self.interval(right))
         return UNBOUNDED
 
     def _equate(self, target: Term, source: Term) -> None:

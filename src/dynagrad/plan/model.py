@@ -193,6 +193,7 @@ class Stage:
     drives: tuple[Join, ...]  # rules joined from each popped item
     inner: frozenset[tuple[int, int]] = frozenset()
     """Of "solve": (rule number, antecedent) from where the head may be on the antecedent's own level."""
+    grows: bool = False  # arguments may grow without end
     unknowns: int = 0  # of "solve": the most that an instance multiplies; 0 where cyclic components cannot be solved
 
 

@@ -10,6 +10,7 @@ from ..errors import ProgramError
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import AntecedentValue, Apply, Compound, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
+from .combine import COPIES
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
@@ -71,21 +72,34 @@ def _made_of(value: Expression, operator: str) -> bool:
     return True
 
 
+# What aggregator and what operator on right sides make a program of which semiring.
+SHAPES = (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi"), ("log+=", "+", "log"))
+
+
 def effective_semiring(rules: Rules) -> str:
     """The semiring that a program runs in; "plain" for arithmetic that has the shape of none.
 
-    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, each antecedent once.
+    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, `log+=` over sums
+    `log`, each antecedent once. Facts and constants whose predicate no rule defines join by its own aggregator all the
+    same.
     """
     if rules.semiring is not None:
         return rules.semiring
     if rules.functions or not rules.rules:
         return "plain"
     aggregators = {p.aggregator for p in rules.predicates.values() if p.defined}
+    given = {p.aggregator for p in rules.predicates.values() if not p.defined and not p.external}
     values = [(r, r.value) for r in rules.rules]
-    for aggregator, operator, name in (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi")):
-        if aggregators == {aggregator} and all(
-            _made_of(v, operator) and _reads_all(r, v) and (operator == "*" or not any(a.side for a in r.antecedents))
-            for r, v in values
+    for aggregator, operator, name in SHAPES:
+        if (
+            aggregators == {aggregator}
+            and given <= COPIES[name].keys()
+            and all(
+                _made_of(v, operator)
+                and _reads_all(r, v)
+                and (operator == "*" or not any(a.side for a in r.antecedents))
+                for r, v in values
+            )
         ):
             return name
     return "plain"
@@ -154,7 +168,7 @@ def _monotone(rules: Sequence[NormalRule], keys: frozenset[str], aggregator: str
                 return True
             case AntecedentValue():
                 return True
-            case Apply(operator="+" | "min" | "max", operands=operands):
+            case Apply(operator="+" | "min" | "max" | "lse", operands=operands):
                 return all(fine(o, rule) for o in operands)
             case Apply(operator="tanh" | "sigmoid" | "exp", operands=operands):
                 return all(fine(o, rule) for o in operands)
@@ -301,7 +315,9 @@ class _Planner:
         """A stage that finds the components of its ground program, and solves those that are cyclic."""
         found = [unknowns(e.rule, keys, self.semiring) for e in edges]
         additive = {self.rules.predicates[k].aggregator for k in keys} == {"+="}
-        numeric = self.semiring in ("real", "log", "expectation", "count", "plain") and additive
+        numeric = self.semiring in ("real", "log", "expectation", "count") or (self.semiring == "plain" and additive)
+        if self.options.user is not None:  # its times need not commute, so one unknown has to stand at one end
+            numeric = self.options.user.star is not None and set(found) <= {0, 1}
         most = max(1, *(f or 0 for f in found)) if numeric and None not in found else 0
         reason = "the components of the ground program, found as it runs, antecedents first"
         if most:
@@ -475,6 +491,7 @@ class _Planner:
                     tuple(settled[0]),
                     tuple(settled[1]),
                     draft.inner,
+                    any(self._grows(r, frozenset(draft.keys)) for k in draft.keys for r in self.by_head.get(k, ())),
                     draft.unknowns,
                 )
             )
@@ -529,7 +546,7 @@ class _Planner:
                 tables[key] = Table(key, number, "external", domains, ranges, (), predicate.aggregator)
                 continue
             if key not in stage_of:
-                tables[key] = Table(key, number, "facts", domains, ranges, tuple(range(arity)), "+=")
+                tables[key] = Table(key, number, "facts", domains, ranges, tuple(range(arity)), predicate.aggregator)
                 continue
             draft = drafts[stage_of[key]]
             order = self._order(key, arity, draft, last.get(key, {}))

@@ -31,7 +31,7 @@ def priority(writer: ClassWriter, stage: Stage, table: Table) -> None:
         out.line("const double priority = 0;")
         return
     if stage.priority == "value" and writer.plan.semiring == "user":
-        out.line("const double priority = 0;")
+        out.line(f"const user::Rank priority{{{current}}};")
         return
     if writer.plain and stage.priority == "size":
         out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")

@@ -111,10 +111,10 @@ def first(plan: Plan, table: Table, name: str) -> str:
     return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
 
 
-def write_rest(writer: ClassWriter, table: Table) -> None:
+def write_rest(writer: ClassWriter, table: Table, tolerance: str) -> None:
     """In `pop`: an update that changes nothing, or too little, goes no further."""
     out = writer.out
-    stop = "!first && (semiring::same(now, old) || semiring::negligible(update, now, settings.tolerance))"
+    stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
     if settles(writer.plan, table):
         stop = f"settling ? !semiring::moves(update, now) : {stop}"
     out.line(f"if ({stop}) return;")
@@ -160,12 +160,13 @@ def write_settle(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def next_pop(plan: Plan, stage: Stage) -> str:
-    """In `run`: takes the next item off the agenda, or ends the stage."""
+def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
+    """In `run`: takes the next item off the agenda, or ends the stage; with a `rest`, see `convergence.py`."""
     n = stage.number
-    if not plan.order or not resting(plan, stage):
-        return f"if (!agenda{n}.pop(next)) break;"
-    return f"if (!agenda{n}.pop(next)) {{ if (settle{n}()) continue; break; }}"
+    settle = plan.order > 0 and bool(resting(plan, stage))
+    more = [f"if ({'!settling && ' if settle else ''}rest{n}()) continue;"] if rest else []
+    more += [f"if (settle{n}()) continue;"] if settle else []
+    return f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
 
 
 # -- backward ----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..rules.syntax import AntecedentValue, Apply, Expression, Number
 from .adjoints import posteriors, stage_of
 from .model import Join, Plan, Stage, Table
 from .statements import JoinWriter, comment
-from .values import called, lifted_cxx, to_node
+from .values import called, lifted_cxx, numbers, product_order, to_node
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -110,6 +110,16 @@ def unknowns(rule: NormalRule, keys: frozenset[str], semiring: str) -> int | Non
     return None if found is None else max((len(f) for f in found), default=0)
 
 
+def plan_is_users(plan: Plan) -> bool:
+    """Whether numbers are of a semiring of the user's own."""
+    return plan.semiring == "user"
+
+
+def keeps_logs(plan: Plan) -> bool:
+    """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
+    return plan.semiring == "log" and any(stage.unknowns for stage in plan.stages)
+
+
 def sighted(stage: Stage) -> bool:
     """Whether rules inside a level look for items of the stage, which then have to be in the chart as they do."""
     return any(
@@ -177,6 +187,7 @@ class GroundWriter(JoinWriter):
         super().__init__(owner.plan, owner.names, join, owner.out)
         self.keys = frozenset(self.stage.keys)
         self.unknown: dict[int, str] = {}  # antecedent -> the local with its number in the system, or none
+        self.at: dict[int, str] = {}  # antecedent -> its cell or row
 
     @property
     def in_rows(self) -> bool:
@@ -190,8 +201,27 @@ class GroundWriter(JoinWriter):
         super()._driver(driver)
 
     def _passenger(self, i: int, at: str) -> None:
+        self.at[i] = at
         self._number(i, at)
         super()._passenger(i, at)
+
+    def _logs(self) -> str:
+        """The log of the weight of an instance whose one unknown is its own head."""
+        parts = [
+            f"weight_log[{self.names.weights[self.rule.number, k]}]" for k, _ in enumerate(numbers(self.rule.value))
+        ]
+        for i in self.product:
+            antecedent = self.rule.antecedents[i]
+            if antecedent.side or i in self.unknown:
+                continue
+            table = self.table_of[i]
+            if table.kind == "facts":
+                parts.append(f"{self.place(i)}.logs[{self.at[i]}]")
+            elif table.kind == "external" or i == self.join.driver:
+                return ""
+            else:
+                parts.append(f"semiring_log({self.place(i)}.value[{self.at[i]}])")
+        return " + ".join(parts) or "0.0"
 
     def _number(self, i: int, at: str) -> None:
         antecedent = self.rule.antecedents[i]
@@ -201,7 +231,7 @@ class GroundWriter(JoinWriter):
             self.out.line(f"const uint32_t {self.unknown[i]} = member_{name}({at});")
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        if antecedent in self.unknown and not self.plain:
+        if antecedent in self.unknown and not self.plain and not plan_is_users(self.plan):
             value = f"({self.unknown[antecedent]} == unsolved ? {value} : semiring::one())"
         super().take(antecedent, value, old)
 
@@ -209,6 +239,9 @@ class GroundWriter(JoinWriter):
         table = self.plan.tables[self.rule.head.key]
         self.out.line(f"const uint32_t head = member_{self.names.table[table.key]}({self.head_cell(table)});")
         self.out.open("if (head != unsolved)")
+        if plan_is_users(self.plan):
+            self._add_sides()
+            return
         if not self.plain:
             self._add(self._value(table), list(self.unknown.values()))
             return
@@ -227,10 +260,42 @@ class GroundWriter(JoinWriter):
                 weight = f"semiring::times({weight}, {known})"
             self._add(weight, [self.unknown[i] for i in factors])
 
+    def _add_sides(self) -> None:
+        """The product before the unknown, and the product after it."""
+        sides: list[str] = ["semiring::one()", "semiring::one()"]
+        after = 0
+        for which, antecedent in product_order(self.rule.value):
+            if antecedent is not None and antecedent in self.unknown:
+                after = 1
+                continue
+            if antecedent is None:
+                assert which is not None
+                text = self.names.weight(self.rule, which[0], which[1])
+            else:
+                text = self.values[antecedent]
+            sides[after] = text if sides[after] == "semiring::one()" else f"semiring::times({sides[after]}, {text})"
+        unknown = next(iter(self.unknown.values()), None)
+        if unknown is None:
+            self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, semiring::one(), unsolved);")
+            return
+        value = self.values[next(iter(self.unknown))]
+        self.out.open(f"if ({unknown} == unsolved)")
+        product = f"semiring::times(semiring::times({sides[0]}, {value}), {sides[1]})"
+        self.out.line(f"system{self.stage.number}.add(head, {product}, semiring::one(), unsolved);")
+        self.out.close("} else {")
+        self.out.depth += 1
+        self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, {sides[1]}, {unknown});")
+        self.out.close()
+
     def _add(self, weight: str, factors: list[str]) -> None:
         places = [*factors, *["unsolved"] * (self.stage.unknowns - len(factors))]
         of = self.fresh("of")
         self.out.line(f"const uint32_t {of}[] = {{{', '.join(places)}}};")
+        log = self._logs() if keeps_logs(self.plan) and len(self.unknown) == 1 and len(factors) == 1 else ""
+        if log:
+            self.out.line(f"if ({factors[0]} == head) system{self.stage.number}.add_loop(head, {weight}, {of}, {log});")
+            self.out.line(f"else system{self.stage.number}.add(head, {weight}, {of});")
+            return
         self.out.line(f"system{self.stage.number}.add(head, {weight}, {of});")
 
 
@@ -243,6 +308,9 @@ def write_members(writer: ClassWriter) -> None:
     stages = [s for s in writer.plan.stages if s.strategy == "solve"]
     if not stages:
         return
+    if keeps_logs(writer.plan):
+        primal = "v" if not writer.plan.order else "{v.m[0], v.e}"
+        out.line(f"static double semiring_log(const value_t& v) {{ return Log::out({primal}); }}")
     out.line("static constexpr uint32_t unsolved = 0xFFFFFFFF;  // the number of what is no unknown")
     out.line("int64_t solved_items = 0;  // of all components, which numbers them")
     out.line("int64_t solved_first = 0, solved_count = 0;  // the component at hand")
@@ -251,7 +319,8 @@ def write_members(writer: ClassWriter) -> None:
         out.line(f"Block block{n}{{&account}};")
         out.line(f"int64_t exposed{n} = 0;")
         if stage.unknowns:
-            out.line(f"System<semiring, {stage.unknowns}> system{n}{{this}};")
+            system = "ClosedSystem<semiring>" if plan_is_users(writer.plan) else f"System<semiring, {stage.unknowns}>"
+            out.line(f"{system} system{n}{{this}};")
             if writer.plan.adjoint:
                 out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
         for key in stage.keys:

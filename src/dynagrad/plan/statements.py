@@ -25,6 +25,7 @@ from ..rules.syntax import (
     Term,
     Variable,
 )
+from .combine import may_excuse, not_nothing
 from .functions import Code, Functions
 from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
@@ -72,16 +73,15 @@ class Names:
                 wanted += "x"
             taken.add(wanted)
             self.table[key] = wanted
-        self.constants: dict[tuple[int | None, str, object], int] = {}
+        self.constants: dict[tuple[int | None, Term], int] = {}  # as syntax, in which f(1) is not f(1.0)
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
         self.weight_values: list[float | int] = []
         self.functions = Functions()
 
-    def constant(self, domain: int | None, value: object) -> str:
-        """The slot of a constant in a domain; None stands for terms."""
-        place = (domain, type(value).__name__, value)
-        slot = self.constants.setdefault(place, len(self.constants))
+    def constant(self, domain: int | None, term: Term) -> str:
+        """The slot of a ground term in a domain; None stands for terms."""
+        slot = self.constants.setdefault((domain, term), len(self.constants))
         return f"world->constant[{slot}]"
 
     def functor(self, name: str, arity: int) -> int:
@@ -160,10 +160,13 @@ class Scope:
     # -- writing: the code of a term whose variables are bound
 
     def literal(self, term: Term, domain: int | None) -> str:
-        """A ground term as a code."""
-        if isinstance(term, Integer) and self.kind(domain) == "int":
-            return str(term.value)
-        return f"{self.names.constant(domain if self.kind(domain) == 'atom' else None, python_value(term))}"
+        """A ground term as a code of a domain: what `1` is there depends on what else the domain holds."""
+        kind = self.kind(domain)
+        if kind != "int":
+            return self.names.constant(domain if kind == "atom" else None, term)
+        if not isinstance(term, Integer):
+            raise self.error(f"only integers can stand here, and {show(term)} is none", term)
+        return whole_literal(term.value)
 
     def build(self, term: Term, domain: int | None, create: bool) -> str:
         """The code of a term; where `create` is false and there is no such term, its blocks are not entered."""
@@ -202,17 +205,13 @@ class Scope:
             case Variable(name=name):
                 return f"(int64_t){local(name)}"
             case Integer(value=value):
-                return str(value)
+                return whole_literal(value)
             case Arithmetic(operator="neg", operands=(inner,)) if size(inner) >= 1 << 63:
                 return f"arithmetic.difference(0, {self.whole(inner)})"
             case Arithmetic(operator="neg", operands=(inner,)):
                 return f"(-{self.whole(inner)})"
-            case Arithmetic(operator="//", operands=(left, right)):
-                return f"arithmetic.quotient({self.whole(left)}, {self.whole(right)})"
-            case Arithmetic(operator="mod", operands=(left, right)):
-                return f"arithmetic.remainder({self.whole(left)}, {self.whole(right)})"
-            case Arithmetic(operator="*", operands=(left, right)):
-                return f"arithmetic.product({self.whole(left)}, {self.whole(right)})"
+            case Arithmetic(operator=operator, operands=operands) if operator in CALLS:
+                return f"arithmetic.{CALLS[operator]}({', '.join(map(self.whole, operands))})"
             case Arithmetic(operator=operator, operands=(left, right)):
                 if size(term) >= 1 << 63:
                     name = "sum" if operator == "+" else "difference"
@@ -267,24 +266,31 @@ class Scope:
     def solve(self, step: Solve) -> None:
         if step.variable in self.bound:
             return
-        if self.is_whole(step.term) or isinstance(step.term, Arithmetic):
-            self.out.line(f"const int32_t {local(step.variable)} = arithmetic.narrow({self.whole(step.term)});")
-            self.out.line(OVERFLOWED)
-            self.bound.add(step.variable)
-            if step.exact is not None:
-                self.compare("==", *step.exact)
-            return
+        # The two sides of an equation share a domain, and a constant has its code there: 1 need not be 1.
         text = self.build(step.term, self.domain(step.variable), True)
-        if self.kind(self.domain(step.variable)) == "term" and isinstance(step.term, Variable):
-            domain = self.domain(step.term.name)
-            if self.kind(domain) == "int":
-                text = self.build(step.term, None, True)
         self.out.line(f"const int32_t {local(step.variable)} = {text};")
         self.bound.add(step.variable)
+        if step.exact is not None:
+            self.compare("==", *step.exact)
 
 
 class PatternScope(Scope):
     """Variables of a pattern that is matched against stored items; each was given its domain."""
+
+
+CALLS = {"*": "product", "//": "quotient", "mod": "remainder", "abs": "absolute", "min": "least", "max": "most"}
+"""Integer operations that are functions of `Arithmetic` in the runtime; the others are written as they are."""
+
+
+def whole_literal(value: int) -> str:
+    """An integer of at most 64 bits in C++, where a literal has no sign: the least ones cannot be written as such.
+
+    >>> whole_literal(7), whole_literal(-7), whole_literal(-(2**31))
+    ('7', '(-7)', '(-2147483647 - 1)')
+    """
+    if value in (-(2**31), -(2**63)):
+        return f"({value + 1} - 1)"
+    return str(value) if value >= 0 else f"({value})"
 
 
 def size(term: Term) -> int:
@@ -298,8 +304,10 @@ def size(term: Term) -> int:
             return min(size(left), 1 << 63) + min(size(right), 1 << 63)
         case Arithmetic(operator="mod", operands=(_, right)):
             return min(size(right), 1 << 63)
-        case Arithmetic(operator="neg" | "//", operands=(inner, *_)):
+        case Arithmetic(operator="neg" | "abs" | "//", operands=(inner, *_)):
             return min(size(inner), 1 << 63)
+        case Arithmetic(operator="min" | "max", operands=(left, right)):
+            return min(max(size(left), size(right)), 1 << 63)
     return 1 << 63  # a product is checked for itself
 
 
@@ -340,6 +348,7 @@ class JoinWriter(Scope):
         self.finders: dict[int, str] = {}  # passenger -> the local that finds its facts
         self.unsettled = 0  # factors since it was last in range
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
+        self.cells: dict[int, str] = {}  # antecedent -> its cell, of a derived item
         self.old: dict[int, str] = {}  # ... and what it was before this pop
         self.table_of: list[Table] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
@@ -441,6 +450,7 @@ class JoinWriter(Scope):
     def _driver(self, driver: int) -> None:
         item = self.rule.antecedents[driver].item
         table = self.table_of[driver]
+        self.cells[driver] = "cell"
         if self.rule.antecedents[driver].side:
             self.out.open("if (first)")
         for i, term in enumerate(item.arguments):
@@ -501,6 +511,7 @@ class JoinWriter(Scope):
     def _passenger(self, i: int, at: str) -> None:
         """The item of passenger i stands at cell `at`: its value, old or new as the driver's place demands."""
         value = f"{self.place(i)}.value[{at}]"
+        self.cells[i] = at
         driver = self.join.driver
         if driver is None or i not in self.join.same:
             self.take(i, value)
@@ -637,8 +648,41 @@ class JoinWriter(Scope):
             return
         value = self._value(table)
         texts = self._arguments(self.rule.head, table, True)
+        if may_excuse(self.plan, table):
+            value = self._excuse(table, name, value, texts)
         self.out.line("updates.count++;")
         self.out.line(f"add_{name}({', '.join([*texts, value])});")
+
+    def _excuse(self, table: Table, name: str, value: str, texts: Sequence[str]) -> str:
+        """Where a contribution is infinite, whether something that it is made of is, too; the contribution's name."""
+        legal, passed = [], []
+        for i, x in sorted(self.values.items()):
+            antecedent = self.table_of[i]
+            infinite = f"!isfinite(semiring::primal({x}))"
+            if antecedent.key not in self.stage.keys:
+                legal.append(infinite)
+                continue
+            if not may_excuse(self.plan, antecedent):
+                continue
+            excuses = [f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"]
+            nothing = not_nothing(antecedent, x)
+            if nothing:
+                excuses.append(f"!({nothing})")
+            legal.append(f"({infinite} && ({' || '.join(excuses)}))")
+            passed.append(infinite)
+        if not legal:
+            return value
+        x = self.fresh("contribution")
+        self.out.line(f"const value_t {x} = {value};")
+        self.out.open(f"if (__builtin_expect(!isfinite(semiring::primal({x})), 0))")
+        self.out.line(
+            f"uint8_t& flags = grown(excused_{name}, {name}.locate({self._stored(table, texts)}), (uint8_t)0);"
+        )
+        self.out.line(f"if ({' || '.join(legal)}) flags |= 1;")
+        if passed and self.stage.strategy == "sweep":
+            self.out.line(f"else if ({' || '.join(passed)}) flags |= 2;")
+        self.out.close()
+        return x
 
     def _value(self, table: Table) -> str:
         if not self.plain:

@@ -35,6 +35,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "abs": graph.absolute,
     "min": graph.minimum,
     "max": graph.maximum,
+    "lse": graph.log_add,
     "if": graph.where,
 }
 
@@ -260,6 +261,7 @@ class TracedSemiring:
     times: tuple[Node, ...]
     less: Node | None
     scalar: bool = field(default=True)
+    star: tuple[Node, ...] | None = None  # in variables a0..
 
 
 def _flat(value: Any) -> tuple[float, ...]:
@@ -267,7 +269,12 @@ def _flat(value: Any) -> tuple[float, ...]:
 
 
 def trace_semiring(
-    zero: Any, one: Any, plus: Callable[..., Any], times: Callable[..., Any], less: Callable[..., Any] | None
+    zero: Any,
+    one: Any,
+    plus: Callable[..., Any],
+    times: Callable[..., Any],
+    less: Callable[..., Any] | None,
+    star: Callable[..., Any] | None = None,
 ) -> TracedSemiring:
     """The op graphs of a semiring's operations. Raises Error where they do not fit together."""
     flat_zero, flat_one = _flat(zero), _flat(one)
@@ -279,11 +286,12 @@ def trace_semiring(
         names = tuple(f"{letter}{i}" for i in range(len(flat_zero)))
         return names[0] if scalar else names
 
-    def traced(name: str, function: Callable[..., Any]) -> tuple[Node, ...]:
+    def traced(name: str, function: Callable[..., Any], letters: str = "ab") -> tuple[Node, ...]:
         try:
-            result = graph.trace(function, [argument("a"), argument("b")])
+            result = graph.trace(function, [argument(letter) for letter in letters])
         except TypeError as error:
-            raise Error(f"the semiring's {name} cannot be called with two values: {error}") from None
+            count = "two values" if len(letters) == 2 else "one value"
+            raise Error(f"the semiring's {name} cannot be called with {count}: {error}") from None
         nodes = tuple(map(_node, result)) if isinstance(result, tuple) else (_node(result),)
         if len(nodes) != len(flat_zero) or isinstance(result, tuple) == scalar:
             raise Error(
@@ -295,8 +303,9 @@ def trace_semiring(
     order = None
     if less is not None:
         order = graph.simplify([_truth(graph.trace(less, [argument("a"), argument("b")]))])[0]
+    closure = None if star is None else traced("star", star, "a")
     return TracedSemiring(
-        len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar
+        len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar, closure
     )
 
 
@@ -306,15 +315,33 @@ def _truth(value: Any) -> Node:
     return value if isinstance(value, Node) else graph.constant(bool(value))
 
 
+# Whether what plus selects of two values is what less calls better. Where it calls neither so, plus may keep its first
+# argument or its second, whichever it is given, but it may not prefer one of the values.
+_AGREE = [
+    "  static bool agree(const Value& a, const Value& b) {",
+    "    if (!valid(a) || !valid(b)) return true;  // which is an error of its own",
+    "    const bool first = better(a, b), second = better(b, a);",
+    "    if (same(a, b)) return !first && !second;",
+    "    const Value sum = plus(a, b);",
+    "    if (first || second) return first != second && same(sum, first ? a : b);",
+    "    return (same(sum, a) || same(sum, b)) && !same(sum, plus(b, a));",
+    "  }",
+    "  struct Rank {",
+    "    Value value;",
+    "    bool operator>(const Rank& other) const { return better(value, other.value); }",
+    "  };",
+]
+
+
 def semiring_cxx(semiring: TracedSemiring) -> list[str]:
     """The C++ struct of a user-defined semiring, with the members that `semirings.hpp` asks for."""
     n = semiring.width
     names = {f"{letter}{i}": f"{letter}.v[{i}]" for letter in "ab" for i in range(n)}
 
-    def function(name: str, outputs: Sequence[Node]) -> list[str]:
+    def function(name: str, outputs: Sequence[Node], letters: str = "ab") -> list[str]:
         statements, results = cxx(outputs, names)
         return [
-            f"  static Value {name}(const Value& a, const Value& b) {{",
+            f"  static Value {name}({', '.join(f'const Value& {letter}' for letter in letters)}) {{",
             *(f"    {s}" for s in statements),
             f"    return Value{{{{{', '.join(results)}}}}};",
             "  }",
@@ -323,27 +350,35 @@ def semiring_cxx(semiring: TracedSemiring) -> list[str]:
     def literal(values: Sequence[float]) -> str:
         return "Value{{" + ", ".join(cxx([graph.constant(v)], {})[1][0] for v in values) + "}}"
 
-    if semiring.less is not None:
-        statements, results = cxx([semiring.less], names)
+    if semiring.less is not None:  # less(b, a): a is the better one
+        turned = {f"{letter}{i}": f"{other}.v[{i}]" for letter, other in ("ab", "ba") for i in range(n)}
+        statements, results = cxx([semiring.less], turned)
         better = [
             "  static bool better(const Value& a, const Value& b) {",
             *(f"    {s}" for s in statements),
             f"    return {results[0]};",
             "  }",
+            *_AGREE,
         ]
     else:
         better = ["  static bool better(const Value&, const Value&) { return false; }"]
     selective = "true" if semiring.less is not None else "false"
+    closed = "true" if semiring.star is not None else "false"
+    # where there is no closure, nobody calls this
+    star = ["  static Value star(const Value& a) { return a; }"]
+    if semiring.star is not None:
+        star = function("star", semiring.star, "a")
     same = " && ".join(f"(a.v[{i}] == b.v[{i}])" for i in range(n))
     return [
         "struct user {",
         f"  struct Value {{ double v[{n}]; }};",
         f"  static constexpr int words = {n};",
-        f"  static constexpr bool selective = {selective}, flat = false, zero_bytes = false;",
+        f"  static constexpr bool selective = {selective}, closed = {closed}, flat = false, zero_bytes = false;",
         f"  static Value zero() {{ return {literal(semiring.zero)}; }}",
         f"  static Value one() {{ return {literal(semiring.one)}; }}",
         *function("plus", semiring.plus),
         *function("times", semiring.times),
+        *star,
         *better,
         "  static bool same(const Value& a, const Value& b) { return " + same + "; }",
         "  static Value read(const uint64_t* w) { Value x; memcpy(&x, w, sizeof x); return x; }",

@@ -23,6 +23,7 @@ from .normalise import (
 )
 from .show import show
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -372,14 +373,16 @@ def _check_aggregators(source: Source, semiring: str | None, report: _Reporter) 
     first: dict[str, Rule] = {}
     for rule in source.rules:
         if rule.aggregator == "=" and _is_constant(rule):
-            if semiring is not None and not isinstance(rule.body, Number):
+            if semiring is not None and rule.body != ONE and not isinstance(rule.body, Number):
                 raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
             continue
+        if semiring == "boolean" and rule.aggregator == "|=":
+            continue  # another way to write its plus
         if semiring is not None and rule.aggregator != "+=":
             what = (
                 "`=` only asserts a constant"
                 if rule.aggregator == "="
-                else f"`{rule.aggregator}` is for programs without a semiring"
+                else f"`{rule.aggregator}` {'(or `:-`) ' * (rule.aggregator == '|=')}is for programs without a semiring"
             )
             raise report.error(f"This program has a semiring, so {what}; its plus is written `+=`.", rule.span)
         earlier = first.setdefault(rule.head.key, rule)
@@ -434,7 +437,7 @@ def newly_bound(equation: Equation, bound: frozenset[str] | set[str]) -> frozens
                     name = _solved(target, bound)
                     if name is not None:
                         found.add(name)
-                else:
+                elif isinstance(target, Variable) or isinstance(given, Variable):  # no atom is a compound term
                     found.update(v.name for v in term_variables(target) if v.name not in bound)
     return frozenset(found)
 
@@ -744,8 +747,17 @@ def _single_variables(source: Source) -> Iterator[tuple[str, Span]]:
                 )
 
 
-def _diverging(rules: Rules) -> Iterator[tuple[str, Span]]:
-    """Rules in a cycle of sums on which nothing is seen to move on from item to item."""
+def diverging(rules: Rules) -> Iterator[tuple[frozenset[str], str]]:
+    """Sums in a cycle on which nothing is seen to move on from item to item: predicates, and a warning of the first.
+
+    Whether there is a cycle the facts decide, so only who knows them gives these warnings.
+
+    >>> from dynagrad.rules.parse import parse
+    >>> [(keys, text)] = diverging(check(parse("a += a * a. a += r.")))
+    >>> sorted(keys), text.splitlines()[0][:39]
+    (['a/0'], 'The sum of `a/0` may diverge: its items')
+    """
+    report = _Reporter(rules.source)
     if rules.semiring not in _SUMMING:
         return
     uses: dict[str, dict[str, None]] = {key: {} for key, p in rules.predicates.items() if p.defined}
@@ -779,14 +791,14 @@ def _diverging(rules: Rules) -> Iterator[tuple[str, Span]]:
     told: set[frozenset[str]] = set()
     for rule, item in suspects:
         key = rule.head.key
-        if rule.aggregator == "+=" and item.key in closed[key] and closed[key] not in told:
+        if rule.aggregator in ("+=", "log+=") and item.key in closed[key] and closed[key] not in told:
             told.add(closed[key])
             cycle = _cycle(still, key, item.key, closed[key])
-            yield (
+            text = (
                 f"The sum of `{key}` may diverge: its items can depend on themselves ({cycle}). "
-                "It is finite where the facts have no cycle, or where the weights around each cycle shrink.",
-                rule.span,
+                "It is finite where the facts have no cycle, or where the weights around each cycle shrink."
             )
+            yield closed[key], report.warning(text, rule.span)
 
 
 def _may_grow(rule: NormalRule, index: int) -> bool:
@@ -961,7 +973,7 @@ def check(
     infer(rules)
     if facts_for is not None:
         undefined(rules, facts_for)
-    texts = [*_collect(_single_variables(source), report), *_collect(_diverging(rules), report)]
+    texts = _collect(_single_variables(source), report)
     for text in texts:
         warnings.warn(text, ProgramWarning, stacklevel=2)
     return replace(rules, warnings=tuple(texts))

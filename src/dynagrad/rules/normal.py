@@ -51,11 +51,12 @@ class NormalRule:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """`head = constant.`: a ground item with its value."""
+    """`head = constant.`, or `head.`: a ground item with its value, None for the one that facts have."""
 
     item: Item
-    value: float | int
+    value: float | int | None
     span: Span = field(default=NOWHERE, compare=False)
+    aggregator: str = field(default="=", compare=False)  # as it is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Predicate:
 
     name: str
     arity: int
-    aggregator: str  # "+=" for inputs and in programs with a semiring
+    aggregator: str  # "+=" for inputs of which no rule says another, and in programs with a semiring
     defined: bool  # some rule that is no axiom has it as its head
     input: bool  # facts may be given: declared, or no rule defines it
     external: bool = False

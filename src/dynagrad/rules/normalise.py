@@ -12,10 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ProgramError, Span
+from ..graph import ieee
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
 from .show import show
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     AntecedentValue,
     Apply,
@@ -43,9 +45,6 @@ from .syntax import (
     TypeDeclaration,
     Variable,
 )
-
-ONE = Apply("*", ())
-"""The empty product: the value of a right side in a semiring program where only side antecedents are left."""
 
 MAX_UNFOLDED = 5_000  # rules that the unfolding of transient predicates may make
 MAX_ANTECEDENTS = 200  # of one rule that unfolding makes
@@ -105,6 +104,9 @@ _INTEGER_OPERATIONS: Mapping[str, Callable[..., int]] = {
     "//": lambda a, b: a // b,  # towards minus infinity, as in Python
     "mod": lambda a, b: a % b,  # with the sign of the divisor, as in Python
     "neg": lambda a: -a,
+    "abs": abs,
+    "min": min,
+    "max": max,
 }
 
 _NUMBER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
@@ -122,6 +124,7 @@ _NUMBER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "abs": abs,
     "min": min,
     "max": max,
+    "lse": ieee.log_add,
 }
 
 
@@ -257,7 +260,6 @@ class _Normaliser:
             return replace(node, operands=tuple([Number(1, node.span) if x is None else x for x in operands]))
 
         body = value(rule.body)
-        conditions: list[Condition] = []
         for condition in rule.conditions:
             before = len(equations)
             rewritten: Condition
@@ -266,15 +268,41 @@ class _Normaliser:
             else:
                 rewritten = replace(condition, left=inner(condition.left), right=inner(condition.right))
             equations[before:] = [*equations[before:], rewritten]
-        conditions = equations
         head = item(rule.head)
+        conditions = apart(equations)
+        ground = not antecedents and not conditions and next(item_variables(head), None) is None
+        if rule.body == ONE and ground:
+            return Axiom(head, None, rule.span, rule.aggregator)
         if body is None:
             body = Number(1, rule.body.span) if self.semiring is None else ONE
-        if not antecedents and not conditions and next(item_variables(head), None) is None:
+        if ground:
             number = body.value if isinstance(body, Number) else None if self.semiring else _constant(body)
             if number is not None:
-                return Axiom(head, number, rule.span)
-        return NormalRule(0, head, rule.aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
+                return Axiom(head, number, rule.span, rule.aggregator)
+        aggregator = rule.aggregator if self.semiring is None else "+="  # or is the plus of truth
+        return NormalRule(0, head, aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
+
+
+def apart(conditions: Iterable[Condition]) -> list[Condition]:
+    """Conditions in which an equation of two compound terms of one form is one equation for each argument.
+
+    >>> [x, y, one] = Variable("X"), Variable("Y"), Integer(1)
+    >>> [show(c) for c in apart([Equation(Compound("f", (x, Compound("g", (y,)))), Compound("f", (one, x)))])]
+    ['X = 1', 'g(Y) = X']
+    """
+    found: list[Condition] = []
+    stack = list(conditions)[::-1]
+    while stack:
+        condition = stack.pop()
+        if isinstance(condition, Equation):
+            left, right = condition.left, condition.right
+            if isinstance(left, Compound) and isinstance(right, Compound) and left.functor == right.functor:
+                if len(left.arguments) == len(right.arguments):
+                    pairs = zip(left.arguments, right.arguments, strict=True)
+                    stack.extend([Equation(a, b, condition.span) for a, b in pairs][::-1])
+                    continue
+        found.append(condition)
+    return found
 
 
 def _rule_variables(rule: Rule) -> Iterator[Variable]:
@@ -382,6 +410,7 @@ _LINEAR: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "+=": {"*": (0, 1), "/": (0,), "neg": (0,)},
     "max=": {"+": (0, 1), "-": (0,)},
     "min=": {"+": (0, 1), "-": (0,)},
+    "log+=": {"+": (0, 1), "-": (0,)},
     "|=": {"*": (0, 1)},
 }
 
@@ -395,10 +424,16 @@ class _Unfolder:
         self.made = 0
         for axiom in axioms:
             if axiom.item.key in keys:
-                value = Number(axiom.value, axiom.span)
+                value = self._asserted(axiom)
+                written = "" if axiom.aggregator == "=" else axiom.aggregator
                 self.definitions[axiom.item.key].append(
-                    NormalRule(0, axiom.item, "", (), value, (), show(axiom), axiom.span)
+                    NormalRule(0, axiom.item, written, (), value, (), show(axiom), axiom.span)
                 )
+
+    def _asserted(self, axiom: Axiom) -> Expression:
+        if axiom.value is not None:
+            return Number(axiom.value, axiom.span)
+        return ONE if self.normaliser.semiring is not None else Number(1, axiom.span)
 
     def error(self, message: str, span: Span) -> ProgramError:
         return self.normaliser.error(message, span)
@@ -522,13 +557,13 @@ class _Unfolder:
             raise self.error(
                 f"Unfolding transient predicates gives this rule more than {MAX_ANTECEDENTS} items.", rule.span
             )
-        conditions = (*fresh.conditions, *rule.conditions)
+        conditions = [_substitute_condition(c, substitution) for c in (*fresh.conditions, *rule.conditions)]
         return replace(
             rule,
             head=_substitute_item(rule.head, substitution),
             antecedents=tuple([replace(a, item=_substitute_item(a.item, substitution)) for a in antecedents]),
             value=value,
-            conditions=tuple([_substitute_condition(c, substitution) for c in conditions]),
+            conditions=tuple(apart(conditions)),
         )
 
 
@@ -627,6 +662,9 @@ def normalise(source: Source, semiring: str | None = None) -> Rules:
             rules.append(normal)
     defined = {rule.head.key for rule in rules}
     transients = {key: d.span for d in _predicate_declarations(source, "transient") for key in d.keys}
+    aggregators = _aggregators(source, defined)
+    if semiring is None:
+        axioms = _agreed(normaliser, axioms, aggregators)
     if transients:
         rules = _Unfolder(normaliser, transients, axioms).run(rules)
         axioms = [axiom for axiom in axioms if axiom.item.key not in transients]
@@ -639,7 +677,7 @@ def normalise(source: Source, semiring: str | None = None) -> Rules:
             functions[name] = int(arity)
     agendas = [d.name for d in source.declarations if isinstance(d, AgendaDeclaration)]
     outputs = [key for d in _predicate_declarations(source, "output") for key in d.keys]
-    predicates = _predicates(source, rules, defined, semiring is not None, transients)
+    predicates = _predicates(source, aggregators, defined, semiring is not None, transients)
     return Rules(
         source=source,
         rules=tuple(rules),
@@ -664,8 +702,47 @@ def _predicate_declarations(source: Source, kind: str) -> Iterator[PredicateDecl
             yield declaration
 
 
+def _aggregators(source: Source, defined: set[str]) -> dict[str, str]:
+    """The aggregators of a program without a semiring, by predicate.
+
+    A constant asserted by `=` says nothing about the aggregator; one with `max=` does.
+    """
+    found = {key: "=" for key in defined}
+    for rule in reversed(source.rules):
+        if rule.aggregator != "=":
+            found[rule.head.key] = rule.aggregator
+    return found
+
+
+def _agreed(normaliser: _Normaliser, axioms: list[Axiom], aggregators: Mapping[str, str]) -> list[Axiom]:
+    """The axioms, those of one item that are asserted by `=` and nothing else once. Raises where their values differ.
+
+    Under another aggregator they are contributions like any other.
+    """
+    kept: list[Axiom] = []
+    asserted: dict[Item, Axiom] = {}
+    for axiom in axioms:
+        if aggregators.get(axiom.item.key, "=") != "=":
+            kept.append(axiom)
+            continue
+        before = asserted.setdefault(axiom.item, axiom)
+        if before.value != axiom.value:
+            raise normaliser.error(
+                f"`{show(axiom.item)}` is given two different values by `=`; the first is in line {before.span.line}. "
+                "Use +=, max= or min= where several contributions may meet.",
+                axiom.span,
+            )
+        if before is axiom:
+            kept.append(axiom)
+    return kept
+
+
 def _predicates(
-    source: Source, rules: list[NormalRule], defined: set[str], semiring: bool, transients: Mapping[str, Span]
+    source: Source,
+    aggregators: Mapping[str, str],
+    defined: set[str],
+    semiring: bool,
+    transients: Mapping[str, Span],
 ) -> dict[str, Predicate]:
     """Every predicate that occurs, in the order of the text."""
     places: dict[str, tuple[Span, str, int]] = {}
@@ -694,12 +771,6 @@ def _predicates(
         for kind in ("input", "output", "external")
     }
     types = {d.key: d.arguments for d in source.declarations if isinstance(d, TypeDeclaration)}
-    aggregators: dict[str, str] = {}
-    for rule in source.rules:  # an axiom written with `=` says nothing about the aggregator; one with `max=` does
-        if rule.aggregator != "=":
-            aggregators.setdefault(rule.head.key, rule.aggregator)
-    for normal in rules:
-        aggregators.setdefault(normal.head.key, normal.aggregator)
     return {
         key: Predicate(
             name=name,

@@ -22,6 +22,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ..errors import Span, SyntaxError
 from .syntax import (
+    ONE,
     AgendaDeclaration,
     Apply,
     Arithmetic,
@@ -58,8 +59,11 @@ from .syntax import (
 
 MAX_DEPTH = 150  # of terms and expressions in source text; immutable syntax is compared and hashed by recursion
 
-FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2}
+FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2, "lse": 2}
 """The built-in functions of values, with how many they take."""
+
+INTEGER_FUNCTIONS = {"abs": 1, "min": 2, "max": 2}
+"""The functions of integers in conditions, with how many they take."""
 
 COMPARISONS = ("<", "=<", ">", ">=", "==", "!=")
 
@@ -109,14 +113,14 @@ class _Literal(_Raw):
 
 
 class _Call(_Raw):
-    __slots__ = ("arguments", "name")
+    __slots__ = ("arguments", "name", "quoted")
 
-    def __init__(self, name: str, arguments: list[Any], span: Span) -> None:
-        self.name, self.arguments, self.span = name, arguments, span
+    def __init__(self, name: str, arguments: list[Any], span: Span, quoted: bool = False) -> None:
+        self.name, self.arguments, self.span, self.quoted = name, arguments, span, quoted
 
 
 class _Operation(_Raw):
-    """An operator with its operands; also `list` (elements, then the tail or None), `if` and `SIDE`."""
+    """An operator with its operands; also `list` (elements, then the tail or None), `chain`, `if` and `SIDE`."""
 
     __slots__ = ("operands", "operator")
 
@@ -173,6 +177,7 @@ def is_variable(name: str) -> bool:
     return first == "_" or first.isupper() or first.istitle()
 
 
+_SPELT = {"<=": "=<"}  # other spellings of operators
 _ARGUMENT = re.compile(r"[^\s(),]+")
 
 
@@ -227,7 +232,8 @@ class _Builder(Transformer[Token, Any]):
         return _Call(str(name), arguments, _at(token))
 
     def call(self, children: list[Any]) -> Any:
-        return _Call(_name(children[0]), children[1], _join(_at(children[0]), _at(children[2])))
+        quoted = children[0].type == "QUOTED"
+        return _Call(_name(children[0]), children[1], _join(_at(children[0]), _at(children[2])), quoted)
 
     def ellipsis(self, children: list[Any]) -> Any:
         return _Operation("...", [], _at(children[0]))
@@ -237,7 +243,11 @@ class _Builder(Transformer[Token, Any]):
 
     def binary(self, children: list[Any]) -> Any:
         left, operator, right = children
-        return _Operation(str(operator), [left, right], _join(left.span, right.span))
+        return _Operation(_SPELT.get(operator, str(operator)), [left, right], _join(left.span, right.span))
+
+    def chain(self, children: list[Any]) -> Any:
+        links = [self.binary(children[i : i + 3]) for i in range(0, len(children) - 2, 2)]
+        return _Operation("chain", links, _join(children[0].span, children[-1].span))
 
     def negate(self, children: list[Any]) -> Any:
         minus, operand = children
@@ -327,7 +337,17 @@ def _statement(kind: str) -> Callable[[_Builder, list[Any]], _Statement]:
     return build
 
 
-_STATEMENTS: tuple[str, ...] = ("rule", "semiring", "valtype", "agenda", "solve", "predicates", "type_declaration")
+_STATEMENTS: tuple[str, ...] = (
+    "rule",
+    "fact",
+    "clause",
+    "semiring",
+    "valtype",
+    "agenda",
+    "solve",
+    "predicates",
+    "type_declaration",
+)
 _STATEMENTS += ("priority", "prune", "beam", "distribution")
 for _kind in _STATEMENTS:
     setattr(_Builder, _kind, _statement(_kind))
@@ -345,6 +365,10 @@ def _parser() -> Lark:
 # -- from raw shapes to syntax ---------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"\b_[0-9]+\b")
+# What to write in place of operators that terms have not.
+_INSTEAD = {
+    "^": " A power of an integer is a product, such as `K*K`, or a table of facts, such as `power(K,P)`.",
+}
 _LAYOUT = re.compile(r"""('[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")|(?:%[^\n]*|\s)+""")
 
 
@@ -370,7 +394,7 @@ class _Resolver:
     def _learn(self, statement: _Statement) -> None:
         """Note what a statement says about names."""
         parts = statement.parts
-        if statement.kind == "rule":
+        if statement.kind in ("rule", "fact", "clause"):
             if isinstance(parts[0], _Call):
                 self.predicates.add(f"{parts[0].name}/{len(parts[0].arguments)}")
         elif statement.kind == "type_declaration":
@@ -394,7 +418,8 @@ class _Resolver:
 
     # Terms.
 
-    def term(self, raw: Any, depth: int = 0) -> Term:
+    def term(self, raw: Any, depth: int = 0, computed: bool = False) -> Term:
+        """A term; where it is `computed`, as everything after `for` is, `abs`, `min` and `max` are of integers."""
         kind = type(raw)
         if kind in _ATOMIC:
             return raw  # type: ignore[no-any-return]
@@ -403,31 +428,55 @@ class _Resolver:
         if depth >= MAX_DEPTH:
             raise self.too_deep(raw.span)
         if kind is _Call:
-            return Compound(raw.name, self.terms(raw.arguments, depth + 1), raw.span)
+            arguments = self.terms(raw.arguments, depth + 1, computed)
+            if computed and not raw.quoted and self._is_function(raw):
+                return Arithmetic(raw.name, arguments, raw.span)
+            return Compound(raw.name, arguments, raw.span)
         if kind is _Literal:
             return self._literal_term(raw)
         operator, operands = raw.operator, raw.operands
         if operator in _TERM_OPERATORS:
-            return Arithmetic(operator, self.terms(operands, depth + 1), raw.span)
+            return Arithmetic(operator, self.terms(operands, depth + 1, computed), raw.span)
         if operator == "/":
-            return Compound("slash", self.terms(operands, depth + 1), raw.span)
+            return Compound("slash", self.terms(operands, depth + 1, computed), raw.span)
         if operator == "list":
-            return self._list(operands, depth, raw.span)
-        what = {"if": "`if`", "SIDE": "`SIDE`"}.get(operator, f"`{operator}`")
+            return self._list(operands, depth, raw.span, computed)
+        if operator == "chain":
+            operator = operands[0].operator
+        place, more = ("a term of a condition", " abs min max") if computed else ("an argument", "")
         raise self.error(
-            f"{what} cannot stand in an argument, where only terms and the arithmetic + - * // mod may stand.", raw.span
+            f"`{operator}` cannot stand in {place}, where only terms and the arithmetic + - * // mod{more} may stand."
+            f"{_INSTEAD.get(operator, '')}",
+            raw.span,
         )
 
-    def terms(self, raws: list[Any], depth: int = 0) -> tuple[Term, ...]:
-        return tuple([raw if type(raw) in _ATOMIC else self.term(raw, depth) for raw in raws])
+    def _is_function(self, raw: _Call) -> bool:
+        """Whether a call in a condition is a function of integers; one of values is an error, and no silent term."""
+        name, count = raw.name, len(raw.arguments)
+        wanted = INTEGER_FUNCTIONS.get(name)
+        if wanted == count:
+            return True
+        if wanted is not None:
+            plural = "s" * (wanted != 1)
+            problem = f"After `for`, `{name}` is a function of {wanted} integer{plural}, not of {count}."
+        elif FUNCTIONS.get(name) == count or self.functions.get(name) == count:
+            problem = (
+                f"`{name}` is a function of values; conditions compare arguments, and compute with integers alone."
+            )
+        else:
+            return False
+        raise self.error(f"{problem} A term of that name is written in quotes: `'{name}'(...)`.", raw.span)
 
-    def _list(self, operands: list[Any], depth: int, span: Span) -> Term:
+    def terms(self, raws: list[Any], depth: int = 0, computed: bool = False) -> tuple[Term, ...]:
+        return tuple([raw if type(raw) in _ATOMIC else self.term(raw, depth, computed) for raw in raws])
+
+    def _list(self, operands: list[Any], depth: int, span: Span, computed: bool) -> Term:
         *elements, tail = operands
         if depth + len(elements) > MAX_DEPTH:
             raise self.too_deep(span)
         # The elements come first, so that each `_` is numbered in the order of the text.
-        terms = self.terms(elements, depth + 1)
-        result = Symbol("nil", span) if tail is None else self.term(tail, depth + len(elements))
+        terms = self.terms(elements, depth + 1, computed)
+        result = Symbol("nil", span) if tail is None else self.term(tail, depth + len(elements), computed)
         for element in reversed(terms):
             result = Compound("cons", (element, result), _join(element.span, span))
         return result
@@ -497,6 +546,7 @@ class _Resolver:
                 "...": "`...` stands for the remaining arguments in `:- distribution` only.",
                 "//": "`//` divides integers in arguments; values are divided with `/`.",
                 "mod": "`mod` is for integers in arguments; it is not defined for values.",
+                "chain": "A chain of comparisons stands after `for`; an `if` has one comparison.",
             }.get(
                 operator,
                 f"A comparison (`{operator}`) has no value; use it in `if ... then ... else ...` or after `for`.",
@@ -531,34 +581,60 @@ class _Resolver:
 
     # Statements.
 
+    def conditions(self, raws: list[Any]) -> tuple[list[Condition], list[Item]]:
+        """Conditions, and the items that have to be derived."""
+        found: list[Condition] = []
+        items: list[Item] = []
+        for raw in raws:
+            kind = type(raw)
+            if kind is Symbol or kind is _Call:
+                items.append(self.item(raw))
+            elif kind is _Operation and raw.operator == "chain":
+                found += [self.condition(link) for link in raw.operands]
+            else:
+                found.append(self.condition(raw))
+        return found, items
+
     def condition(self, raw: Any) -> Condition:
         operator = raw.operator if type(raw) is _Operation else None
         if operator == "not":
             return Negation(self.item(raw.operands[0]), raw.span)
         if operator == "=" or operator in COMPARISONS:
-            left, right = (self.term(x, 1) for x in raw.operands)
+            left, right = (self.term(x, 1, True) for x in raw.operands)
             if operator == "=":
                 return Equation(left, right, raw.span)
             return Comparison(operator, left, right, raw.span)
-        hint = " An item that must be derived is a factor of the right side: `* SIDE(item)`."
         raise self.error(
-            "A condition compares arguments (`I < K`), binds one (`K = I+1`) or asks that an item is not derived "
-            f"(`not item`).{hint if type(raw) in (Symbol, _Call) else ''}",
+            "A condition compares arguments (`I < K`), binds one (`K = I+1`), or asks that an item is derived (`item`) "
+            "or is not (`not item`).",
             raw.span,
         )
 
     def rule(self, statement: _Statement) -> Rule:
-        head, operator, body, *conditions = statement.parts
+        head, *rest = statement.parts
         span = statement.span
         if isinstance(head, Variable):
             raise self.error(
                 f"The name of a predicate starts with a lower-case letter; `{head.name}` is a variable.", head.span
             )
+        item = self.item(head)
+        value: Expression
+        match statement.kind:
+            case "fact":
+                operator, value, raws = "=", ONE, []
+            case "clause":
+                operator, value, raws = "|=", ONE, rest[1]
+            case _:
+                operator, value, raws = str(rest[0]), self.expression(rest[1]), rest[2] if len(rest) == 3 else []
+        conditions, derived = self.conditions(raws)
+        for asked in derived:  # that an item is derived is a factor of one
+            side = Side(asked, asked.span)
+            value = side if value is ONE else Apply("*", (value, side), value.span)
         return Rule(
-            self.item(head),
-            str(operator),
-            self.expression(body),
-            tuple([self.condition(raw) for raw in conditions[0]]) if conditions else (),
+            item,
+            operator,
+            value,
+            tuple(conditions),
             _one_line(self.text[span.start : span.end]),
             span,
         )
@@ -587,7 +663,11 @@ class _Resolver:
             case "priority":
                 return [PriorityDeclaration(self.item(parts[1]), self.expression(parts[3], 0, True), span)]
             case "prune":
-                return [PruneDeclaration(self.item(parts[1]), str(parts[2]), self._number(parts[3]), span)]
+                return [
+                    PruneDeclaration(
+                        self.item(parts[1]), _SPELT.get(parts[2], str(parts[2])), self._number(parts[3]), span
+                    )
+                ]
             case "beam":
                 if len(parts[3]) > 18:
                     raise self.error("This number is too large.", _at(parts[3]))
@@ -622,7 +702,7 @@ class _Resolver:
         declarations: list[Declaration] = []
         for statement in statements:
             self.anonymous = 0
-            if statement.kind == "rule":
+            if statement.kind in ("rule", "fact", "clause"):
                 rules.append(self.rule(statement))
             else:
                 declarations += self.declarations(statement)
@@ -687,11 +767,10 @@ _SKIP = re.compile(
 
 _FOREIGN: tuple[tuple[str, str], ...] = (
     (":=", "`:=` is not an operator here: write `+=`, or `=` for a constant."),
-    (":-", "`:-` only starts a declaration: a rule is `head += body.`, with `|=` where only being derived counts."),
+    (":-", "`:-` starts a declaration, or stands after a head alone: `head :- item, condition.`"),
     ("<-", "A rule is written `head += body.`"),
     ("->", "`->` is not an operator here; a choice is written `if C then A else B`."),
     ("=>", "The comparison is written `>=`."),
-    ("<=", "The comparison is written `=<`."),
     ("<>", "The comparison is written `!=`."),
     ("\\=", "The comparison is written `!=`."),
     ("\\+", "Negation is written `not item`, after `for`."),
@@ -817,8 +896,6 @@ def _message(
     if token is not None and token.type in ("IF", "NOT"):
         return _MISPLACED[token.type.lower()], position
     if program and context.tokens and ("DOT" in accepts and (at_end or first_of_line)):
-        if "AGGREGATOR" in accepts:
-            return _no_value(text, context), context.end
         which = "The last statement does not end" if at_end else "This statement does not end"
         return f"{which}: its final `.` is missing.", context.end
     aggregator = rest[:1] == "=" and text[position - 1 : position] in ("+", "*", "|", "&")
@@ -829,8 +906,6 @@ def _message(
         return f"The `{bracket}` at line {opened.line}, column {opened.column} is not closed, and {found}.", position
     if context.tokens == 0 and token is not None and token.type == "VARIABLE":
         return f"A statement starts with the name of a predicate, in lower case; `{token}` is a variable.", position
-    if "AGGREGATOR" in accepts and (at_end or rest[0] == "." or first_of_line):
-        return _no_value(text, context), position
     if rest[:1] == ")" and "RPAR" not in accepts and not context.open:
         return "This `)` closes no bracket.", position
     if rest[:1] == ")" and text[:position].rstrip()[-1:] == "(" and "NAME" in accepts:
@@ -855,12 +930,6 @@ def _message(
     if token is not None and "PLUS" in accepts and token.type in ("NAME", "PLAIN", "VARIABLE", "INTEGER", "FLOAT"):
         expected += " between the two"
     return f"{found[0].upper()}{found[1:]}{f', but expected {expected}' if expected else ''}.", position
-
-
-def _no_value(text: str, context: _Context) -> str:
-    head = _one_line(text[context.statement : context.end])
-    shown = head if len(head) <= 40 else "head"
-    return f"This says nothing about `{shown}`: a fact needs a value, as in `{shown} = 1.`, and a rule a right side."
 
 
 def _describe(text: str, position: int, token: Token | None) -> str:

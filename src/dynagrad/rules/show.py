@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from .normal import Axiom, NormalRule
+from .parse import FUNCTIONS, INTEGER_FUNCTIONS
 from .syntax import (
     AntecedentValue,
     Apply,
@@ -99,8 +100,9 @@ def _listed(things: Sequence[Shown], separator: str = ",", place: int = _LOOSE) 
     return pieces[1:]
 
 
-def _call(name: str, arguments: Sequence[Shown]) -> list[_Piece]:
-    return [show_name(name), "(", *_listed(arguments), ")"] if arguments else [show_name(name)]
+def _call(name: str, arguments: Sequence[Shown], quoted: bool = False) -> list[_Piece]:
+    shown = f"'{name}'" if quoted else show_name(name)
+    return [shown, "(", *_listed(arguments), ")"] if arguments else [shown]
 
 
 def _binary(operator: str, operands: Sequence[Shown], place: int, values: bool) -> list[_Piece]:
@@ -158,7 +160,8 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
         case Compound(functor="slash", arguments=(_, _)):
             return _binary("/", node.arguments, place, values=False)
         case Compound():
-            return _call(node.functor, node.arguments)
+            # In a condition a bare `max(I,J)` is computed; in quotes it is the term everywhere.
+            return _call(node.functor, node.arguments, quoted=node.functor in FUNCTIONS)
         case Item():
             return _call(node.predicate, node.arguments)
         case ItemValue():
@@ -170,6 +173,8 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
         case Arithmetic(operator="neg") | Apply(operator="neg"):
             return _unary(node.operands[0], place)
         case Arithmetic():
+            if node.operator in INTEGER_FUNCTIONS:
+                return _call(node.operator, node.operands)
             return _binary(node.operator, node.operands, place, values=False)
         case Apply():
             return _apply(node, place)
@@ -179,12 +184,16 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
             return [(node.left, _SUM), " = ", (node.right, _SUM)]
         case Negation():
             return ["not ", (node.item, _LOOSE)]
+        case Rule(body=Apply(operator="*", operands=()), conditions=()):
+            return [(node.head, _LOOSE), "."]
         case Rule():
             return _rule(node.head, node.aggregator, [(node.body, _LOOSE)], node.conditions)
         case NormalRule():
             return _rule(node.head, node.aggregator, _normal_body(node), node.conditions)
         case Axiom():
-            return _rule(node.item, "=", _number(node.value, _LOOSE), ())
+            if node.value is None:
+                return [(node.item, _LOOSE), "."]
+            return _rule(node.item, node.aggregator, _number(node.value, _LOOSE), ())
         case TypeName():
             if not node.arguments:
                 return [show_name(node.name)]

@@ -56,7 +56,10 @@ class Compound:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one."""
+    """Integer arithmetic in an argument: `+ - * // mod` with two operands, `neg` with one.
+
+    In conditions also `min` and `max` with two, and `abs` with one.
+    """
 
     operator: str
     operands: tuple[Term, ...]
@@ -118,7 +121,7 @@ class Apply:
     """An operation on values.
 
     `+ - * / ^` and the comparisons `< =< > >= == !=` (two operands), `neg exp log sqrt tanh sigmoid abs` (one),
-    `min max` (two), `if` (condition, then, else), or the name of a declared function of values.
+    `min max lse` (two), `if` (condition, then, else), or the name of a declared function of values.
     """
 
     operator: str
@@ -127,6 +130,9 @@ class Apply:
 
 
 Expression = Number | ItemValue | Side | AntecedentValue | Apply
+
+ONE = Apply("*", ())
+"""The empty product: what `head.` asserts, and in normal form what is left of a product of side conditions."""
 
 
 # -- conditions ------------------------------------------------------------------------------------------------------

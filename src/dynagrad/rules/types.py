@@ -56,11 +56,19 @@ class Domain:
     kinds: frozenset[str]  # of `int`, `symbol`, `float`, `term`: what the text shows; the facts may add to it
     declared: frozenset[str] | None  # the kinds that declarations allow here, None where they are silent
     arithmetic: bool  # some member is computed with, so all are integers
-    ordered: bool  # some members are compared by `<` and the like, so all are numbers
+    ordered: bool  # some members are compared by `<` and the like, so all are integers
     nested: bool  # some variable of this domain also stands inside a compound term
     constants: tuple[
         Term, ...
     ]  # symbols, integers and floats that stand at its positions: those of axioms, then of rules
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """`A/B` in a condition: the term `slash(A,B)`, but a mistake where both are integers."""
+
+    term: Compound
+    domains: tuple[int, ...]  # those of its operands of which the text does not say whether they hold integers alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class Domains:
     domains: tuple[Domain, ...]
     of: dict[Position, int]
     variables: dict[int, dict[str, int | None]] = field(default_factory=dict)
+    quotients: tuple[Quotient, ...] = ()  # in the order of the text
 
     def at(self, key: str, argument: int) -> Domain:
         """The domain of an argument position."""
@@ -105,6 +114,13 @@ class _Groups:
             self.parent[max(a, b)] = min(a, b)
 
 
+NO_DIVISION = (
+    "`{}` is a term here, and its parts are integers. To divide integers write `//`, which rounds down. Where the "
+    "term is meant, let it stand in an item."
+)
+"""Why `/` between integers is refused after `for`."""
+
+
 class _Inference:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -115,6 +131,7 @@ class _Inference:
         self.ordered: list[tuple[int, _Evidence]] = []
         self.constants: list[tuple[int, Term]] = []
         self.nested: list[int] = []
+        self.quotients: list[tuple[Compound, list[int]]] = []  # with the nodes of operands that are variables
         self.variables: dict[int, dict[str, int | None]] = {}
         self.allowed: dict[str, frozenset[str]] = {}  # per variable of the rule in hand, what declarations allow it
         for predicate in rules.predicates.values():
@@ -139,6 +156,22 @@ class _Inference:
             if isinstance(condition, Comparison | Equation):
                 self.condition(condition, nodes)
         self.inside(rule, nodes)
+        for condition in rule.conditions:
+            if isinstance(condition, Comparison | Equation):
+                self.divisions((condition.left, condition.right), nodes)
+
+    def divisions(self, terms: Iterable[Term], nodes: dict[str, int | None]) -> None:
+        """Notes each `A/B` whose operands are integers, or variables of which other places say more."""
+        stack = list(terms)
+        while stack:
+            term = stack.pop()
+            if not isinstance(term, Compound):
+                continue
+            stack.extend(term.arguments)
+            if term.functor == "slash" and len(term.arguments) == 2:
+                known = [nodes.get(o.name) if isinstance(o, Variable) else None for o in term.arguments]
+                if all(isinstance(o, Integer) or n is not None for o, n in zip(term.arguments, known, strict=True)):
+                    self.quotients.append((term, [n for n in known if n is not None]))
 
     def item(self, item: Item, nodes: dict[str, int | None]) -> None:
         key = item.key
@@ -227,8 +260,8 @@ class _Inference:
         for side in sides:
             if tied and not isinstance(side, Variable | Arithmetic):
                 self.evidence(side, tied[0])
-            if order and isinstance(side, Symbol | Compound):
-                raise self.error(f"Only numbers have an order; this is {_what(side)}.", side.span)
+            if order and isinstance(side, Symbol | Compound | Float):
+                raise self.error(f"Only integers have an order here; this is {_what(side)}.", side.span)
         if order and tied and not computed:
             self.ordered.append((tied[0], (condition.span, "members are compared by their order")))
 
@@ -242,7 +275,9 @@ class _Inference:
             elif isinstance(term, Variable):
                 yield term
             elif not isinstance(term, Integer):
-                raise self.error(f"Arithmetic in arguments is for integers; this is {_what(term)}.", term.span)
+                is_slash = isinstance(term, Compound) and term.functor == "slash"
+                hint = " To divide integers, write `//`." if is_slash else ""
+                raise self.error(f"Arithmetic in arguments is for integers; this is {_what(term)}.{hint}", term.span)
 
     def inside(self, rule: NormalRule, nodes: dict[str, int | None]) -> None:
         """Variables inside compound terms: their domain is the one that they have elsewhere, if any."""
@@ -352,7 +387,19 @@ class _Inference:
             rule: {name: None if node is None else number(node) for name, node in nodes.items()}
             for rule, nodes in self.variables.items()
         }
-        return Domains(tuple(domains), {p: number(node) for p, node in self.positions.items()}, variables)
+        of = {p: number(node) for p, node in self.positions.items()}
+        return Domains(tuple(domains), of, variables, self.divided(domains, number))
+
+    def divided(self, domains: list[Domain], number: Callable[[int], int]) -> tuple[Quotient, ...]:
+        """What only facts can tell to be a division of integers. Raises where the text tells."""
+        found = []
+        for term, nodes in self.quotients:
+            here = [domains[number(node)] for node in nodes]
+            open_ = [d.number for d in here if not (d.arithmetic or d.ordered or d.declared == frozenset(("int",)))]
+            if not open_:
+                raise self.error(NO_DIVISION.format(show(term)), term.span)
+            found.append(Quotient(term, tuple(open_)))
+        return tuple(found)
 
     def declared(self, number: Callable[[int], int], count: int) -> list[dict[str, _Evidence] | None]:
         """Per domain, the kinds that its declared positions allow, each with a place that says so."""
@@ -389,10 +436,10 @@ class _Inference:
                 place = next(iter(declared.values()))
                 self.clash(arithmetic, (place[0], f"{place[1]} {_listing(declared)}"), "that is no integer", "")
         if ordered is not None:
-            for kind in ("symbol", "term"):
+            for kind in ("symbol", "term", "float"):
                 if kind in kinds:
-                    self.clash(kinds[kind], ordered, "only numbers have an order", shared)
-            if declared is not None and not {"int", "float"} & set(declared):
+                    self.clash(kinds[kind], ordered, "only integers have an order here", shared)
+            if declared is not None and "int" not in declared:
                 place = next(iter(declared.values()))
                 self.clash(ordered, (place[0], f"{place[1]} {_listing(declared)}"), "that has no order", "")
         if declared is not None:

@@ -161,7 +161,9 @@ class base {
         "", "it met its limit on pops", "it met its limit on time", "it came to its last item",
         "it met its limit on items", "it met its limit on bytes", "a value left the range of the semiring",
         "it was interrupted", "integer arithmetic of arguments left 32 bits", "it paused", "an item has two values",
-        "a function of the host failed", "", "", "a function failed"};
+        "a function of the host failed", "", "", "a function failed", "an item has no finite value",
+        "values go around a cycle that cannot be solved", "", "it changed nothing for a million pops",
+        "the order of a semiring is none"};
     if (report.status != dynagrad::done) {
       const Line item = reported();
       const char* const said = report.status == dynagrad::function_failed ? chart_->message : "";

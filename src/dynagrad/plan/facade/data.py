@@ -9,7 +9,8 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from ...rules.syntax import Compound, Float, Integer, Symbol
-from ..classes import COMBINE, Generated
+from ..classes import Generated
+from ..combine import COMBINE
 from ..layout import DENSE_CELLS
 from ..model import Plan, Table
 from ..order import rank_sources
@@ -106,8 +107,12 @@ def _parts(value: object) -> tuple[str, Sequence[object]]:
     return value[1], value[2]
 
 
-def _words(plan: Plan, value: float | int) -> list[int]:
-    """A number of the program's text, in the 8-byte words that the semiring reads."""
+def _words(plan: Plan, value: float | int | None) -> list[int]:
+    """A number of the program's text, in the 8-byte words that the semiring reads; None is its one."""
+    if value is None:
+        if plan.user is not None:
+            return [_double(part) for part in plan.user.one]
+        value = 0.0 if plan.semiring in ("log", "viterbi", "tropical") else 1
     match plan.semiring:
         case "count":
             return [int(value) & (2**64 - 1), int(value) >> 64]
@@ -162,7 +167,7 @@ def data(
         for t in dense
         for place, i in enumerate(t.order)
     ]
-    zeros = [COMBINE[t.aggregator][1] if plan.semiring == "plain" and t.kind != "facts" else "0" for t in tables]
+    zeros = [COMBINE[t.aggregator][1] if plan.semiring == "plain" else "0" for t in tables]
     return [
         "struct gap_t { int table, i, j; int64_t least; };",
         "struct source_t { int domain, table, i, j; };",
@@ -175,6 +180,8 @@ def data(
         f"inline constexpr double most_cells = {DENSE_CELLS};",
         f"inline constexpr bool plain_values = {str(plan.semiring == 'plain').lower()};",
         f"inline constexpr bool log_values = {str(plan.semiring == 'log').lower()};",
+        # a program that runs as logs or costs without saying so still has the number one where no value is given
+        f"inline constexpr bool number_one = {str(plan.rules.semiring is None).lower()};",
         array("char", "domain_kind", (kinds[domains[d].kind] for d in sorted(domains))),
         array("bool", "domain_ranked", (str(domains[d].ranked).lower() for d in sorted(domains)), "false"),
         array("char* const", "table_key", (literal(t.key) for t in tables), "nullptr").replace("char*", "const char*"),

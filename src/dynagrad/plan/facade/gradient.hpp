@@ -120,6 +120,9 @@ class derivatives_base {
     if (status == dynagrad::unsettled)
       return say("the derivative with respect to %s does not settle: values around a cycle stand still, since a weight "
                  "there is zero, and its derivatives grow without end, or shrink too slowly", which);
+    if (status == dynagrad::near_critical)
+      return say("the derivative with respect to %s has no correct digit: the weights around its cycle are too near to "
+                 "where its value becomes infinite", which);
     if (status == dynagrad::function_failed)
       return say("the derivative of a function failed for %s: %s", which, p.message);
     return say("the backward pass ended with status %d", (int)status);

@@ -63,6 +63,7 @@ inline void to_words(weight value, uint64_t* words) {
 inline weight one() {
   uint64_t words[engine::semiring::words];
   engine::semiring::write(engine::semiring::one(), words);
+  if (engine::number_one) words[0] = dynagrad::as_word(1);
   return from_words(words);
 }
 

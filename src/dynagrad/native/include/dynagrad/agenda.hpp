@@ -3,6 +3,7 @@
 // `Levels` serves plans in which items become final in order of a whole number: a stack per number, walked upwards.
 // `Heap` pops the least level first and among those the largest priority. `Queue` pops in order of arrival, `Stack`
 // the newest first. In Heap an item's place is kept beside the item, so that its priority can change while it waits.
+// Its priority is a number, or anything else with an order `a > b`: a goes first.
 #pragma once
 #include "memory.hpp"
 
@@ -13,9 +14,9 @@ inline Handle handle(uint32_t table, int64_t cell) { return (uint64_t)table << 3
 inline uint32_t table_of(Handle h) { return (uint32_t)(h >> 32); }
 inline int64_t cell_of(Handle h) { return (int64_t)(uint32_t)h; }
 
-template <class Level>
+template <class Level, class Priority = double>
 struct Heap {
-  struct Entry { Level level; double priority; Handle item; };
+  struct Entry { Level level; Priority priority; Handle item; };
   Array<Entry> entries;                 // a heap of four children a node
   Array<Array<uint32_t>*> places;       // per table; place = position + 1, or 0
 
@@ -53,7 +54,7 @@ struct Heap {
     }
     put(i, e);
   }
-  void push(Handle h, Level level, double priority) {
+  void push(Handle h, Level level, const Priority& priority) {
     const uint32_t p = place(h);
     const Entry e{level, priority, h};
     if (!p) {

@@ -46,6 +46,7 @@ enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
   bad_adjoint = 12, unsettled = 13, function_failed = 14, diverges = 15, cyclic = 16, near_critical = 17,
+  at_quiet = 18, no_order = 19,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.
@@ -59,6 +60,7 @@ struct Settings {
   int64_t pause_ns = -1;
   double tolerance = 1e-12;
   int64_t stopped = 0;  // the stage that the run is known to stop in, from one; 0 where it comes to its end
+  int64_t refine = 1;   // whether the tolerance is lowered until what is still to come is under it
 };
 
 struct Report {
@@ -67,6 +69,7 @@ struct Report {
   double error_bound = 0;  // of the values of solved components, relative; rounding apart
   double radius = 0;       // of the component that diverges
   int64_t critical = 0;    // solved components of which half the digits are all there is
+  int64_t unfinished = 0;  // iterated stages of which more is to come than the tolerance
 };
 
 inline int64_t clock_ns() {
@@ -171,6 +174,9 @@ struct Arithmetic {
     const int64_t rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
+  int64_t absolute(int64_t a) { return a < 0 ? difference(0, a) : a; }
+  int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+  int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
 };
 
 }  // namespace dynagrad

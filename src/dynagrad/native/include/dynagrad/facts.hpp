@@ -135,6 +135,8 @@ struct Weights {
   Account account;
   Array<Value> value{&account};
   bool has_zero = false;
+  int64_t differs = -1;        // a row whose copies have different values, where they may not
+  Array<double> logs{&account};  // in `log`, the logs as they were given, where a class asks for them
   View view() const { return value.data; }
   void open(int64_t rows) { value.clear(), value.resize(rows, S::zero()); }
   void set(int64_t row, const Value& v) { value[row] = v; }
@@ -154,6 +156,8 @@ struct Weights<Log> {
   Array<double> m{&account};
   Array<int64_t> e{&account};
   bool has_zero = false;
+  int64_t differs = -1;
+  Array<double> logs{&account};
   View view() const { return {m.data, e.size ? e.data : nullptr}; }
   void open(int64_t rows) { m.zeros(rows), e.release(); }
   void set(int64_t row, const Value& v) {
@@ -218,7 +222,15 @@ struct Facts {
   // The given rows' numbers (null: all one), merged with plus where rows are equal.
   template <class Plus>
   void weigh(Weights<S>& weights, const uint64_t* words, Plus plus) const {
+    weigh(weights, words, plus, [](const Value& v) { return v; }, [](const Value&, const Value&) { return false; });
+  }
+  // Each is taken as `entered`; `differ` says whether two numbers may not be those of one row.
+  template <class Plus, class Entered, class Differ>
+  void weigh(Weights<S>& weights, const uint64_t* words, Plus plus, Entered entered, Differ differ) const {
     weights.has_zero = false;
+#ifdef DYNAGRAD_LOGS
+    keep_logs(weights.logs, words);
+#endif
     if (in_order && words && weights.read_all(words, rows)) return;
     weights.open(rows);
     weights.has_zero = false;
@@ -227,13 +239,24 @@ struct Facts {
     Bits filled(nullptr);
     filled.zeros(rows);
     for (int64_t g = 0; g < given; g++) {
-      const Value v = words ? S::read(words + g * S::words) : S::one();
+      const Value v = entered(words ? S::read(words + g * S::words) : S::one());
       const int64_t r = row_of[g];
-      weights.set(r, filled.set(r) ? v : plus(weights.view()[r], v));
+      const bool fresh = filled.set(r);
+      if (!fresh && weights.differs < 0 && differ(weights.view()[r], v)) weights.differs = r;
+      weights.set(r, fresh ? v : plus(weights.view()[r], v));
     }
     for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
       S::write(weights.view()[r], w);
       weights.has_zero = !memcmp(w, z, sizeof w);
+    }
+  }
+  // The log of each row's weight, to the last digit also where that is near zero.
+  void keep_logs(Array<double>& logs, const uint64_t* words) const {
+    logs.filled(rows, -INFINITY);
+    for (int64_t g = 0; g < given; g++) {
+      double a = words ? as_double(words[g * S::words]) : 0, b = logs[row_of[g]];
+      if (a < b) { const double t = a; a = b, b = t; }
+      logs[row_of[g]] = b == -INFINITY ? a : a + log1p(::exp(b - a));
     }
   }
   template <class... A>
@@ -274,6 +297,7 @@ struct Relation {
   const F* facts;
   typename Weights<S>::View value;
   bool has_zero;
+  const double* logs = nullptr;
   int64_t rows() const { return facts->rows; }
   Finder<F> finder() const { return Finder<F>(facts); }
   const int32_t* column(int k) const { return facts->column[k].data; }

@@ -56,24 +56,16 @@ struct Block {
       for (int64_t i = 0; i < n; i++) order.push((uint32_t)i), components.push({i, false});
       return;
     }
-    Array<int64_t> start;
-    Array<uint32_t> next;
-    Array<uint8_t> loop;
-    start.zeros(n + 1), next.zeros(m), loop.zeros(n);
+    auto& [start, next, loop, stack, open_nodes, index, low, turned, starts] = work_;
+    start.wipe(n + 2), next.wipe(m), loop.wipe(n), index.wipe(n), low.wipe(n);
+    stack.clear(), open_nodes.clear(), turned.clear(), starts.clear();
     for (int64_t e = 0; e < m; e++) {
-      start[from_[e] + 1]++;
+      start[from_[e] + 2]++;
       if (from_[e] == to_[e]) loop[from_[e]] = 1;
     }
     for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-    Array<int64_t> place;
-    place.copy(start);
-    for (int64_t e = 0; e < m; e++) next[place[from_[e]]++] = to_[e];
+    for (int64_t e = 0; e < m; e++) next[start[from_[e] + 1]++] = to_[e];  // and now they start where they should
     // Components come out heads first; they are numbered from the last.
-    struct Frame { uint32_t node; int64_t edge; };
-    Array<Frame> stack;
-    Array<uint32_t> open_nodes, index, low, turned;
-    Array<int64_t> starts;
-    index.zeros(n), low.zeros(n);
     uint32_t count = 0;
     constexpr uint32_t closed = 0xFFFFFFFF;
     for (int64_t root = 0; root < n; root++) {
@@ -116,7 +108,17 @@ struct Block {
   }
 
  private:
+  struct Frame { uint32_t node; int64_t edge; };
+  struct Work {
+    Array<int64_t> start;
+    Array<uint32_t> next;
+    Array<uint8_t> loop;
+    Array<Frame> stack;
+    Array<uint32_t> open_nodes, index, low, turned;
+    Array<int64_t> starts;
+  };
   Array<uint32_t> from_, to_;
+  Work work_;  // of `arrange`, kept from block to block
 };
 
 }  // namespace dynagrad

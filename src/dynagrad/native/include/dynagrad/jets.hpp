@@ -227,6 +227,26 @@ struct PlainJets : Jets<Real, K> {
     jet::divide<K>(a.v, b.v, c.v);
     return c;
   }
+  // As in Plain. Weights are taken over the larger of the two, so that they stay in range.
+  static Value log_plus(const Value& a, const Value& b) {
+    const double top = fmax(a.v[0], b.v[0]);
+    if (a.v[0] == -INFINITY) return b;
+    if (b.v[0] == -INFINITY) return a;
+    Value c, d, sum;
+    jet::exp_from<K>(::exp(a.v[0] - top), a.v, c.v);
+    jet::exp_from<K>(::exp(b.v[0] - top), b.v, d.v);
+    jet::add<K>(c.v, d.v, d.v);
+    jet::log_from<K>(Plain::log_plus(a.v[0], b.v[0]), d.v, sum.v);
+    return sum;
+  }
+  static Value share(const Value& g, const Value& x, const Value& total) {
+    if (x.v[0] == -INFINITY || total.v[0] == -INFINITY) return constant(0);
+    const Value apart = minus(x, total);
+    Value w, c;
+    jet::exp_from<K>(::exp(apart.v[0]), apart.v, w.v);
+    jet::multiply<K>(g.v, w.v, c.v);
+    return c;
+  }
   static bool negligible(const Value& update, const Value& now, double tolerance) {
     return Plain::negligible(update.v[0], now.v[0], tolerance);
   }

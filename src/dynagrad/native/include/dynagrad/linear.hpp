@@ -13,6 +13,9 @@
 
 #include "chart.hpp"
 
+// What is not worth the optimiser's time: none of its loops is where a solution spends its own.
+#define DYNAGRAD_COLD __attribute__((noinline, cold))
+
 namespace dynagrad {
 
 struct LinearSystem {
@@ -24,6 +27,7 @@ struct LinearSystem {
   ChartBase* owner = nullptr;
   int64_t n = 0;
   Array<Entry> entries;
+  Array<double> shift;     // what the diagonal of I - A has beside that, where one minus a weight is known better
   bool definite = false;   // all pivots are positive, beyond doubt by rounding
   bool iterative = false;  // there are no factors
   bool halted = false;     // somebody said stop
@@ -31,6 +35,7 @@ struct LinearSystem {
   void open(ChartBase* chart, int64_t unknowns) {
     owner = chart, n = unknowns;
     entries.clear();
+    shift.wipe(n);
     halted = false;
   }
   void put(uint32_t row, uint32_t column, double value) { entries.push({row, column, value}); }
@@ -59,7 +64,7 @@ struct LinearSystem {
 
   // y = A x, or A' x.
   void multiply(const double* x, double* y, bool transposed) const {
-    for (int64_t i = 0; i < n; i++) y[i] = 0;
+    for (int64_t i = 0; i < n; i++) y[i] = -shift[i] * x[i];
     for (int64_t i = 0; i < n; i++)
       for (int64_t k = start_[i]; k < start_[i + 1]; k++) {
         if (transposed) y[column_[k]] += value_[k] * x[i];
@@ -70,7 +75,7 @@ struct LinearSystem {
   // The spectral radius of a non-negative A: Collatz and Wielandt's bounds, by powers of (A + I) / 2, which converge
   // whatever the period. They do not meet where A is reducible; the upper one comes down to the radius there, too.
   // In `x` is left the vector that A stretches by so much.
-  double radius(Array<double>& x) {
+  DYNAGRAD_COLD double radius(Array<double>& x) {
     if (!n) return 0;
     Array<double> y;
     x.filled(n, 1.0), y.zeros(n);
@@ -113,7 +118,7 @@ struct LinearSystem {
 
   int64_t nonzeros() const { return column_.size; }
 
-  void compress(bool absolute) {
+  DYNAGRAD_COLD void compress(bool absolute) {
     start_.zeros(n + 1);
     for (int64_t e = 0; e < entries.size; e++) start_[entries[e].row + 1]++;
     for (int64_t i = 0; i < n; i++) start_[i + 1] += start_[i];
@@ -162,6 +167,7 @@ struct LinearSystem {
         if (column_[k] == i) work_[i] += fabs(value_[k]), terms[i]++;
       }
       a[i * n + i] += 1;
+      a[i * n + i] += shift[i];
     }
     bool fine = true;
     for (int64_t k = 0; k < n; k++) {
@@ -215,7 +221,7 @@ struct LinearSystem {
 
   // Approximate minimum degree on the pattern of A + A' (Amestoy, Davis and Duff 1996, without its refinements). False
   // where the factors would be too large.
-  bool order() {
+  DYNAGRAD_COLD bool order() {
     Array<int64_t> begin;     // per unknown, its neighbours in `near`
     Array<uint32_t> near;
     symmetric(begin, near);
@@ -322,7 +328,7 @@ struct LinearSystem {
     for (int64_t k = first[e]; k < first[e] + size[e]; k++) count += !gone[pattern_[k]];
     return count;
   }
-  void symmetric(Array<int64_t>& begin, Array<uint32_t>& near) const {
+  DYNAGRAD_COLD void symmetric(Array<int64_t>& begin, Array<uint32_t>& near) const {
     begin.zeros(n + 1);
     for (int64_t i = 0; i < n; i++)
       for (int64_t k = start_[i]; k < start_[i + 1]; k++)
@@ -347,7 +353,7 @@ struct LinearSystem {
   }
   // The pattern in numbers of eliminations, in their order, each list ascending: a list is sorted by going through its
   // transpose, twice.
-  void settle(const Array<int64_t>& first, const Array<int32_t>& size) {
+  DYNAGRAD_COLD void settle(const Array<int64_t>& first, const Array<int32_t>& size) {
     place_.zeros(n);
     for (int64_t p = 0; p < n; p++) place_[order_[p]] = (uint32_t)p;
     Array<int64_t> at;
@@ -406,6 +412,7 @@ struct LinearSystem {
         if (j > p) row[j] = -value_[k];
         if (j == p) pivot -= value_[k], lost += fabs(value_[k]), terms++;
       }
+      pivot += shift[unknown];
       for (int64_t k = begin[unknown]; k < begin[unknown + 1]; k++)
         if ((int64_t)place_[rows[k]] > p) column[place_[rows[k]]] = -values[k];
       int64_t work = 1;
@@ -461,7 +468,7 @@ struct LinearSystem {
   // -- without factors
 
   // Whether the spectral radius of |A| is surely below one: a positive vector that |A| shrinks everywhere.
-  bool shrinks() {
+  DYNAGRAD_COLD bool shrinks() {
     Array<double> x, y;
     x.filled(n, 1.0), y.zeros(n);
     for (int64_t round = 0; round < 20000 && !halted; round++) {
@@ -484,7 +491,7 @@ struct LinearSystem {
     return false;
   }
 
-  void solve_iterative(double* b, int64_t m, bool transposed) {
+  DYNAGRAD_COLD void solve_iterative(double* b, int64_t m, bool transposed) {
     Array<double> right, x;
     right.zeros(n), x.zeros(n);
     for (int64_t c = 0; c < m && !halted; c++) {
@@ -509,7 +516,7 @@ struct LinearSystem {
     }
     return largest;
   }
-  bool bicgstab(const double* b, double* x, bool transposed) {
+  DYNAGRAD_COLD bool bicgstab(const double* b, double* x, bool transposed) {
     Array<double> r, r0, p, v, s, t;
     r.zeros(n), r0.zeros(n), p.zeros(n), v.zeros(n), s.zeros(n), t.zeros(n);
     double size = 0;
@@ -552,7 +559,7 @@ struct LinearSystem {
     }
     return false;
   }
-  void gauss_seidel(const double* b, double* x, bool transposed) {
+  DYNAGRAD_COLD void gauss_seidel(const double* b, double* x, bool transposed) {
     Array<double> r;
     r.zeros(n);
     for (int64_t i = 0; i < n; i++) x[i] = b[i];

@@ -99,10 +99,15 @@ struct Array {
     size = capacity = n;
     if (account) account->add(n * (int64_t)sizeof(T));
   }
+  // The same in the room that there is, where it is enough: for what is filled again and again.
+  void wipe(int64_t n) {
+    if (n > capacity) zeros(n + n / 2);
+    else if (n) memset((void*)data, 0, n * sizeof(T));
+    size = n;
+  }
   // n elements to be written; what was there is gone.
   void raw(int64_t n) {
-    release();
-    reserve(n);
+    if (n > capacity) release(), reserve(n);
     size = n;
   }
   void copy(const Array& other) {
@@ -160,6 +165,9 @@ inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
   if (__builtin_expect(cell >= array.size, 0)) array.resize(cell + cell / 2 + 64, otherwise);
   return array[cell];
 }
+
+// An entry of flags that are only there once somebody set one.
+inline uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell < flags.size ? flags[cell] : 0; }
 
 // A bit per cell. Rows start at multiples of eight, so that a row can be read as unaligned 64-bit words.
 struct Bits {

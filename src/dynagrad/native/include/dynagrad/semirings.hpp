@@ -52,13 +52,15 @@ struct Real {
 
 // Plain arithmetic: a predicate's own aggregator takes the place of plus.
 struct Plain : Real {
-  static bool negligible(Value update, Value now, double tolerance) {
-    const double scale = fabs(now);
-    return fabs(update) <= tolerance * (scale > 1 ? scale : 1);
-  }
   static bool valid(Value v) { return !isnan(v); }
   static Value minus(Value a, Value b) { return a - b; }
   static Value over(Value a, Value b) { return a / b; }
+  // The log of the sum of two weights that are given by their logs, and what a log weight x has of the adjoint of such a
+  // sum: its share of the weight. A sum of nothing but zeros has no shares.
+  static Value log_plus(Value a, Value b) {
+    return a == b ? a + 0.6931471805599453 : fmax(a, b) + log1p(exp(-fabs(a - b)));
+  }
+  static Adjoint share(Adjoint g, Value x, Value total) { return total == -INFINITY ? 0 : g * exp(x - total); }
 };
 
 // The log of a weight, kept as mantissa times a power of 2^256: adds and multiplies without exp or log, and never

@@ -110,7 +110,15 @@ struct System {
     n = unknowns;
     instances.clear();
     given.clear(), given.resize(n, S::zero());
+    shift_.wipe(n);
     bound = radius = 0;
+  }
+  // In `log`: an instance that only multiplies its own head by a weight, whose log is known to the last digit. One minus
+  // the weight is formed from it, and not from the weight, which near one has lost what counts.
+  void add_loop(uint32_t head, const Value& weight, const uint32_t* of, double log) {
+    const double w = first(weight);
+    if (log < 0.1 && log > -0.1) shift_[head] += -expm1(log) - (1 - w);
+    add(head, weight, of);
   }
   void add(uint32_t head, const Value& weight, const uint32_t* of) {
     Instance i{weight, head, {}};
@@ -121,13 +129,17 @@ struct System {
   // -- forward
 
   Solved solve() {
-    prepare();
+    const bool again = as_before();
+    if (!again) prepare();
     if (must_be_linear && !is_linear_) return Solved::unsolved;
     value.clear(), value.resize(n, S::zero());
-    Array<double> x;
-    x.zeros(n);
-    const Solved how = is_linear_ && !always_newton ? solve_linear(x) : solve_newton(x);
+    Array<double>& x = x_;
+    x.wipe(n);
+    const Solved how = again ? solve_again(x) : is_linear_ && !always_newton ? solve_linear(x) : solve_newton(x);
     if (how == Solved::diverges) describe(x);
+    factored_ = !again && how == Solved::fine && is_linear_ && !always_newton && !signed_ && !partial_ && !P::scaled;
+    if (factored_) last_.copy(instances);
+    factored_ = factored_ || again;
     if (how != Solved::fine && how != Solved::near_critical) return how;
     for (int64_t i = 0; i < n; i++) {
       double all[parts] = {};
@@ -143,6 +155,7 @@ struct System {
   // -- backward: given the solution in `value`, solves late = J' late + g; `g` and the result are arrays of n doubles
   // (of `parts` each) relative to the units. False where that has no finite solution.
   Solved adjoint(Array<double>& g) {
+    factored_ = false;
     Array<double> x;
     primals(x);
     Array<uint8_t> keep;
@@ -168,6 +181,10 @@ struct System {
   void measure() { prepare_at_solution(); }
 
  private:
+  Array<double> x_, f_, size_, z_;  // room for vectors, kept from system to system
+  Array<Instance> last_;         // what is factored, where that may serve again: rules for one span are those for others
+  bool factored_ = false;
+  Array<double> shift_;          // see `add_loop`
   Array<Log::Value> unit_;       // per unknown, what its numbers are relative to
   Array<double> weight_, b_;     // primal, relative
   Array<uint8_t> mass_;          // whether anything non-zero reaches an unknown
@@ -180,10 +197,28 @@ struct System {
     return all[0];
   }
 
+  // Whether the instances are those of the last system, but for what comes from outside.
+  bool as_before() {
+    if (!factored_ || last_.size != instances.size || unit_.size != n) return factored_ = false;
+    for (int64_t i = 0; i < instances.size; i++) {
+      if (instances[i].head != last_[i].head || memcmp(&instances[i].weight, &last_[i].weight, sizeof(Value)))
+        return factored_ = false;
+      for (int k = 0; k < K; k++)
+        if (instances[i].of[k] != last_[i].of[k]) return factored_ = false;
+    }
+    for (int64_t i = 0; i < n; i++) b_[i] = first(given[i]), mass_[i] = 1, signed_ = signed_ || b_[i] < 0;
+    return !signed_ || (factored_ = false);
+  }
+  Solved solve_again(Array<double>& x) {
+    x.copy(b_);
+    linear.solve(x.data, 1, false);
+    return polished(x);
+  }
+
   // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
-  void prepare() {
+  DYNAGRAD_COLD void prepare() {
     unit_.clear(), unit_.resize(n, Log::one());
-    mass_.zeros(n);
+    mass_.wipe(n);
     // instances by the unknowns that they wait for
     Array<int64_t> start, waiting;
     start.zeros(n + 2), waiting.zeros(instances.size);
@@ -254,8 +289,8 @@ struct System {
       return Log::one();
     }
   }
-  void relative() {
-    weight_.zeros(instances.size), b_.zeros(n);
+  DYNAGRAD_COLD void relative() {
+    weight_.raw(instances.size), b_.raw(n);
     is_linear_ = true, signed_ = partial_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
@@ -263,6 +298,11 @@ struct System {
       for (int k = 0; k < K; k++) unknowns += t.of[k] != none;
       is_linear_ = is_linear_ && unknowns == 1;
       if constexpr (P::scaled) {
+        if (unknowns == 1 && loops(t)) {  // whatever the unit
+          weight_[i] = first(t.weight);
+          signed_ = signed_ || weight_[i] < 0;
+          continue;
+        }
         const Log::Value m = magnitude(t);
         weight_[i] = ratio(m.m, m.e, unit_[t.head]);
         if (P::size(t.weight).m < 0) weight_[i] = -weight_[i];
@@ -278,6 +318,11 @@ struct System {
       signed_ = signed_ || b_[i] < 0;
     }
   }
+  static bool loops(const Instance& t) {
+    for (int k = 0; k < K; k++)
+      if (t.of[k] == t.head) return true;
+    return false;
+  }
   void primals(Array<double>& x) const {
     x.zeros(n);
     for (int64_t i = 0; i < n; i++) {
@@ -289,7 +334,7 @@ struct System {
 
   // f = F(x), primal; `size` has the sums of the sizes of what is added.
   void evaluate(const Array<double>& x, Array<double>& f, Array<double>& size) const {
-    f.copy(b_), size.zeros(n);
+    f.copy(b_), size.raw(n);
     for (int64_t i = 0; i < n; i++) size[i] = fabs(b_[i]);
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
@@ -298,10 +343,14 @@ struct System {
         if (t.of[k] != none) y *= x[t.of[k]];
       f[t.head] += y, size[t.head] += fabs(y);
     }
+    if constexpr (P::scaled)
+      for (int64_t i = 0; i < n; i++) f[i] -= shift_[i] * x[i];
   }
   // The entries of J at x into `linear`, between unknowns that are kept.
   void jacobian(const Array<double>& x, const Array<uint8_t>* keep) {
     linear.open(owner, n);
+    if constexpr (P::scaled)
+      for (int64_t i = 0; i < n; i++) linear.shift[i] = !keep || (*keep)[i] ? shift_[i] : 0;
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
       if (keep && !(*keep)[t.head]) continue;
@@ -334,18 +383,21 @@ struct System {
     }
     x.copy(b_);
     linear.solve(x.data, 1, false);
-    Array<double> f, size;
+    return polished(x);
+  }
+  // The solution of a linear system after refinement.
+  Solved polished(Array<double>& x) {
     for (int round = 0; round < 2 && n > 1; round++) {
-      evaluate(x, f, size);
-      for (int64_t i = 0; i < n; i++) f[i] -= x[i];
-      linear.solve(f.data, 1, false);
-      for (int64_t i = 0; i < n; i++) x[i] += f[i];
+      evaluate(x, f_, size_);
+      for (int64_t i = 0; i < n; i++) f_[i] -= x[i];
+      linear.solve(f_.data, 1, false);
+      for (int64_t i = 0; i < n; i++) x[i] += f_[i];
     }
     if (linear.halted) return Solved::halted;
     return judge(x);
   }
 
-  Solved solve_newton(Array<double>& x) {
+  DYNAGRAD_COLD Solved solve_newton(Array<double>& x) {
     if (signed_) return Solved::unsolved;
     Array<double> f, size;
     double before = INFINITY;
@@ -388,12 +440,16 @@ struct System {
   }
 
   // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
-  // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by.
+  // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by. In a linear
+  // system the weights of loops have no part in rounding: one minus such a weight is exact.
   Solved judge(const Array<double>& x) {
-    Array<double> f, size, z;
+    Array<double>&f = f_, &size = size_, &z = z_;
     evaluate(x, f, size);
-    z.zeros(n);
+    z.wipe(n);
     for (int64_t i = 0; i < n; i++) z[i] = fabs(x[i]);
+    for (int64_t i = 0; is_linear_ && i < instances.size; i++)
+      if (instances[i].of[0] == instances[i].head) z[instances[i].head] -= fabs(weight_[i] * x[instances[i].head]);
+    for (int64_t i = 0; i < n; i++) z[i] = z[i] > 0 ? z[i] : 0;
     linear.solve(z.data, 1, false);
     if (linear.halted) return Solved::halted;
     double condition = 1, left = 0;
@@ -404,7 +460,7 @@ struct System {
     }
     bound = left > 0 ? condition * left : 0;
     const double rounded = condition * rounding;
-    if ((n > 1 || !is_linear_) && rounded > half_the_digits) {
+    if (rounded > half_the_digits) {
       bound = fmax(bound, 4 * rounded);
       return Solved::near_critical;
     }
@@ -526,7 +582,7 @@ struct System {
   }
   // Unknowns that an adjoint reaches, going back from where it is not zero. A weight of zero that has a tangent lets the
   // adjoint's own tangent through.
-  void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
+  DYNAGRAD_COLD void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
     keep.zeros(n);
     for (int64_t i = 0; i < n * parts; i++)
       if (g[i] != 0) keep[i / parts] = 1;
@@ -559,7 +615,7 @@ struct System {
 
   // -- what to say of a system that diverges
 
-  void describe(const Array<double>& x) {
+  DYNAGRAD_COLD void describe(const Array<double>& x) {
     Array<double> at;
     at.copy(x);
     for (int64_t i = 0; i < n; i++)
@@ -675,6 +731,81 @@ struct System<Count, K> {
     const uint32_t first = v;
     do cycle.push(v), v = from[v];
     while (v != first);
+  }
+};
+
+// A closed semiring, which has the sum of all powers of a number, `star`: elimination as Kleene's and Lehmann's (1977,
+// "Algebraic structures for transitive closure"). Times need not commute, so an instance has a weight on one side of its
+// unknown: x = A x + b, or x = x A + b. Systems with weights on both sides are for iteration.
+template <class S>
+struct ClosedSystem {
+  using Value = typename S::Value;
+  static constexpr uint32_t none = 0xFFFFFFFF;
+  struct Instance { Value left, right; uint32_t head, of; };
+  static constexpr int64_t most = 3000;  // unknowns, for whose matrix there is room
+
+  ChartBase* owner;
+  int64_t n = 0;
+  Array<Instance> instances;
+  Array<Value> given, value;
+  double bound = 0, radius = 0;
+  Array<uint32_t> cycle;
+  bool must_be_linear = false, always_newton = false;
+
+  explicit ClosedSystem(ChartBase* chart) : owner(chart) {}
+
+  void open(int64_t unknowns) {
+    n = unknowns;
+    instances.clear();
+    given.clear(), given.resize(n, S::zero());
+  }
+  void add(uint32_t head, const Value& left, const Value& right, uint32_t of) {
+    if (of == none) given[head] = S::plus(given[head], S::times(left, right));
+    else instances.push({left, right, head, of});
+  }
+  Solved solve() {
+    bool lefts = true, rights = true;
+    for (int64_t i = 0; i < instances.size; i++) {
+      lefts = lefts && S::same(instances[i].right, S::one());
+      rights = rights && S::same(instances[i].left, S::one());
+    }
+    if ((!lefts && !rights) || n > most) return Solved::unsolved;
+    Array<Value> a;
+    Array<uint8_t> there;
+    a.filled(n * n, S::zero()), there.zeros(n * n);
+    for (int64_t i = 0; i < instances.size; i++) {
+      const int64_t at = instances[i].head * n + instances[i].of;
+      const Value& w = lefts ? instances[i].left : instances[i].right;
+      a[at] = there[at] ? S::plus(a[at], w) : w;
+      there[at] = 1;
+    }
+    value.copy(given);
+    const auto product = [&](const Value& outer, const Value& inner) {  // the factor nearer to the unknown is `inner`
+      return lefts ? S::times(outer, inner) : S::times(inner, outer);
+    };
+    for (int64_t k = 0; k < n; k++) {
+      if (owner->spend(n)) return Solved::halted;
+      if (there[k * n + k]) {
+        const Value s = S::star(a[k * n + k]);
+        there[k * n + k] = 0;
+        for (int64_t j = 0; j < n; j++)
+          if (there[k * n + j]) a[k * n + j] = product(s, a[k * n + j]);
+        value[k] = product(s, value[k]);
+      }
+      for (int64_t i = 0; i < n; i++) {
+        if (i == k || !there[i * n + k]) continue;
+        const Value w = a[i * n + k];
+        there[i * n + k] = 0;
+        for (int64_t j = 0; j < n; j++) {
+          if (!there[k * n + j]) continue;
+          const Value p = product(w, a[k * n + j]);
+          a[i * n + j] = there[i * n + j] ? S::plus(a[i * n + j], p) : p;
+          there[i * n + j] = 1;
+        }
+        value[i] = S::plus(value[i], product(w, value[k]));
+      }
+    }
+    return Solved::fine;
   }
 };
 

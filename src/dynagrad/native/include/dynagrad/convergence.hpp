@@ -1,0 +1,125 @@
+// How far an iteration is from where it goes, and whether it goes anywhere.
+//
+// `Convergence` watches a stage that iterates sums: the mass of what is popped and of what that sends to the stage
+// itself, in windows of pops, whose ratio is the rate at which errors shrink. At the end of the stage it says what is
+// still to come, relative to all values, and whether to go on under a lower tolerance. `Gains` looks for cycles among
+// the items that improvements came from.
+#pragma once
+#include "chart.hpp"
+
+namespace dynagrad {
+
+// Sizes are numbers, or with `logs` the logs of numbers.
+template <bool logs>
+struct Convergence {
+  double tolerance = 1e-12;
+  double popped = 0, sent = 0, rate = 0, unit = 0;
+  double held = 0, total = 0;         // of all items, at the end of the stage
+  int64_t pops = 0, window = 64;
+  bool begun = false;
+
+  void begin(const Settings& settings) {
+    if (begun && !settings.refine) tolerance = settings.tolerance;
+    if (!begun) tolerance = settings.tolerance;
+    begun = true;
+  }
+  double mass(double size) const { return logs ? ::exp(size - unit) : size; }
+  void send(double size) {
+    if (pops) sent += mass(size);
+  }
+  void pop(double size) {
+    if (logs && !pops) unit = size > -INFINITY ? size : 0;
+    if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
+      if (popped > 0) rate = sent / popped;
+      popped = sent = 0, pops = 1, window += window / 2;
+    }
+    pops++;
+    popped += mass(size);
+  }
+  void add(double pending, double value) { held += mass(pending), total += mass(value); }
+
+  // Whether the tolerance was lowered. If not, the chart is as good as it gets, and the report says how good that is.
+  bool lower(const Settings& settings, Report& report) {
+    if (popped > 0 && (rate == 0 || pops * 2 > window)) rate = sent / popped;
+    const double least = total * 2.220446049250313e-16;  // what the values themselves could not show
+    const double rest = held == 0 ? 0 : rate < 1 ? held / (1 - rate) : INFINITY;
+    const double relative = rest == 0 ? 0 : total > 0 ? rest / total : INFINITY;
+    if (settings.refine && relative > settings.tolerance && held > least && tolerance > 1e-30) {
+      tolerance *= 1e-3;
+      return true;
+    }
+    if (relative > report.error_bound) report.error_bound = relative;
+    if (relative > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
+    return false;
+  }
+};
+
+// The same for a stage of rounds, from the largest relative change of a value in this round and in the last.
+struct Rounds {
+  double moved = 0, before = 0, rate = 0;
+
+  void begin() { before = moved, moved = 0; }
+  void move(double now, double old) {
+    const double change = now == old || (isnan(now) && isnan(old)) ? 0 : fabs(now - old) / fabs(now);
+    if (!(change <= moved)) moved = change <= 1 ? change : 1;
+  }
+  bool more(const Settings& settings, Report& report) {
+    if (moved > 1e-15) rate = before > 0 ? moved / before : 1;  // below, changes are rounding
+    const double rest = moved == 0 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
+    const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
+    if (moved > 4e-16 && !enough) return true;
+    if (rest > report.error_bound) report.error_bound = rest;
+    if (rest > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
+    return false;
+  }
+};
+
+struct Gains {
+  Array<Array<uint64_t>*> parents;    // per table; of each item the one that its value came from, + 1
+  int64_t next = 4096;                // pops at the next look
+  bool watching = false;
+
+  explicit Gains(Account* a) : parents(a) {}
+
+  // Whether there is a cycle; it goes from each item to the one that it came from.
+  bool look(const Report& report, Array<Handle>& cycle) {
+    const int64_t wait = report.items + 1024;
+    if (!watching) {
+      if (report.pops > 4 * report.items) watching = true;
+      next = report.pops + 2 * wait;
+      return false;
+    }
+    next = report.pops + 4 * wait;
+    Array<Handle> path;
+    Array<Array<uint32_t>> seen;
+    seen.zeros(parents.size);
+    uint32_t stamp = 0;
+    bool found = false;
+    for (int64_t t = 0; t < parents.size; t++)
+      if (parents[t]) seen[t].zeros(parents[t]->size);
+    for (int64_t t = 0; t < parents.size && !found; t++)
+      for (int64_t c = 0; parents[t] && c < parents[t]->size && !found; c++) {
+        Handle h = handle((uint32_t)t, c);
+        for (stamp++; parents[table_of(h)] && cell_of(h) < parents[table_of(h)]->size;) {
+          uint32_t& mark = seen[table_of(h)][cell_of(h)];
+          if (mark) {
+            found = mark == stamp;
+            break;
+          }
+          mark = stamp;
+          const uint64_t from = (*parents[table_of(h)])[cell_of(h)];
+          if (!from) break;
+          h = from - 1;
+        }
+        if (!found) continue;
+        const Handle first = h;
+        cycle.clear();
+        do cycle.push(h), h = (*parents[table_of(h)])[cell_of(h)] - 1;
+        while (h != first);
+      }
+    for (int64_t t = 0; t < seen.size; t++) seen[t].release();
+    return found;
+  }
+};
+
+}  // namespace dynagrad

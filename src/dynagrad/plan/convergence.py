@@ -1,0 +1,178 @@
+"""When iteration has come near enough to where it goes: the rest that is still to come, estimated from its rate.
+
+A stage that iterates sums holds back updates under a tolerance. How much they would still have become is the mass that
+is held back, times what a unit of mass becomes in all: 1 / (1 - rate), where the rate is the mass that pops send back
+into the stage over the mass that was popped, in the last window of pops. Where nobody set a tolerance, it is lowered,
+and what was held back goes on, until that rest is under it. A stage of rounds compares the changes of two rounds
+instead. What the estimate says at the end is the chart's `error_bound`.
+
+Best first search has no rest, but may have no end: a cycle along which values get better each time around. Once items
+are popped much more often than there are items, each improvement notes which item it came from; these notes form a
+cycle only where going around it is a gain (as parents do in the algorithm of Bellman and Ford), which is looked for now
+and then. Where arguments may grow without end, a run stops after a million pops in a row that changed no digit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..rules.syntax import Number
+from .adjoints import head_kind, stage_of
+from .model import Plan, Stage, Table
+from .solving import polynomial, recursive
+
+if TYPE_CHECKING:
+    from .classes import ClassWriter
+
+QUIET = 1_000_000
+"""Pops in a row without a changed digit, after which a stage whose arguments may grow without end stops."""
+
+WATCHED = "heap"
+
+
+def estimates(plan: Plan, stage: Stage) -> bool:
+    """Whether the rest of the stage is estimated: iterated sums of numbers that have a size."""
+    if plan.changes is not None or plan.rules.prunes or plan.rules.beams:
+        return False
+    if plan.semiring not in ("real", "log", "expectation", "plain") or stage.final:
+        return False
+    if stage.strategy not in ("heap", "queue", "stack"):
+        return False
+    return all(plan.tables[k].sink or head_kind(plan, plan.tables[k]) == "sum" for k in stage.keys)
+
+
+def gains(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage looks for cycles of gain: best first, where what is recursive is shifted and nothing else."""
+    if stage.strategy != WATCHED or plan.changes is not None:
+        return False
+    if plan.semiring in ("viterbi", "tropical"):
+        return True
+    if plan.semiring != "plain" or stage.priority != "value":
+        return False
+    keys = frozenset(stage.keys)
+    for join in stage.drives:
+        found = polynomial(join.rule.value, recursive(join.rule, keys))
+        if found is None or any(f and (len(f) > 1 or c != Number(1.0)) for f, c in found.items()):
+            return False
+    return True
+
+
+def watches(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage needs `convergence.hpp`."""
+    return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
+
+
+def write_members(writer: ClassWriter) -> None:
+    out, plan = writer.out, writer.plan
+    for stage in plan.stages:
+        if stage.strategy == "sweep":
+            out.line(f"Rounds convergence{stage.number};")
+        if estimates(plan, stage):
+            out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
+        if gains(plan, stage):
+            out.line(f"Gains gains{stage.number}{{&account}};")
+            for key in stage.keys:
+                out.line(f"Array<uint64_t> parent_{writer.names.table[key]}{{&account}};  // an item + 1; 0: none")
+    if any(gains(plan, s) for s in plan.stages):
+        out.line("Handle driver = 0;  // the item that was popped last")
+    if any(s.grows for s in plan.stages):
+        out.line("int64_t quiet = 0;  // pops in a row that changed no digit")
+
+
+def size(writer: ClassWriter, x: str) -> str:
+    """How much an update matters."""
+    if writer.plain:
+        return f"fabs(semiring::primal({x}))"
+    return f"semiring::size(semiring::zero(), {x}, {x})"
+
+
+def write_sent(writer: ClassWriter, table: Table) -> None:
+    """In `add`: a contribution `x` is part of what the stage sends to itself."""
+    stage = stage_of(writer.plan, table)
+    if estimates(writer.plan, stage) and not table.sink:
+        writer.out.line(f"convergence{stage.number}.send({size(writer, 'x')});")
+
+
+def write_improved(writer: ClassWriter, table: Table, better: str) -> None:
+    """In `add`: notes where an improvement comes from."""
+    stage = stage_of(writer.plan, table)
+    if gains(writer.plan, stage) and not table.sink:
+        name = writer.names.table[table.key]
+        writer.out.open(f"if (gains{stage.number}.watching && ({better}))")
+        writer.out.line(f"grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
+        writer.out.close()
+
+
+def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
+    """In `pop`, once it is sure that the update goes on."""
+    out = writer.out
+    if estimates(writer.plan, stage):
+        out.line(f"convergence{stage.number}.pop({size(writer, 'update')});")
+    if gains(writer.plan, stage):
+        out.line(f"driver = handle({table.number}, cell);")
+    if stage.grows:
+        zero = writer.zero(table)
+        same = "semiring::primal(now) == semiring::primal({0})" if writer.plain else "semiring::same(now, {0})"
+        if writer.plan.selective:
+            same = "!semiring::better(now, {0})"
+        old = zero if stage.final else "old"
+        out.line(f"quiet = {same.format(old)} ? quiet + 1 : 0;")
+        out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
+
+
+def write_rest(writer: ClassWriter, stage: Stage) -> None:
+    """`rest<n>`: at the end of a stage, whether what was held back goes on under a lower tolerance."""
+    plan, out, n = writer.plan, writer.out, stage.number
+    if not estimates(plan, stage):
+        return
+    tables = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
+    out.open(f"bool rest{n}()")
+    out.line(f"auto& c = convergence{n};")
+    out.line("c.held = c.total = 0;")
+    for table in tables:
+        name = writer.names.table[table.key]
+        out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
+        out.line(f"c.add({size(writer, f'{name}.pending[cell]')}, {size(writer, f'{name}.value[cell]')});")
+        out.close()
+    out.line("if (!c.lower(settings, report)) return false;")
+    for table in tables:
+        name = writer.names.table[table.key]
+        arguments = "".join(f", a{i}" for i in range(table.arity))
+        out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
+        old = f"{name}.value[cell]"
+        new = writer.plus(table, old, f"{name}.pending[cell]")
+        same = (
+            f"semiring::primal({new}) == semiring::primal({old})" if writer.plain else f"semiring::same({new}, {old})"
+        )
+        out.line(f"if ({same}) continue;")
+        writer.unpack(table)
+        out.line(f"push_{name}(cell{arguments});")
+        out.close()
+    out.line(f"return agenda{n}.waiting() > 0;")
+    out.close()
+    out.line()
+
+
+def tolerance(plan: Plan, stage: Stage) -> str:
+    """What updates are held back under."""
+    return f"convergence{stage.number}.tolerance" if estimates(plan, stage) else "settings.tolerance"
+
+
+def write_begin(writer: ClassWriter, stage: Stage) -> None:
+    """When a stage begins or goes on."""
+    if estimates(writer.plan, stage):
+        writer.out.line(f"convergence{stage.number}.begin(settings);")
+    if gains(writer.plan, stage):
+        writer.out.line(f"gains{stage.number}.parents.clear();")
+        for table in writer.plan.tables.values():
+            held = table.key in stage.keys and not table.sink
+            place = f"&parent_{writer.names.table[table.key]}" if held else "nullptr"
+            writer.out.line(f"gains{stage.number}.parents.push({place});")
+
+
+def write_check(writer: ClassWriter, stage: Stage) -> None:
+    """In `run`, after a pop: looks for a cycle of gain now and then."""
+    n = stage.number
+    if gains(writer.plan, stage):
+        writer.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
+        writer.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")
