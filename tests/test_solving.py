@@ -6,6 +6,7 @@ program is compiled once and runs over many facts.
 
 from __future__ import annotations
 
+import pickle
 from functools import cache
 from typing import Any
 
@@ -148,3 +149,38 @@ def test_a_divergence_names_its_cycle_and_the_radius() -> None:
         bound(PATHS, "real").run(facts)
     assert raised.value.radius == pytest.approx(1.5)
     assert sorted(raised.value.cycle) == ["path(0)", "path(1)"]
+
+
+# -- runs that stop, and go on -----------------------------------------------------------------------------------------
+
+
+def test_a_chart_that_was_stopped_goes_on_to_the_same_values_also_from_a_pickle() -> None:
+    n = 20_000  # about a fifth of a second
+    random = np.random.default_rng(1)
+    edges = np.stack([np.repeat(np.arange(n), 4), random.integers(0, n, 4 * n)], axis=1)
+    facts = {"start/1": [(0, 1.0)], "edge/2": (edges, random.random(4 * n) * 0.4), "stop/1": [(1, 1.0)]}
+    whole = bound(PATHS, "real").run(facts)
+    stopped = bound(PATHS, "real").run(facts, timeout=1e-3)
+    assert stopped.status == "timeout"
+    loaded = pickle.loads(pickle.dumps(stopped))
+    assert (loaded.status, loaded.stats.pops) == ("timeout", stopped.stats.pops)
+    for chart in (stopped, loaded, pickle.loads(pickle.dumps(whole))):
+        chart.run(timeout=None)
+        assert chart.status == "done"
+        assert chart.stats.pops == whole.stats.pops
+        assert np.array_equal(chart.table("path/1").values, whole.table("path/1").values)
+    assert stopped.gradient("goal")["edge/2"].values == pytest.approx(whole.gradient("goal")["edge/2"].values, rel=0)
+
+
+def test_numbers_of_a_long_derivation_against_the_order_of_the_facts() -> None:
+    """In `log`: the best way to the last item is the longest, by e^10000 over the direct one."""
+    n = 200
+    back, forth = [(i, i - 1, -300.0) for i in range(n, 0, -1)], [(i, i + 1, 50.0) for i in range(n)]
+    for rows in (back + forth, [(n - i, n - j, w) for i, j, w in back + forth]):
+        last = rows[0][0]
+        facts = {
+            "start/1": [(i, -1000.0 * (i != n - last)) for i in range(n + 1)],
+            "edge/2": rows,
+            "stop/1": [(last, 0.0)],
+        }
+        assert bound(PATHS, "log").run(facts)["goal"] == pytest.approx(50.0 * n)

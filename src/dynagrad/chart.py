@@ -147,9 +147,11 @@ class Chart:
         progress: bool,
         derivatives: Derivatives | None = None,
         along: Along | None = None,
+        solve: bool = False,
     ) -> None:
         binding = self._facts.binding
-        self._iterate = binding.iterate or limits.max_pops is not None or limits.tolerance is not None
+        limited = limits.max_pops is not None or limits.tolerance is not None
+        self._iterate = binding.iterate or (limited and not solve)
         self._started = (limits, progress, derivatives, along)
         prepared = binding.prepare(
             self._facts.run,
@@ -552,25 +554,27 @@ class Chart:
     # -- pickling: the facts and how far the run came; the chart is computed again, the same way
 
     def __getstate__(self) -> dict[str, Any]:
-        limits = self._limits
-        if self._prepared is not None and self._status not in ("done",):
-            limits = replace(limits, max_pops=self._prepared.chart.report.pops, timeout=None)
-        ran = self._prepared is not None and not self._stale
+        stopped = self._prepared is not None and self._status != "done"
         return {
             "facts": self._facts,
-            "limits": limits,
+            "limits": self._limits,
             "probabilities": self._probabilities,
-            "ran": ran,
+            "ran": self._prepared is not None and not self._stale,
             "status": self._status,
+            "pops": self._require().chart.report.pops if stopped else None,
+            "iterate": self._iterate,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["facts"].binding, {}, state["limits"], state["probabilities"])  # type: ignore[misc]  # made anew
+        limits = state["limits"]
+        self.__init__(state["facts"].binding, {}, limits, state["probabilities"])  # type: ignore[misc]  # made anew
         self._facts = state["facts"]
-        if state["ran"]:
+        if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
+            there = limits if state["pops"] is None else replace(limits, max_pops=state["pops"], timeout=None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
-                self.run()
+                self._start(there, False, solve=not state["iterate"])
+                self._go(there, False, None)
             self._status = state["status"]
 
     def __repr__(self) -> str:
