@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiled, compiling, dijkstra, functions, gradient, hmm, loading, wsj
+from . import compiled, compiling, cycles, dijkstra, functions, gradient, hmm, loading, wsj
 from .common import HERE, Row, Skip
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "real": wsj.real,
     "dijkstra": dijkstra.dijkstra,
     "hmm": hmm.forward,
+    "cycles": cycles.cycles,
     "compile": compiling.compiling,
     "import": compiling.importing,
     "rules": compiling.many_rules,

@@ -22,13 +22,14 @@ goal += constit('TOP',0,N) * end(N).
 SYMBOLS = 756
 
 
+def rows(name: str) -> list[tuple[Any, ...]]:
+    """A table of the grammar."""
+    lines = (line.split("\t") for line in data("wsj-sample", name).read_text().splitlines())
+    return [(*arguments, float(value)) for *arguments, value in lines]
+
+
 def grammar(semiring: str | None = None) -> dg.program.Bound:
     """The program with the grammar bound."""
-
-    def rows(name: str) -> list[tuple[Any, ...]]:
-        lines = (line.split("\t") for line in data("wsj-sample", name).read_text().splitlines())
-        return [(*arguments, float(value)) for *arguments, value in lines]
-
     facts = {"rewrite/3": rows("binary.tsv"), "rewrite/2": rows("lexical.tsv")}
     return dg.Program(PROGRAM, semiring).bind(facts, values="probabilities")
 

@@ -341,8 +341,9 @@ class Chart:
         """The derivatives of an item's value with respect to all facts and items, by one backward pass.
 
         `item` is an item, or a mapping from items to cotangents: their sum so weighted. The result has, per input
-        predicate, a table like the facts that came in; see `Gradient`. The gradient is that of the computation that
-        ran: exact after early stopping, pruning and at a tolerance. In `log` it is with respect to log weights, so that
+        predicate, a table like the facts that came in; see `Gradient`. Where cycles were solved, the
+        gradient is that of the solution; else that of the computation that ran, exact after early stopping, pruning and
+        at a tolerance. In `log` it is with respect to log weights, so that
         derivatives of a goal are expected counts; in `viterbi`, `tropical` and under `max=` and `min=` it follows the
         winning derivation, and of several that tie the first to reach the value. An item that was not derived has
         gradient zero.

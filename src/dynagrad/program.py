@@ -187,6 +187,8 @@ class Program:
     def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
         """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
 
+        Cycles of sums are solved, unless `max_pops` or `tolerance` is given, which mean iteration.
+
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> program.run({"edge/2": [("a", "b", 2.0)]})["path(b)"]
         2.0
@@ -293,13 +295,16 @@ class Bound:
         """The chart of the bound facts and those of this run.
 
         `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
-        and `.pending`. `tolerance` is the relative size under which a repeated update is left pending (1e-12). Limits
-        on items (200 million) and bytes (half of the machine's memory) raise `NotConverged`. `progress` draws a bar
-        while a long run goes on. `values` says whether the numbers of these facts are `"weights"`, the semiring's own,
-        or `"probabilities"`.
+        and `.pending`. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums
+        are solved, unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`,
+        whose tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on items (200
+        million) and bytes (half of the machine's memory) raise `NotConverged`. `progress` draws a bar while a long run
+        goes on. `values` says whether the numbers of these facts are `"weights"`, the semiring's own, or
+        `"probabilities"`.
 
-        Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules, and
-        `ValueRangeError` where a value leaves its semiring.
+        Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
+        `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
+        value leaves its semiring.
 
         >>> bound = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).").bind()
         >>> chart = bound.run({"edge/2": [("a", "b", 2.0)], "start/1": [("a", 0.0)]}, max_pops=1)

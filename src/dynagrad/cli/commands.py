@@ -166,14 +166,16 @@ def run(
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
     functions: FunctionsOption = None,
-    max_pops: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
+    max_pops: Annotated[
+        int | None, typer.Option(min=0, help="Stop after so many items; cycles are iterated.", show_default=False)
+    ] = None,
     timeout: Annotated[float | None, typer.Option(min=0, help="Stop after seconds.", show_default=False)] = None,
     until: Annotated[
         str | None, typer.Option(metavar="ITEM", help="Stop when this item is final.", show_default=False)
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Relative size under which an update waits (1e-12).", show_default=False),
+        typer.Option(min=0, help="Iterate cycles: the relative size under which an update waits.", show_default=False),
     ] = None,
     progress: Annotated[bool, typer.Option("--progress", help="Show a progress line.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run on standard error.")] = False,

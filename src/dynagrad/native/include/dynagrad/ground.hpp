@@ -20,11 +20,12 @@ struct Block {
   int64_t at = 0;                    // components that are done
   bool open = false, arranged = false;
 
-  explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a) {}
+  explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a), begin_(a) {}
 
   void begin() {
     base += items.size;
-    items.clear(), order.clear(), components.clear(), from_.clear(), to_.clear();
+    items.clear(), order.clear(), components.clear(), from_.clear(), to_.clear(), begin_.clear();
+    in_order_ = true;
     explored = at = 0;
     open = true, arranged = false;
   }
@@ -38,11 +39,20 @@ struct Block {
     return node;
   }
   void edge(uint32_t antecedent, uint32_t head) {
-    from_.push((uint32_t)(antecedent - base - 1)), to_.push((uint32_t)(head - base - 1));
+    const int64_t from = (int64_t)antecedent - base - 1;
+    if (in_order_) {
+      while (begin_.size <= from) begin_.push(to_.size);
+      if (from + 1 < begin_.size) by_edge();
+    }
+    if (!in_order_) from_.push((uint32_t)from);
+    to_.push((uint32_t)(head - base - 1));
   }
-  int64_t edges() const { return from_.size; }
+  int64_t edges() const { return to_.size; }
   // Forgets the edges of an item that was only partly explored.
-  void back_to(int64_t edges) { from_.size = to_.size = edges; }
+  void back_to(int64_t edges) {
+    to_.size = edges;
+    if (!in_order_) from_.size = edges;
+  }
 
   int64_t end(int64_t component) const {
     return component + 1 < components.size ? components[component + 1].begin : order.size;
@@ -50,21 +60,28 @@ struct Block {
   bool done() const { return !open || (arranged && at == components.size); }
 
   void arrange() {
-    const int64_t n = items.size, m = from_.size;
+    const int64_t n = items.size, m = to_.size;
     arranged = true;
     if (!m) {
       for (int64_t i = 0; i < n; i++) order.push((uint32_t)i), components.push({i, false});
       return;
     }
     auto& [start, next, loop, stack, open_nodes, index, low, turned, starts] = work_;
-    start.wipe(n + 2), next.wipe(m), loop.wipe(n), index.wipe(n), low.wipe(n);
+    start.wipe(n + 2), loop.wipe(n), index.wipe(n), low.wipe(n);
     stack.clear(), open_nodes.clear(), turned.clear(), starts.clear();
-    for (int64_t e = 0; e < m; e++) {
-      start[from_[e] + 2]++;
-      if (from_[e] == to_[e]) loop[from_[e]] = 1;
+    const uint32_t* heads = to_.data;
+    if (in_order_) {
+      while (begin_.size <= n) begin_.push(m);
+      memcpy((void*)start.data, (const void*)begin_.data, (n + 1) * sizeof(int64_t));
+    } else {
+      next.raw(m);
+      for (int64_t e = 0; e < m; e++) start[from_[e] + 2]++;
+      for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+      for (int64_t e = 0; e < m; e++) next[start[from_[e] + 1]++] = to_[e];  // and now they start where they should
+      heads = next.data;
     }
-    for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-    for (int64_t e = 0; e < m; e++) next[start[from_[e] + 1]++] = to_[e];  // and now they start where they should
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t e = start[i]; e < start[i + 1] && !loop[i]; e++) loop[i] = heads[e] == i;
     // Components come out heads first; they are numbered from the last.
     uint32_t count = 0;
     constexpr uint32_t closed = 0xFFFFFFFF;
@@ -77,7 +94,7 @@ struct Block {
         Frame& top = stack[stack.size - 1];
         const uint32_t v = top.node;
         if (top.edge < start[v + 1]) {
-          const uint32_t w = next[top.edge++];
+          const uint32_t w = heads[top.edge++];
           if (!index[w]) {
             index[w] = low[w] = ++count;
             open_nodes.push(w);
@@ -117,7 +134,16 @@ struct Block {
     Array<uint32_t> open_nodes, index, low, turned;
     Array<int64_t> starts;
   };
+  // Where edges come by their antecedents, those of an item begin at `begin_`; else each has its antecedent in `from_`.
   Array<uint32_t> from_, to_;
+  Array<int64_t> begin_;
+  bool in_order_ = true;
+
+  void by_edge() {
+    for (int64_t i = 0; i < begin_.size; i++)
+      for (int64_t e = begin_[i]; e < (i + 1 < begin_.size ? begin_[i + 1] : to_.size); e++) from_.push((uint32_t)i);
+    in_order_ = false;
+  }
   Work work_;  // of `arrange`, kept from block to block
 };
 

@@ -284,15 +284,17 @@ struct LinearSystem {
       }
       const int64_t count = pattern_.size - first[p];
       size[p] = (int32_t)count;
-      flops += 2.0 * (double)count * (double)count;
-      if (flops > most_flops || pattern_.size > most_entries) return false;
+      const double wide = (double)count;  // these unknowns are now a clique, which has to be eliminated in its turn
+      flops += 2 * wide * wide;
+      if (flops + wide * wide * wide * 2 / 3 > most_flops || pattern_.size > most_entries) return false;
       if (owner->spend(1 + count)) return halted = true, false;
-      // for each element met from the unknowns of p's, how much of it lies outside of p's
+      // for each element met from the unknowns of p's, how much of it lies outside of p's; none of its unknowns is
+      // eliminated, or it were absorbed
       for (int64_t k = first[p]; k < first[p] + count; k++)
         for (int64_t l = covers[pattern_[k]]; l; l = links[l - 1].next) {
           const uint32_t e = links[l - 1].element;
           if (gone[e] == 2) continue;
-          if (stamped[e] != stamp) stamped[e] = stamp, shared[e] = alive(e, first, size, gone);
+          if (stamped[e] != stamp) stamped[e] = stamp, shared[e] = size[e];
           shared[e]--;
         }
       for (int64_t k = first[p]; k < first[p] + count; k++) {
@@ -321,12 +323,6 @@ struct LinearSystem {
     }
     settle(first, size);
     return true;
-  }
-  // The unknowns of an element that are not eliminated yet.
-  int64_t alive(uint32_t e, const Array<int64_t>& first, const Array<int32_t>& size, const Array<uint8_t>& gone) const {
-    int64_t count = 0;
-    for (int64_t k = first[e]; k < first[e] + size[e]; k++) count += !gone[pattern_[k]];
-    return count;
   }
   DYNAGRAD_COLD void symmetric(Array<int64_t>& begin, Array<uint32_t>& near) const {
     begin.zeros(n + 1);
