@@ -387,9 +387,7 @@ def test_nothing_heavy_is_imported_for_the_version():
 
 def test_interrupts_exit_with_130(tmp_path):
     program = tmp_path / "loop.dyna"
-    text = (
-        ":- semiring real.\n:- solve iterate.\nn += n * step.\nn = 1.\nstep = 1.\n"  # grows for ever, and warns of it
-    )
+    text = ":- semiring real.  :- solve iterate.  n += n * step.  n = 1.  step = 1."  # grows for ever, and warns
     program.write_text(text)
     command = [sys.executable, "-m", "dynagrad.cli", "run", str(program)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
