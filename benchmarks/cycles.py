@@ -52,7 +52,7 @@ def ruin() -> list[Row]:
     wins = np.linalg.solve(matrix, top)
     found = bound.run().query("w(I)")
     worst = difference([value for _, value in sorted(found)], wins)
-    own, peer = alternate(lambda: timed(bound.run), lambda: timed(lambda: np.linalg.solve(matrix, top)), repeats=10)
+    own, peer = alternate(lambda: timed(bound.run), lambda: timed(lambda: np.linalg.solve(matrix, top)), repeats=100)
     what = f"gambler's ruin of {n} states"
     before = "by iteration 10.25 s and 93,363,004 pops, for 7 digits"
     return [
@@ -111,7 +111,7 @@ def closure() -> list[Row]:
     paths = np.linalg.solve(identity - matrix, matrix)
     found = np.array([value for *_, value in sorted(bound.run().query("path(I,J)"))]).reshape(n, n)
     own, peer = alternate(
-        lambda: timed(bound.run), lambda: timed(lambda: np.linalg.solve(identity - matrix, matrix)), repeats=10
+        lambda: timed(bound.run), lambda: timed(lambda: np.linalg.solve(identity - matrix, matrix)), repeats=20
     )
     what = f"closure of a dense {n} by {n} matrix, written as paths"
     return [

@@ -387,8 +387,8 @@ def test_nothing_heavy_is_imported_for_the_version():
 
 def test_interrupts_exit_with_130(tmp_path):
     program = tmp_path / "loop.dyna"
-    # grows for ever, and warns of it
-    program.write_text(":- semiring real.\n:- solve iterate.\nn += n * step.\nn = 1.\nstep = 1.\n")
+    text = ":- semiring real.  :- solve iterate.  n += n * step.  n = 1.  step = 1."  # grows for ever, and warns
+    program.write_text(text)
     command = [sys.executable, "-m", "dynagrad.cli", "run", str(program)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert running.stderr is not None and running.stderr.readline().startswith(b"warning: ")
