@@ -52,7 +52,6 @@ class Binding:
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._lock = threading.RLock()
-        self.iterate = False  # later runs iterate cycles: a run met one that cannot be solved
         self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
         self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
@@ -66,7 +65,7 @@ class Binding:
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
         made = Binding(self.setting, relations, self.axioms)
-        made.derivatives, made.iterate = self.derivatives, self.iterate
+        made.derivatives = self.derivatives
         made._looked_at, made._said = self._looked_at, self._said
         with self._lock:
             for chosen, base in self._bases.items():

@@ -147,11 +147,12 @@ class Chart:
         progress: bool,
         derivatives: Derivatives | None = None,
         along: Along | None = None,
-        solve: bool = False,
+        iterate: bool | None = None,
     ) -> None:
+        """Sets up a run; unless `iterate` says it, limits on pops and a tolerance mean that cycles are iterated."""
         binding = self._facts.binding
         limited = limits.max_pops is not None or limits.tolerance is not None
-        self._iterate = binding.iterate or (limited and not solve)
+        self._iterate = limited if iterate is None else iterate
         self._started = (limits, progress, derivatives, along)
         prepared = binding.prepare(
             self._facts.run,
@@ -200,8 +201,7 @@ class Chart:
             self._stale = True
             raise
         if STATUS[report.status] == "cyclic" and self._setting.can_iterate:
-            self._facts.binding.iterate = True
-            self._start(*self._started)
+            self._start(*self._started, iterate=True)
             return self._go(limits, progress, stop)
         ran = None if report.status == 0 else report.pops
         self._course.append((ran, settings.tolerance, bool(settings.refine)))
@@ -574,7 +574,7 @@ class Chart:
             there = limits if state["pops"] is None else replace(limits, max_pops=state["pops"], timeout=None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
-                self._start(there, False, solve=not state["iterate"])
+                self._start(there, False, iterate=state["iterate"])
                 self._go(there, False, None)
             self._status = state["status"]
 

@@ -211,9 +211,9 @@ def _diverges(end: End) -> NotConverged:
     if end.scale.shape == "count":
         why = "its derivations go around a cycle, so that there are infinitely many"
     elif report.radius > 0:
-        why = f"the weights around a cycle grow what goes around it, by {report.radius:.12g} each time"
+        why = f"what goes around a cycle does not shrink (the spectral radius is {report.radius:.12g})"
     else:
-        why = "values around a cycle grow without end"
+        why = "values around a cycle get better each time around, without end"
     return NotConverged(
         f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
         "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
@@ -246,11 +246,15 @@ def _cyclic(end: End) -> Error:
     prepared, report = end.prepared, end.report
     items = cycle(prepared)
     around = ", ".join(items) if items else reported(prepared, report)
-    return ProgramError(
-        f"values go around a cycle of the facts, through {cut(around)}, which cannot be solved as the program asks for "
-        "it: a product (`*=`) of values that still change is not monotone, and `:- solve linear` is for rules that "
-        "multiply one item of a cycle at a time"
-    )
+    asked = prepared.compiled.plan.rules.solve
+    if asked == "auto":
+        why = "and a product (`*=`) of values that still change is not monotone, so it is not iterated"
+    elif asked == "linear":
+        why = "where rules multiply several of its items, or weights have signs and do not shrink what goes around"
+    else:
+        why = "where weights have signs"
+    out = "" if asked == "auto" else f"; leave out `:- solve {asked}.`, and such cycles are iterated"
+    return ProgramError(f"values go around a cycle of the facts, through {cut(around)}, {why}{out}")
 
 
 def unsettled(item: str) -> str:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 QUIET = 1_000_000
 """Pops in a row without a changed digit, after which a stage whose arguments may grow without end stops."""
 
-WATCHED = "heap"
-
 
 def estimates(plan: Plan, stage: Stage) -> bool:
     """Whether the rest of the stage is estimated: iterated sums of numbers that have a size."""
@@ -43,11 +41,11 @@ def estimates(plan: Plan, stage: Stage) -> bool:
 
 def gains(plan: Plan, stage: Stage) -> bool:
     """Whether the stage looks for cycles of gain: best first, where what is recursive is shifted and nothing else."""
-    if stage.strategy != WATCHED or plan.changes is not None:
+    if stage.strategy not in ("heap", "queue", "stack") or plan.changes is not None:
         return False
     if plan.semiring in ("viterbi", "tropical"):
         return True
-    if plan.semiring != "plain" or stage.priority != "value":
+    if plan.semiring != "plain" or any(plan.tables[k].aggregator not in ("min=", "max=") for k in stage.keys):
         return False
     keys = frozenset(stage.keys)
     for join in stage.drives:
@@ -128,7 +126,7 @@ def write_rest(writer: ClassWriter, stage: Stage) -> None:
     tables = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
     out.open(f"bool rest{n}()")
     out.line(f"auto& c = convergence{n};")
-    out.line("c.held = c.total = 0;")
+    out.line("c.worst = 0, c.more = false;")
     for table in tables:
         name = writer.names.table[table.key]
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")

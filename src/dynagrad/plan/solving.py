@@ -527,6 +527,7 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
     out.line("if (how == Solved::halted) return;")
     out.line("const int64_t i = 0;")
     out.line(f"if (how == Solved::unsolved) return fail(cyclic, table_of({at}), cell_of({at}));")
+    out.line(f"if (how == Solved::overflows) return fail(bad_value, table_of({at}), cell_of({at}));")
     out.line(f"if (how == Solved::steep) return fail(unsettled, table_of({at}), cell_of({at}));")
     out.open(f"for (int64_t k = 0; k < system{n}.cycle.size; k++)")
     out.line(f"cycle.push(block{n}.items[block{n}.order[begin + system{n}.cycle[k]]]);")

@@ -14,7 +14,8 @@ template <bool logs>
 struct Convergence {
   double tolerance = 1e-12;
   double popped = 0, sent = 0, rate = 0, unit = 0;
-  double held = 0, total = 0;         // of all items, at the end of the stage
+  double worst = 0;                   // at the end of the stage, the most that an item holds back, relative to it
+  bool more = false;                  // ... and whether any holds back what its value could show
   int64_t pops = 0, window = 64;
   bool begun = false;
 
@@ -23,7 +24,15 @@ struct Convergence {
     if (!begun) tolerance = settings.tolerance;
     begun = true;
   }
-  double mass(double size) const { return logs ? ::exp(size - unit) : size; }
+  // Masses of logs are relative to the largest so far.
+  double mass(double size) {
+    if (!logs) return size;
+    if (size > unit + 300) {
+      const double shrink = ::exp(unit - size);
+      popped *= shrink, sent *= shrink, unit = size;
+    }
+    return ::exp(size - unit);
+  }
   void send(double size) {
     if (pops) sent += mass(size);
   }
@@ -36,20 +45,22 @@ struct Convergence {
     pops++;
     popped += mass(size);
   }
-  void add(double pending, double value) { held += mass(pending), total += mass(value); }
+  void add(double pending, double value) {
+    const double relative = logs ? ::exp(pending - value) : pending == 0 ? 0 : pending / value;
+    if (!(relative <= worst)) worst = relative;
+    more = more || relative > 2.220446049250313e-16;
+  }
 
   // Whether the tolerance was lowered. If not, the chart is as good as it gets, and the report says how good that is.
   bool lower(const Settings& settings, Report& report) {
     if (popped > 0 && (rate == 0 || pops * 2 > window)) rate = sent / popped;
-    const double least = total * 2.220446049250313e-16;  // what the values themselves could not show
-    const double rest = held == 0 ? 0 : rate < 1 ? held / (1 - rate) : INFINITY;
-    const double relative = rest == 0 ? 0 : total > 0 ? rest / total : INFINITY;
-    if (settings.refine && relative > settings.tolerance && held > least && tolerance > 1e-30) {
+    const double rest = worst == 0 ? 0 : rate < 1 ? worst / (1 - rate) : INFINITY;
+    if (settings.refine && !(rest <= settings.tolerance) && more && tolerance > 1e-30) {
       tolerance *= 1e-3;
       return true;
     }
-    if (relative > report.error_bound) report.error_bound = relative;
-    if (relative > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
+    if (!(rest <= report.error_bound)) report.error_bound = rest;
+    if (!(rest <= (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14))) report.unfinished++;
     return false;
   }
 };
@@ -64,8 +75,8 @@ struct Rounds {
     if (!(change <= moved)) moved = change <= 1 ? change : 1;
   }
   bool more(const Settings& settings, Report& report) {
-    if (moved > 1e-15) rate = before > 0 ? moved / before : 1;  // below, changes are rounding
-    const double rest = moved == 0 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
+    if (moved > 1e-15 && before > 1e-13) rate = moved / before;  // below, changes are rounding
+    const double rest = moved <= 4e-16 && rate < 0.9 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
     const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
     if (moved > 4e-16 && !enough) return true;
     if (rest > report.error_bound) report.error_bound = rest;

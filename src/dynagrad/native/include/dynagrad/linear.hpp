@@ -571,7 +571,7 @@ struct LinearSystem {
           for (int64_t k = start_[i]; k < start_[i + 1]; k++)
             if (column_[k] == i) own += value_[k];
             else sum += value_[k] * x[column_[k]];
-          sum /= 1 - own;
+          sum /= 1 - own + shift[i];
           change = fmax(change, fabs(sum - x[i]) - 1e-16 * fabs(sum));
           x[i] = sum;
         }

@@ -81,16 +81,16 @@ struct Parts<LogJets<K>> {
   static Log::Value size(const Value& v) { return {v.m[0], v.e}; }
 };
 
-enum class Solved { fine, near_critical, diverges, unsolved, steep, halted };
+enum class Solved { fine, near_critical, diverges, overflows, unsolved, steep, halted };
 
-// Whether weights are compared as numbers with a finite sum: everything but counts and a user's semiring.
+// The equations x = F(x) of one component, over a semiring of numbers with a sum: all but counts and those of users.
 template <class S, int K>
 struct System {
   using Value = typename S::Value;
   using P = Parts<S>;
   static constexpr uint32_t none = 0xFFFFFFFF;
   static constexpr int parts = P::count;
-  static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 1e-8;
+  static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 1e-8, some_digits = 1e-4;
   static constexpr int64_t unbounded = int64_t(1) << 40;  // an exponent that only a cycle without a solution gets to
   struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
 
@@ -135,17 +135,20 @@ struct System {
     value.clear(), value.resize(n, S::zero());
     Array<double>& x = x_;
     x.wipe(n);
-    const Solved how = again ? solve_again(x) : is_linear_ && !always_newton ? solve_linear(x) : solve_newton(x);
+    if (!finite()) return Solved::unsolved;  // infinite numbers are for iteration, which sums them as they come
+    const bool as_linear = is_linear_ && (!always_newton || signed_);
+    const Solved how = again ? solve_again(x) : as_linear ? solve_linear(x) : solve_newton(x);
     if (how == Solved::diverges) describe(x);
-    factored_ = !again && how == Solved::fine && is_linear_ && !always_newton && !signed_ && !partial_ && !P::scaled;
-    if (factored_) last_.copy(instances);
-    factored_ = factored_ || again;
+    if (!again) {
+      factored_ = how == Solved::fine && as_linear && !signed_ && !partial_ && !P::scaled;
+      if (factored_) last_.copy(instances);
+    }
     if (how != Solved::fine && how != Solved::near_critical) return how;
     for (int64_t i = 0; i < n; i++) {
       double all[parts] = {};
       all[0] = x[i];
       value[i] = P::join(all, unit_[i]);
-      if (!P::scaled && !isfinite(x[i])) return Solved::diverges;
+      if (!P::scaled && !isfinite(x[i])) return Solved::overflows;
     }
     if constexpr (parts > 1)
       if (!correct()) return linear.halted ? Solved::halted : Solved::steep;
@@ -166,7 +169,7 @@ struct System {
     late.copy(g);
     if constexpr (parts == 1) {
       linear.solve(late.data, 1, true);
-      refine_transposed(g, late);
+      if (!refine_transposed(g, late)) return Solved::unsolved;
     } else {
       if (!correct_transposed(g, late)) return linear.halted ? Solved::halted : Solved::unsolved;
     }
@@ -208,6 +211,12 @@ struct System {
     }
     for (int64_t i = 0; i < n; i++) b_[i] = first(given[i]), mass_[i] = 1, signed_ = signed_ || b_[i] < 0;
     return !signed_ || (factored_ = false);
+  }
+  bool finite() const {
+    bool fine = true;
+    for (int64_t i = 0; i < n; i++) fine = fine && isfinite(b_[i]);
+    for (int64_t i = 0; i < instances.size; i++) fine = fine && isfinite(weight_[i]);
+    return fine;
   }
   Solved solve_again(Array<double>& x) {
     x.copy(b_);
@@ -412,7 +421,7 @@ struct System {
       if (!linear.factor()) {
         if (linear.halted) return Solved::halted;
         if (!noise) return Solved::diverges;
-        bound = sqrt(rounding) * 4;
+        bound = fmax(sqrt(rounding), before < 1 ? before : 1) * 4;
         return Solved::near_critical;
       }
       linear.solve(f.data, 1, false);
@@ -420,7 +429,7 @@ struct System {
       double step = 0;
       for (int64_t i = 0; i < n; i++) {
         x[i] += f[i];
-        if (!(x[i] <= 1e300)) return Solved::diverges;
+        if (!(x[i] <= 1e300)) return Solved::overflows;  // it shrinks what goes around: the radius is below one
         if (x[i] < 0) x[i] = 0;
         if (x[i] > 0) step = fmax(step, fabs(f[i]) / x[i]);
       }
@@ -432,7 +441,7 @@ struct System {
       partial_ = true;
       jacobian(x, &mass_);
       if (!linear.factor() && !linear.halted) {
-        bound = sqrt(rounding) * 4;
+        bound = fmax(sqrt(rounding), before < 1 ? before : 1) * 4;
         return Solved::near_critical;
       }
     }
@@ -460,11 +469,10 @@ struct System {
     }
     bound = left > 0 ? condition * left : 0;
     const double rounded = condition * rounding;
-    if (rounded > half_the_digits) {
-      bound = fmax(bound, 4 * rounded);
-      return Solved::near_critical;
-    }
-    return bound > half_the_digits ? Solved::near_critical : Solved::fine;
+    if (rounded > half_the_digits) bound = fmax(bound, 4 * rounded);
+    // Near a double root the solution has half of the digits and its derivative none; that of a linear system has as
+    // many as the solution itself.
+    return bound > (is_linear_ ? some_digits : half_the_digits) ? Solved::near_critical : Solved::fine;
   }
 
   // -- all parts of the numbers
@@ -571,14 +579,23 @@ struct System {
     }
     return true;
   }
-  void refine_transposed(const Array<double>& g, Array<double>& late) {
-    if (n == 1) return;
+  // False where the residual stays large: then the adjoints were not found.
+  bool refine_transposed(const Array<double>& g, Array<double>& late) {
     Array<double> left;
     left.zeros(n);
-    linear.multiply(late.data, left.data, true);
-    for (int64_t i = 0; i < n; i++) left[i] += g[i] - late[i];
-    linear.solve(left.data, 1, true);
-    for (int64_t i = 0; i < n; i++) late[i] += left[i];
+    for (int round = 0; round < 2; round++) {
+      double size = 0, worst = 0;
+      linear.multiply(late.data, left.data, true);
+      for (int64_t i = 0; i < n; i++) {
+        left[i] += g[i] - late[i];
+        size = fmax(size, fabs(late[i])), worst = fmax(worst, fabs(left[i]));
+      }
+      if (round) return worst <= 1e-9 * size || linear.halted;
+      if (n == 1) return true;
+      linear.solve(left.data, 1, true);
+      for (int64_t i = 0; i < n; i++) late[i] += left[i];
+    }
+    return true;
   }
   // Unknowns that an adjoint reaches, going back from where it is not zero. A weight of zero that has a tangent lets the
   // adjoint's own tangent through.
@@ -780,11 +797,26 @@ struct ClosedSystem {
       there[at] = 1;
     }
     value.copy(given);
+    // Only what something enters counts: the closure of a loop around which nothing goes may not exist.
+    Array<uint8_t> mass;
+    mass.zeros(n);
+    const Value zero = S::zero();
+    for (int64_t i = 0; i < n; i++) mass[i] = !S::same(given[i], zero);
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (int64_t i = 0; i < instances.size; i++) {
+        const Instance& t = instances[i];
+        if (mass[t.head] || !mass[t.of] || S::same(lefts ? t.left : t.right, zero)) continue;
+        mass[t.head] = 1, grew = true;
+      }
+    }
+    for (int64_t i = 0; i < n * n; i++)
+      if (!mass[i / n] || !mass[i % n]) there[i] = 0;
     const auto product = [&](const Value& outer, const Value& inner) {  // the factor nearer to the unknown is `inner`
       return lefts ? S::times(outer, inner) : S::times(inner, outer);
     };
     for (int64_t k = 0; k < n; k++) {
-      if (owner->spend(n)) return Solved::halted;
+      if (owner->spend(1 + n * n / 8)) return Solved::halted;
       if (there[k * n + k]) {
         const Value s = S::star(a[k * n + k]);
         there[k * n + k] = 0;
