@@ -74,3 +74,10 @@ def test_times_need_not_commute(text: str, order: str) -> None:
         chart = program.run({"s/1": [(i, tuple(start[i].ravel())) for i in range(n)], "e/2": rows})
         found = np.array([chart[f"p({i})"] for i in range(n)]).reshape(n, 2, 2)
         assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_a_loop_that_nothing_enters_has_no_closure_and_needs_none() -> None:
+    chart = dg.Program(AFTER, SUMS).run(
+        {"s/1": [("a", 0.0), ("c", 1.0)], "e/2": [("a", "a", 1.0), ("c", "d", 0.5), ("d", "c", 0.5)]}
+    )
+    assert (chart["p(a)"], chart["p(c)"]) == (0.0, pytest.approx(4 / 3))

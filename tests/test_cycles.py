@@ -93,6 +93,39 @@ class TestSolved:
         fresh = program.run({"e/2": [("a", "b", 0.5), ("b", "a", 0.125), ("b", "b", 0.25)], "s/1": [("a", 1.0)]})
         assert chart["p(a)"] == fresh["p(a)"] == pytest.approx(1 / (1 - 0.0625 / 0.75), rel=1e-15)
 
+    def test_a_linear_component_keeps_the_digits_that_it_has(self) -> None:
+        chart = dg.Program("p(X) += s(X). p(Y) += p(X)*e(X,Y).", "real").run(
+            {"s/1": [("a", 1.0)], "e/2": [("a", "b", 1.0), ("b", "a", 1 - 2**-27)]}
+        )
+        assert chart["p(a)"] == 2.0**27 and chart.converged and chart.error_bound < 1e-6
+        assert chart.gradient("p(a)")["e/2"]["b", "a"] == pytest.approx(2.0**54, rel=1e-6)
+
+    def test_a_run_that_cannot_be_solved_changes_no_other(self) -> None:
+        bound = dg.Program(LOOP, "real").bind({})
+        first = bound.run({"a/0": 0.9999})
+        with pytest.raises(dg.NotConverged):
+            bound.run({"a/0": -1.0})
+        again = bound.run({"a/0": 0.9999})
+        assert (again["x"], again.stats.pops) == (first["x"], 1)
+        batch = bound.run_batch([{"a/0": a} for a in (0.9999, -0.5, 0.9999)], query="x")
+        assert batch.values[0] == batch.values[2] == first["x"] and batch.values[1] == pytest.approx(2 / 3)
+
+    def test_what_is_infinite_or_too_large_is_no_divergence(self) -> None:
+        program = dg.Program("x += abs(s). x += a*x.")
+        assert program.run({"s/0": math.inf, "a/0": 0.5})["x"] == math.inf
+        with pytest.raises(dg.ValueRangeError):
+            program.run({"s/0": 1e308, "a/0": 0.99})
+        square = dg.Program("x += s. x += a*x. x += b*x*x.", "real")
+        with pytest.raises(dg.ValueRangeError):
+            square.run({"s/0": 1e301, "a/0": 0.5, "b/0": 0.0})
+
+    def test_a_component_near_critical_takes_no_derivative_from_others(self) -> None:
+        program = dg.Program("x += a. x += 0.5*x*x. y += b. y += 0.5*y.", "real")
+        chart = program.run({"a/0": 0.5, "b/0": 1.0})
+        assert chart.gradient("y")["b/0"].values[0] == chart.jvp({"b/0": [1.0]})["y"] == 2.0
+        with pytest.raises(dg.ValueRangeError, match="with respect to x has no correct digit"):
+            chart.jvp({"a/0": [1.0]})
+
 
 class TestOrder:
     def test_a_cyclic_unary_rule_costs_no_order(self) -> None:
@@ -150,6 +183,16 @@ class TestIterated:
             assert chart.status == "done" and not chart.converged
         assert program.run({"a/0": 1e-6}, tolerance=1e-9).converged
 
+    @pytest.mark.parametrize("agenda", ["auto", "fifo"])
+    @pytest.mark.parametrize("semiring", ["real", "log"])
+    def test_the_rest_of_each_item_counts_however_small_it_is(self, semiring: str, agenda: str) -> None:
+        text = f":- agenda {agenda}. :- solve iterate. p(X) += s(X). p(Y) += p(X)*e(X,Y)."
+        of = (lambda log: log) if semiring == "log" else math.exp
+        facts = {"s/1": [("large", of(50.0)), ("small", of(-500.0))], "e/2": [("small", "small", of(math.log(0.9999)))]}
+        chart = dg.Program(text, semiring).run(facts)
+        found = chart["p(small)"] if semiring == "log" else math.log(chart["p(small)"])
+        assert abs(found + 500 - math.log(1e4)) < 3e-12 and chart.converged
+
     def test_the_tolerance_is_relative_under_a_minimum_too(self) -> None:
         assert dg.Program("a min= 0.5*a. a min= q.").run({"q/0": 1e-11})["a"] == 0.0
 
@@ -167,6 +210,21 @@ class TestWithoutAnEnd:
 
     def test_a_sum_that_doubles_does_not_converge_at_a_loose_tolerance(self) -> None:
         assert not dg.Program("a += a. a += 1.", "real").run(tolerance=1e-6, max_pops=10**6).converged
+
+    @pytest.mark.parametrize(
+        "text",
+        ["x += 1. x += a*x.", "x += a*tanh(y). y += a*tanh(x)*2. y += 0.3 + 0*a.", ":- agenda fifo. x += 1. x += a*x."],
+    )
+    def test_iteration_that_comes_no_nearer(self, text: str) -> None:
+        with pytest.raises(dg.NotConverged, match="does not come nearer"):
+            dg.Program(text).run({"a/0": -1.0})
+
+    @pytest.mark.parametrize("agenda", ["fifo", "lifo", "priority"])
+    def test_cycles_of_gain_under_a_declared_agenda(self, agenda: str) -> None:
+        program = dg.Program(f":- agenda {agenda}. d(X) += s(X). d(V) += d(U)*e(U,V).", "tropical")
+        with pytest.raises(dg.NotConverged) as caught:
+            program.run({"s/1": [("a", 0.0)], "e/2": [("a", "b", 1.0), ("b", "a", -2.0)]})
+        assert set(caught.value.cycle) == {"d(a)", "d(b)"}
 
     def test_the_cycle_is_named(self) -> None:
         program = dg.Program("p(X) += s(X). p(Y) += p(X)*e(X,Y).", "real")

@@ -132,12 +132,12 @@ class Source:
 def ended(prepared: Prepared, report: Any) -> None:
     """Raises for a repeated run that came to grief, which over dual numbers it can."""
     status = STATUS[report.status]
-    if prepared.compiled.plan.order and report.critical:
-        raise ValueRangeError(near_critical("an item of a cycle"))
     if status in ("done", "max_pops"):
         return
     if status == "unsettled":
         raise ValueRangeError(unsettled(reported(prepared, report)))
+    if status == "near_critical":
+        raise ValueRangeError(near_critical(reported(prepared, report)))
     if status == "interrupted":
         raise KeyboardInterrupt
     if status == "function_failed":

@@ -213,7 +213,12 @@ def _diverges(end: End) -> NotConverged:
     elif report.radius > 0:
         why = f"what goes around a cycle does not shrink (the spectral radius is {report.radius:.12g})"
     else:
-        why = "values around a cycle get better each time around, without end"
+        selects = prepared.compiled.plan.selective or items
+        why = (
+            "values around a cycle get better each time around, without end"
+            if selects
+            else "iterating the cycle that it is part of does not come nearer to a value"
+        )
     return NotConverged(
         f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
         "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
@@ -278,6 +283,7 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "diverges": _diverges,
     "quiet": _quiet,
     "cyclic": _cyclic,
+    "near_critical": lambda end: ValueRangeError(near_critical(reported(end.prepared, end.report))),
     "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),
 }

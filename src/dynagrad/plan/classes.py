@@ -878,6 +878,7 @@ class ClassWriter:
             if stage.strategy == "sweep":
                 out.open("while (!halt)")
                 out.line("if (pause_here(started)) break;")
+                out.line(f"if (convergence{n}.idle > Rounds::patience) {{ fail(diverges, -1, -1); break; }}")
                 out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
                 out.close()
             elif stage.strategy == "solve":

@@ -1,10 +1,11 @@
 """When iteration has come near enough to where it goes: the rest that is still to come, estimated from its rate.
 
-A stage that iterates sums holds back updates under a tolerance. How much they would still have become is the mass that
-is held back, times what a unit of mass becomes in all: 1 / (1 - rate), where the rate is the mass that pops send back
-into the stage over the mass that was popped, in the last window of pops. Where nobody set a tolerance, it is lowered,
-and what was held back goes on, until that rest is under it. A stage of rounds compares the changes of two rounds
-instead. What the estimate says at the end is the chart's `error_bound`.
+A stage that iterates sums holds back updates under a tolerance. What they would still have become is the most that an
+item holds back, relative to its value, times what a unit becomes in all: 1 / (1 - rate), where the rate is what pops
+send back into the stage over what was popped, both relative to the items' values, in the last window of pops. Where
+nobody set a tolerance, it is lowered, and what was held back goes on, until that rest is under it. A stage of rounds
+compares the changes of two rounds instead. What the estimate says at the end is the chart's `error_bound`. A rate that
+stays at one, or above, means that there is no value to come to.
 
 Best first search has no rest, but may have no end: a cycle along which values get better each time around. Once items
 are popped much more often than there are items, each improvement notes which item it came from; these notes form a
@@ -88,7 +89,8 @@ def write_sent(writer: ClassWriter, table: Table) -> None:
     """In `add`: a contribution `x` is part of what the stage sends to itself."""
     stage = stage_of(writer.plan, table)
     if estimates(writer.plan, stage) and not table.sink:
-        writer.out.line(f"convergence{stage.number}.send({size(writer, 'x')});")
+        value = f"{writer.names.table[table.key]}.value[cell]"
+        writer.out.line(f"convergence{stage.number}.send({size(writer, 'x')}, {size(writer, value)});")
 
 
 def write_improved(writer: ClassWriter, table: Table, better: str) -> None:
@@ -105,7 +107,7 @@ def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
     """In `pop`, once it is sure that the update goes on."""
     out = writer.out
     if estimates(writer.plan, stage):
-        out.line(f"convergence{stage.number}.pop({size(writer, 'update')});")
+        out.line(f"convergence{stage.number}.pop({size(writer, 'update')}, {size(writer, 'now')});")
     if gains(writer.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
     if stage.grows:
@@ -171,6 +173,8 @@ def write_begin(writer: ClassWriter, stage: Stage) -> None:
 def write_check(writer: ClassWriter, stage: Stage) -> None:
     """In `run`, after a pop: looks for a cycle of gain now and then."""
     n = stage.number
+    if estimates(writer.plan, stage):
+        writer.out.line(f"if (convergence{n}.lost) fail(diverges, table_of(next), cell_of(next));")
     if gains(writer.plan, stage):
         writer.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
         writer.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")

@@ -536,6 +536,11 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"const Handle h = cycle.size ? cycle[0] : {at};")
     out.line("return fail(diverges, table_of(h), cell_of(h));")
     out.close()
+    if writer.plan.order:
+        out.line(f"if (how == Solved::near_critical && system{n}.moves()) {{")
+        out.line("  const int64_t i = 0;")
+        out.line(f"  return fail(near_critical, table_of({at}), cell_of({at}));")
+        out.line("}")
     out.line("report.critical += how == Solved::near_critical;")
     out.line(f"if (system{n}.bound > report.error_bound) report.error_bound = system{n}.bound;")
     out.open("for (int64_t i = 0; i < count; i++)")

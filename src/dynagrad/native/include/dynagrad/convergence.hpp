@@ -13,40 +13,37 @@ namespace dynagrad {
 template <bool logs>
 struct Convergence {
   double tolerance = 1e-12;
-  double popped = 0, sent = 0, rate = 0, unit = 0;
+  double popped = 0, sent = 0, rate = 0;
   double worst = 0;                   // at the end of the stage, the most that an item holds back, relative to it
   bool more = false;                  // ... and whether any holds back what its value could show
   int64_t pops = 0, window = 64;
-  bool begun = false;
+  bool begun = false, lost = false;   // lost: what is popped sends as much again, and has done so for long
+  static constexpr int64_t patience = 1 << 20;
 
   void begin(const Settings& settings) {
-    if (begun && !settings.refine) tolerance = settings.tolerance;
-    if (!begun) tolerance = settings.tolerance;
+    if (!begun || !settings.refine) tolerance = settings.tolerance;
     begun = true;
   }
-  // Masses of logs are relative to the largest so far.
-  double mass(double size) {
-    if (!logs) return size;
-    if (size > unit + 300) {
-      const double shrink = ::exp(unit - size);
-      popped *= shrink, sent *= shrink, unit = size;
-    }
-    return ::exp(size - unit);
+  // Masses are relative to the values of their items, which may be of any size; at most one, as of a first update.
+  static double mass(double size, double value) {
+    const double relative = logs ? ::exp(size - value) : size / value;
+    return relative < 1 ? relative : size == (logs ? -INFINITY : 0) ? 0 : 1;
   }
-  void send(double size) {
-    if (pops) sent += mass(size);
+  void send(double size, double value) {
+    if (pops) sent += mass(size, value);
   }
-  void pop(double size) {
-    if (logs && !pops) unit = size > -INFINITY ? size : 0;
+  void pop(double size, double value) {
     if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
       if (popped > 0) rate = sent / popped;
+      lost = rate >= 1 - 1e-12 && window > patience;
       popped = sent = 0, pops = 1, window += window / 2;
     }
     pops++;
-    popped += mass(size);
+    popped += mass(size, value);
   }
   void add(double pending, double value) {
     const double relative = logs ? ::exp(pending - value) : pending == 0 ? 0 : pending / value;
+    if (pending == (logs ? -INFINITY : 0)) return;
     if (!(relative <= worst)) worst = relative;
     more = more || relative > 2.220446049250313e-16;
   }
@@ -68,6 +65,8 @@ struct Convergence {
 // The same for a stage of rounds, from the largest relative change of a value in this round and in the last.
 struct Rounds {
   double moved = 0, before = 0, rate = 0;
+  int64_t idle = 0;                   // rounds in a row that came no nearer
+  static constexpr int64_t patience = 20000;
 
   void begin() { before = moved, moved = 0; }
   void move(double now, double old) {
@@ -76,6 +75,7 @@ struct Rounds {
   }
   bool more(const Settings& settings, Report& report) {
     if (moved > 1e-15 && before > 1e-13) rate = moved / before;  // below, changes are rounding
+    idle = moved > 1e-15 && rate >= 1 - 1e-12 ? idle + 1 : 0;
     const double rest = moved <= 4e-16 && rate < 0.9 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
     const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
     if (moved > 4e-16 && !enough) return true;

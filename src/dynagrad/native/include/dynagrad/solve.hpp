@@ -23,11 +23,11 @@
 namespace dynagrad {
 
 // How a number is an array of doubles, the first of which is the primal one; `nilpotent` is how many corrections the
-// others need. In `scaled` semirings the array is relative to a weight that is given beside it.
+// others need, and from `values` on they are tangents. In `scaled` semirings the array is relative to a weight that is given beside it.
 template <class S>
 struct Parts {
   static constexpr bool scaled = false;
-  static constexpr int count = sizeof(typename S::Value) / sizeof(double), nilpotent = 1;
+  static constexpr int count = sizeof(typename S::Value) / sizeof(double), nilpotent = 1, values = count;
   static void split(const typename S::Value& v, const Log::Value&, double* out) { memcpy(out, &v, sizeof v); }
   static typename S::Value join(const double* x, const Log::Value&) {
     typename S::Value v;
@@ -38,7 +38,7 @@ struct Parts {
 template <class S, int K>
 struct Parts<Jets<S, K>> : Parts<S> {
   using Value = typename Jets<S, K>::Value;
-  static constexpr int count = sizeof(Value) / sizeof(double), nilpotent = K + 1;
+  static constexpr int count = sizeof(Value) / sizeof(double), nilpotent = K + 1, values = Parts<S>::count;
   static void split(const Value& v, const Log::Value&, double* out) { memcpy(out, &v, sizeof v); }
   static Value join(const double* x, const Log::Value&) {
     Value v;
@@ -57,7 +57,7 @@ inline double ratio(double m, int64_t e, const Log::Value& unit) {
 template <>
 struct Parts<Log> {
   static constexpr bool scaled = true;
-  static constexpr int count = 1, nilpotent = 0;
+  static constexpr int count = 1, nilpotent = 0, values = 1;
   static void split(const Log::Value& v, const Log::Value& unit, double* out) { *out = ratio(v.m, v.e, unit); }
   static Log::Value join(const double* x, const Log::Value& unit) {
     return Log::signed_norm(*x * unit.m, unit.e);
@@ -68,7 +68,7 @@ template <int K>
 struct Parts<LogJets<K>> {
   using Value = typename LogJets<K>::Value;
   static constexpr bool scaled = true;
-  static constexpr int count = 1 << K, nilpotent = K;
+  static constexpr int count = 1 << K, nilpotent = K, values = 1;
   static void split(const Value& v, const Log::Value& unit, double* out) {
     for (int i = 0; i < count; i++) out[i] = ratio(v.m[i], v.e, unit);
   }
@@ -180,6 +180,16 @@ struct System {
     return Solved::fine;
   }
   const Log::Value& unit(int64_t i) const { return unit_[i]; }
+  // Whether any number of the solution has a tangent.
+  bool moves() const {
+    for (int64_t i = 0; i < n; i++) {
+      double all[parts];
+      P::split(value[i], unit_[i], all);
+      for (int k = P::values; k < parts; k++)
+        if (all[k] != 0) return true;
+    }
+    return false;
+  }
   // Before `adjoint`: chooses the units.
   void measure() { prepare_at_solution(); }
 
