@@ -6,6 +6,7 @@ program is compiled once and runs over many facts.
 
 from __future__ import annotations
 
+import math
 import pickle
 from functools import cache
 from typing import Any
@@ -184,3 +185,47 @@ def test_numbers_of_a_long_derivation_against_the_order_of_the_facts() -> None:
             "stop/1": [(last, 0.0)],
         }
         assert bound(PATHS, "log").run(facts)["goal"] == pytest.approx(50.0 * n)
+
+
+def test_many_long_derivations_that_outweigh_the_best_one_by_more_than_a_double_holds() -> None:
+    """In `log`: a walk to and fro along 5,000 places, whose weight is e^1100 times that of the straight way."""
+    n, w = 5000, 0.4
+    ratio = np.zeros(n + 1)  # of each place's weight to that of the one before
+    for k in range(n - 1, 0, -1):
+        ratio[k] = w / (1 - w * ratio[k + 1])
+    expected = -math.log(1 - w * ratio[1]) + np.log(ratio[1:n]).sum()
+    edges = [(i, i + d, math.log(w)) for i in range(n) for d in (-1, 1) if 0 <= i + d < n]
+    facts = {"start/1": [(0, 0.0)], "edge/2": edges, "stop/1": [(n - 1, 0.0)]}
+    chart = bound(PATHS, "log").run(facts)
+    assert chart["goal"] == pytest.approx(expected, rel=1e-13)
+    assert chart.stats.pops == n
+    visits = 1 / (1 - 2 * w * ratio[n // 2 + 1])  # far from both ends
+    assert chart.gradient("goal").item(f"path({n // 2})") == pytest.approx(visits, rel=1e-9)
+
+
+def test_a_cycle_that_nothing_enters_is_zero_whatever_its_weights_and_its_derivatives_are_said_to_have_no_end() -> None:
+    facts = {"start/1": [(0, 0.0)], "edge/2": [(0, 1, 2.0), (1, 0, 3.0)], "stop/1": [(0, 1.0)]}
+    chart = bound(PATHS, "real").run(facts)
+    assert (chart["goal"], chart["path(1)"], chart.converged) == (0.0, 0.0, True)
+    with pytest.raises(dg.ValueRangeError, match="does not settle"):
+        chart.gradient("goal")
+    gentle = bound(PATHS, "real").run({**facts, "edge/2": [(0, 1, 0.5), (1, 0, 1.0)]})
+    assert gentle.gradient("goal")["start/1"].values.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(("excess", "converged"), [(0.0, False), (2.0**-40, True), (-(2.0**-40), None)])
+def test_a_grammar_at_its_critical_point(excess: float, converged: bool | None) -> None:
+    """x = (1/2 - excess) + x^2/2 for 20 unknowns: the least solution is 1 - sqrt(2 excess), and there is none below."""
+    n = 20
+    rules = [(a, (a + 1) % n, (a * 7 + 3) % n, 0.25) for a in range(n)] + [(a, a, (a * 3) % n, 0.25) for a in range(n)]
+    facts = {"p/3": rules, "u/2": [(0, 0, 0.0)], "q/1": [(a, 0.5 - excess) for a in range(n)], "s/1": [(0, 1.0)]}
+    if converged is None:
+        with pytest.raises(dg.NotConverged) as raised:
+            bound(PAIRS, "real").run(facts)
+        assert raised.value.radius >= 1 - 1e-6
+        return
+    chart = bound(PAIRS, "real").run(facts)
+    assert chart.converged is converged
+    assert chart["goal"] == pytest.approx(1 - math.sqrt(2 * excess), abs=max(2 * chart.error_bound, 1e-9))
+    assert chart.error_bound < 1e-6
+    assert chart.stats.pops == n

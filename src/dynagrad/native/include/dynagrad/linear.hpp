@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "chart.hpp"
+#include "semirings.hpp"
 
 // What is not worth the optimiser's time: none of its loops is where a solution spends its own.
 #define DYNAGRAD_COLD __attribute__((noinline, cold))
@@ -60,6 +61,31 @@ struct LinearSystem {
     if (iterative) solve_iterative(x, m, transposed);
     else if (dense_) solve_dense(x, m, transposed);
     else solve_sparse(x, m, transposed);
+  }
+
+  // The same for a non-negative A and right side, in numbers of any size. False where there are no factors.
+  DYNAGRAD_COLD bool solve_wide(Array<Log::Value>& x) const {
+    if (iterative) return false;
+    const auto add = [&](int64_t to, int64_t from, double c) {  // factors beside the diagonal are not positive
+      if (c != 0) x[to] = Log::plus(x[to], Log::times(x[from], Log::settled({-c, 0})));
+    };
+    if (dense_) {
+      const double* a = full_.data;
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < i; k++) add(i, k, a[i * n + k]);
+      for (int64_t i = n; i-- > 0;) {
+        for (int64_t k = i + 1; k < n; k++) add(i, k, a[i * n + k]);
+        x[i] = Log::times(x[i], Log::settled({1 / a[i * n + i], 0}));
+      }
+      return true;
+    }
+    for (int64_t p = 0; p < n; p++)
+      for (int64_t e = first_[p]; e < first_[p + 1]; e++) add(order_[pattern_[e]], order_[p], lower_[e]);
+    for (int64_t p = n; p-- > 0;) {
+      for (int64_t e = first_[p]; e < first_[p + 1]; e++) add(order_[p], order_[pattern_[e]], upper_[e]);
+      x[order_[p]] = Log::times(x[order_[p]], Log::settled({1 / pivot_[p], 0}));
+    }
+    return true;
   }
 
   // y = A x, or A' x.

@@ -402,7 +402,35 @@ struct System {
     }
     x.copy(b_);
     linear.solve(x.data, 1, false);
+    if constexpr (P::scaled)
+      if (!signed_ && !linear.halted && !in_range(x)) {
+        if (!lift()) return Solved::unsolved;
+        jacobian(x, partial_ ? &mass_ : nullptr);
+        if (!linear.factor()) return linear.halted ? Solved::halted : Solved::unsolved;
+        x.copy(b_);
+        linear.solve(x.data, 1, false);
+      }
     return polished(x);
+  }
+  bool in_range(const Array<double>& x) const {
+    for (int64_t i = 0; i < n; i++)
+      if (!(fabs(x[i]) < 1e280)) return false;
+    return true;
+  }
+  // Units that are the solution itself, where that is out of range of the best derivations: many long ones add up.
+  DYNAGRAD_COLD bool lift() {
+    Array<Log::Value> x;
+    for (int64_t i = 0; i < n; i++) x.push(Log::settled({b_[i], 0}));
+    if (!linear.solve_wide(x)) return false;
+    for (int64_t i = 0; i < n; i++) {
+      if (!mass_[i]) continue;
+      if (!(x[i].m > 0 && x[i].m < INFINITY)) return false;
+      unit_[i] = Log::times(unit_[i], x[i]);
+    }
+    const bool partial = partial_;
+    relative();
+    partial_ = partial;
+    return true;
   }
   // The solution of a linear system after refinement.
   Solved polished(Array<double>& x) {
