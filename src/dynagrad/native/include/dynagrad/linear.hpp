@@ -99,17 +99,16 @@ struct LinearSystem {
   }
 
   // The spectral radius of a non-negative A: Collatz and Wielandt's bounds, by powers of (A + I) / 2, which converge
-  // whatever the period. They do not meet where A is reducible; the upper one comes down to the radius there, too.
+  // whatever the period. Where they do not meet, as A is reducible or very long, it is by what the largest entry grows.
   // In `x` is left the vector that A stretches by so much.
   DYNAGRAD_COLD double radius(Array<double>& x) {
     if (!n) return 0;
     Array<double> y;
     x.filled(n, 1.0), y.zeros(n);
-    double low = 0, high = INFINITY;
+    double low = 0, high = INFINITY, largest = 0;  // of entries after a step from one
     for (int64_t round = 0; round < 2000; round++) {
       multiply(x.data, y.data, false);
-      low = INFINITY, high = 0;
-      double largest = 0;
+      low = INFINITY, high = largest = 0;
       for (int64_t i = 0; i < n; i++) {
         const double ratio = y[i] / x[i];
         if (ratio < low) low = ratio;
@@ -123,7 +122,7 @@ struct LinearSystem {
         if (x[i] < 1e-290) x[i] = 1e-290;
       }
     }
-    return high - low <= 1e-6 * high ? 0.5 * (low + high) : high;
+    return high - low <= 1e-6 * high ? 0.5 * (low + high) : fmin(high, fmax(low, 2 * largest - 1));
   }
 
  private:
