@@ -90,7 +90,7 @@ struct System {
   using P = Parts<S>;
   static constexpr uint32_t none = 0xFFFFFFFF;
   static constexpr int parts = P::count;
-  static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 1e-8, some_digits = 1e-4;
+  static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 2e-9, some_digits = 1e-4;
   static constexpr int64_t unbounded = int64_t(1) << 40;  // an exponent that only a cycle without a solution gets to
   struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
 
@@ -507,7 +507,7 @@ struct System {
     }
     bound = left > 0 ? condition * left : 0;
     const double rounded = condition * rounding;
-    if (rounded > half_the_digits) bound = fmax(bound, 4 * rounded);
+    if (rounded > 1e-10) bound = fmax(bound, 4 * rounded);
     // Near a double root the solution has half of the digits and its derivative none; that of a linear system has as
     // many as the solution itself.
     return bound > (is_linear_ ? some_digits : half_the_digits) ? Solved::near_critical : Solved::fine;
