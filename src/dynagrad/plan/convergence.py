@@ -174,7 +174,7 @@ def write_check(writer: ClassWriter, stage: Stage) -> None:
     """In `run`, after a pop: looks for a cycle of gain now and then."""
     n = stage.number
     if estimates(writer.plan, stage):
-        writer.out.line(f"if (convergence{n}.lost) fail(diverges, table_of(next), cell_of(next));")
+        writer.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
     if gains(writer.plan, stage):
         writer.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
         writer.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")

@@ -17,8 +17,8 @@ struct Convergence {
   double worst = 0;                   // at the end of the stage, the most that an item holds back, relative to it
   bool more = false;                  // ... and whether any holds back what its value could show
   int64_t pops = 0, window = 64;
-  bool begun = false, lost = false;   // lost: what is popped sends as much again, and has done so for long
-  static constexpr int64_t patience = 1 << 20;
+  bool begun = false;
+  static constexpr int64_t patience = 1 << 20, visits = 4096;
 
   void begin(const Settings& settings) {
     if (!begun || !settings.refine) tolerance = settings.tolerance;
@@ -35,11 +35,14 @@ struct Convergence {
   void pop(double size, double value) {
     if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
       if (popped > 0) rate = sent / popped;
-      lost = rate >= 1 - 1e-12 && window > patience;
       popped = sent = 0, pops = 1, window += window / 2;
     }
     pops++;
     popped += mass(size, value);
+  }
+  // Whether what is popped sends as much again, and has done so for long: while values are on their way up, too.
+  bool no_nearer(int64_t items) const {
+    return __builtin_expect(rate >= 1 - 1e-12, 0) && window > patience && window > visits * items;
   }
   void add(double pending, double value) {
     const double relative = logs ? ::exp(pending - value) : pending == 0 ? 0 : pending / value;
