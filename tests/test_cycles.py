@@ -84,6 +84,14 @@ class TestSolved:
         assert (chart.gradient("p(3)")["e/2"].values == again.gradient("p(3)")["e/2"].values).all()
         assert (bound.run(facts).table("p/1").values == values).all()  # this one keeps a tape
 
+    def test_a_limit_of_memory_counts_what_a_solver_takes(self) -> None:
+        bound = dg.Program("p(Y) += p(X)*e(X,Y). p(X) += s(X).", "real").bind({})
+        facts = {"e/2": np.random.default_rng(1).random((600, 600)) / 700, "s/1": np.ones(600)}
+        whole = bound.run(facts)
+        with pytest.raises(dg.NotConverged, match="limit on bytes"):
+            bound.run(facts, max_bytes=whole.stats.bytes // 4)
+        assert bound.run(facts, max_bytes=2 * whole.stats.bytes)["p(0)"] == whole["p(0)"]
+
     def test_changed_facts_give_what_a_fresh_run_gives(self) -> None:
         program = dg.Program("p(Y) += p(X)*e(X,Y). p(X) += s(X).", "real")
         chart = program.run({"e/2": [("a", "b", 0.5), ("b", "a", 0.5)], "s/1": [("a", 1.0)]})

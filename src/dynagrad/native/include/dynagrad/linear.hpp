@@ -39,6 +39,11 @@ struct LinearSystem {
     shift.wipe(n);
     halted = false;
   }
+  // What is large is on the account of the chart, so that limits of memory know of it.
+  void count(Account* account) {
+    entries.account = start_.account = column_.account = value_.account = full_.account = account;
+    first_.account = pattern_.account = lower_.account = upper_.account = account;
+  }
   void put(uint32_t row, uint32_t column, double value) { entries.push({row, column, value}); }
 
   // Whether all pivots are positive. With `absolute`, of I - |A|, after which `solve` is not for I - A.

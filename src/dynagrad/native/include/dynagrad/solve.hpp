@@ -104,7 +104,10 @@ struct System {
   LinearSystem linear;
   bool must_be_linear = false, always_newton = false;  // what the program declares
 
-  explicit System(ChartBase* chart) : owner(chart) {}
+  explicit System(ChartBase* chart) : owner(chart) {
+    instances.account = given.account = value.account = &chart->account;
+    linear.count(&chart->account);
+  }
 
   void open(int64_t unknowns) {
     n = unknowns;
