@@ -711,7 +711,8 @@ class ClassWriter:
                 out.line("update = now;")
             elif self.plan.semiring == "user":
                 out.line("if (!first && semiring::same(now, old)) return;")
-                out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
+                held = convergence.tolerance(self.plan, stage)
+                out.line(f"if (!first && semiring::negligible(update, old, {held})) return;")
             else:
                 resting.write_rest(self, table, convergence.tolerance(self.plan, stage))
             prune(self, table)
