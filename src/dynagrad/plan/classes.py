@@ -920,7 +920,7 @@ class ClassWriter:
                 out.line(f"seal_{self.names.table[key]}();")
             waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
             if stage.strategy == "solve":
-                waiting += f" + (block{n}.done() ? 0 : block{n}.items.size)"
+                waiting += f" + waiting{n}()"
             out.line(f"report.pending = {waiting};")
             out.line("if (!halt) stage++, begun = false;")
             out.close()

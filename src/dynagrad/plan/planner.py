@@ -523,7 +523,8 @@ class _Planner:
                     draft.priority,
                     draft.forms,
                     draft.final,
-                    draft.reason + ("; all values of one argument side by side" if stable else ""),
+                    draft.reason
+                    + "".join(f"; for all values of argument {i + 1} of {k} at once" for k, i in stable.items()),
                     tuple(settled[0]),
                     tuple(settled[1]),
                     draft.inner,
