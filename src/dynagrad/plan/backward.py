@@ -31,7 +31,7 @@ from .adjoints import (
 )
 from .implicit import write_undo_component
 from .model import Join, Plan, Scan, Stage, Table
-from .resting import resting, rests, write_late, write_passes, write_solve, write_undo_settling
+from .resting import resting, rests, write_passes, write_resting_adjoint, write_solve, write_undo_settling
 from .solving import line_of
 from .statements import JoinWriter, comment
 from .values import adjoints_cxx
@@ -275,7 +275,7 @@ class BackWriter(JoinWriter):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
         if self.join.driver is not None and rests(self.plan, self.head):
-            write_late(self.owner, self.head, to, self._contribution())
+            write_resting_adjoint(self.owner, self.head, to, self._contribution())
         self.out.open("if (!back::nothing(g))")
         if kind == "product":
             self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
@@ -415,7 +415,7 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
     write_solve(writer, stage, {k: [_name(writer, j) for j in _live(writer, tuple(js))] for k, js in drives.items()})
     out.open(f"void undo{n}()")
     if resting(plan, stage):
-        out.line(f"late{n}();")
+        out.line(f"solve_resting{n}();")
     if stage.strategy == "sweep":
         _undo_rounds(writer, stage)
     else:

@@ -305,7 +305,7 @@ class ClassWriter:
             if stage.strategy == "solve":
                 solving.write_stage(self, stage)
             resting.write_settle(self, stage)
-            convergence.write_rest(self, stage)
+            convergence.write_refine(self, stage)
             self._begin(stage)
             if stage.strategy == "sweep":
                 self._sweep(stage)
@@ -715,7 +715,7 @@ class ClassWriter:
                 held = convergence.tolerance(self.plan, stage)
                 out.line(f"if (!first && semiring::negligible(update, old, {held})) return;")
             else:
-                resting.write_rest(self, table, convergence.tolerance(self.plan, stage))
+                resting.write_stop(self, table, convergence.tolerance(self.plan, stage))
             prune(self, table)
             out.line(resting.count_pop(self.plan, table))
             convergence.write_popped(self, stage, table)

@@ -138,13 +138,13 @@ def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
         out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
 
 
-def write_rest(writer: ClassWriter, stage: Stage) -> None:
-    """`rest<n>`: at the end of a stage, whether what was held back goes on under a lower tolerance."""
+def write_refine(writer: ClassWriter, stage: Stage) -> None:
+    """`refine<n>`: at the end of a stage, whether what was held back goes on under a lower tolerance."""
     plan, out, n = writer.plan, writer.out, stage.number
     if not estimates(plan, stage):
         return
     tables = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
-    out.open(f"bool rest{n}()")
+    out.open(f"bool refine{n}()")
     out.line(f"auto& c = convergence{n};")
     out.line("c.worst = 0, c.more = false;")
     for table in tables:

@@ -9,7 +9,7 @@ other. So who makes a run over dual numbers has to know where it will stop: `Set
 - Forward, the tangents of an update that changes nothing are kept apart from what is pending. A stage at its end
   *settles*: items are popped with these tangents alone, until none are left.
 - Backward, an update that changed nothing has the adjoint of a constant that is added to its item when the stage is at
-  its end, and settles: the solution of `late = g + J' late`, where g are the adjoints of values there, and J the
+  its end, and settles: the solution of `a = g + J' a`, where g are the adjoints of values there, and J the
   derivatives of items by items. Which items need it, a first pass finds out. A second one solves for it where it enters
   the stage, by rounds of the joins, until it stands still.
 
@@ -62,8 +62,8 @@ def write_members(writer: ClassWriter) -> None:
         if plan.order:
             out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
         if plan.adjoint:
-            out.line(f"Array<uint8_t> asked_{name}{{&account}};  // updates rest with the item")
-            out.line(f"Array<adjoint_t> late_{name}{{&account}};  // ... and this is their adjoint, once solved for")
+            out.line(f"Array<uint8_t> needed_{name}{{&account}};  // updates rest with the item")
+            out.line(f"Array<adjoint_t> resting_{name}{{&account}};  // ... and this is their adjoint, once solved for")
     if plan.order and resting(plan):
         out.line("bool settling = false;")
         out.line("int64_t settled = 0;  // pops while settling")
@@ -71,9 +71,9 @@ def write_members(writer: ClassWriter) -> None:
             if plan.adjoint and resting(plan, stage):
                 out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where in the tape these begin")
     if plan.adjoint and resting(plan):
-        out.line("Array<Handle> asked{&account};  // the items of all these")
-        out.open("void ask(uint8_t& before, Handle h)")
-        out.line("if (!before) before = 1, asked.push(h);")
+        out.line("Array<Handle> needed{&account};  // the items of all these")
+        out.open("void need(uint8_t& before, Handle h)")
+        out.line("if (!before) before = 1, needed.push(h);")
         out.close()
 
 
@@ -111,7 +111,7 @@ def first(plan: Plan, table: Table, name: str) -> str:
     return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
 
 
-def write_rest(writer: ClassWriter, table: Table, tolerance: str) -> None:
+def write_stop(writer: ClassWriter, table: Table, tolerance: str) -> None:
     """In `pop`: an update that changes nothing, or too little, goes no further."""
     out = writer.out
     stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
@@ -164,7 +164,7 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
     """In `run`: takes the next item off the agenda, or ends the stage; with a `rest`, see `convergence.py`."""
     n = stage.number
     settle = plan.order > 0 and bool(resting(plan, stage))
-    more = [f"if ({'!settling && ' if settle else ''}rest{n}()) continue;"] if rest else []
+    more = [f"if ({'!settling && ' if settle else ''}refine{n}()) continue;"] if rest else []
     more += [f"if (settle{n}()) continue;"] if settle else []
     return f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
 
@@ -172,12 +172,12 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
 # -- backward ----------------------------------------------------------------------------------------------------------
 
 
-def write_late(writer: ClassWriter, table: Table, to: str, x: str) -> None:
-    """In a join going back: a contribution `x` that left the item at `to` as it was has the late adjoint."""
+def write_resting_adjoint(writer: ClassWriter, table: Table, to: str, x: str) -> None:
+    """In a join going back: a contribution `x` that left the item at `to` as it was has the adjoint of what rests."""
     out, name, stage = writer.out, writer.names.table[table.key], stage_of(writer.plan, table)
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(writer, table, to, x)}) "
-        f"ask(asked_{name}[{to}], handle({table.number}, {to})), g = late_{name}[{to}];"
+        f"need(needed_{name}[{to}], handle({table.number}, {to})), g = resting_{name}[{to}];"
     )
 
 
@@ -195,10 +195,10 @@ def write_undo_settling(writer: ClassWriter, stage: Stage, table: Table) -> None
 
 
 def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
-    """`late<n>`: solves for the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
+    """`solve_resting<n>`: the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
 
-    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out late adjoints, and ask
-    for those that they lack.
+    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out the adjoints of what
+    rests, and ask for those that they lack.
     """
     plan, out, n = writer.plan, writer.out, stage.number
     tables = resting(plan, stage)
@@ -206,7 +206,7 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
         return
     for table in tables:
         name = writer.names.table[table.key]
-        out.open(f"bool late_of_{name}(int64_t cell)")
+        out.open(f"bool resting_of_{name}(int64_t cell)")
         writer.unpack(table)
         out.line(f"const value_t now = {name}.value[cell], update = {writer.zero(table)};")
         out.line("adjoint_t gupdate = {}, gold = {};")
@@ -216,27 +216,27 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
         out.line("(void)now, (void)update, (void)gold;")
         out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
         out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
-        out.line(f"const bool stands = stand_still(g, late_{name}[cell]);")
-        out.line(f"late_{name}[cell] = g;")
+        out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")
+        out.line(f"resting_{name}[cell] = g;")
         out.line("return stands;")
         out.close()
-    out.open(f"bool late{n}_of(Handle h)")
+    out.open(f"bool resting{n}_of(Handle h)")
     out.open("switch (table_of(h))")
     for table in tables:
-        out.line(f"case {table.number}: return late_of_{writer.names.table[table.key]}(cell_of(h));")
+        out.line(f"case {table.number}: return resting_of_{writer.names.table[table.key]}(cell_of(h));")
     out.close()
     out.line("return true;")
     out.close()
-    out.open(f"void late{n}()")
-    out.line(f"if (!asked.size || report.stage <= {n}) return;")
-    out.line(f"for (int64_t at = 0; at < asked.size && !halt; at++) late{n}_of(asked[at]);  // asks for more")
+    out.open(f"void solve_resting{n}()")
+    out.line(f"if (!needed.size || report.stage <= {n}) return;")
+    out.line(f"for (int64_t at = 0; at < needed.size && !halt; at++) resting{n}_of(needed[at]);  // asks for more")
     out.line("Array<Handle> order{&account};  // the last that came first, as adjoints go")
     out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}];)")
     out.line("const Handle h = tape.pops[t];")
     out.line("if (h & tape.again) continue;")
     out.open("switch (table_of(h))")
     for table in tables:
-        out.line(f"case {table.number}: if (asked_{writer.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
+        out.line(f"case {table.number}: if (needed_{writer.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
     out.close()
     out.close()
     out.line("int64_t solved = 0;")
@@ -244,7 +244,7 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
     out.line("stands = true;")
     out.open("for (int64_t at = 0; at < order.size && !halt; at++)")
     out.line("if (spend(1)) return;")
-    out.line(f"if (late{n}_of(order[at])) continue;")
+    out.line(f"if (resting{n}_of(order[at])) continue;")
     out.line("stands = false;")
     lost = "lose(unsettled, table_of(order[at]), cell_of(order[at]))"
     out.line(f"if (++solved > {MOST} * (report.pops + 16)) return {lost};")
@@ -254,7 +254,7 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
 
 
 def write_passes(writer: ClassWriter) -> None:
-    """`backward`: the pass, and once more from the cotangents that were asked for where updates rest."""
+    """`backward`: the pass, and once more from the cotangents that were needed for where updates rest."""
     plan, out = writer.plan, writer.out
     tables = resting(plan)
     if not tables:
@@ -268,10 +268,10 @@ def write_passes(writer: ClassWriter) -> None:
         out.line(f"seeds_{name}.copy(g_{name});")
     for table in tables:
         name = writer.names.table[table.key]
-        out.line(f"late_{name}.zeros({cells(writer, table)}), asked_{name}.zeros({cells(writer, table)});")
-    out.line("asked.clear();")
+        out.line(f"resting_{name}.zeros({cells(writer, table)}), needed_{name}.zeros({cells(writer, table)});")
+    out.line("needed.clear();")
     out.line("const int64_t status = pass();")
-    out.line("if (status != done || !asked.size) return status;")
+    out.line("if (status != done || !needed.size) return status;")
     out.line("adjoints(true);")
     for name in names:
         out.line(f"g_{name}.copy(seeds_{name});")

@@ -386,7 +386,7 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
     out.line("return fail(diverges, table_of(h), cell_of(h));")
     out.close()
     if plan.order:
-        out.open(f"if (how == Solved::near_critical && {solver}.moves())")
+        out.open(f"if (how == Solved::near_critical && {solver}.has_tangent())")
         out.line("const int64_t i = 0;")
         if stage.stable:
             out.line(f"const int64_t j = columns{n}.failing;")

@@ -58,7 +58,7 @@ struct System<Count, K> {
           return --waiting[t.head] == 0;
         });
     for (int64_t i = 0; i < n; i++)
-      if (mass[i] && !complete[i]) return around((uint32_t)i, mass, complete), Solved::diverges;
+      if (mass[i] && !complete[i]) return find_cycle((uint32_t)i, mass, complete), Solved::diverges;
     return Solved::fine;
   }
 
@@ -69,7 +69,7 @@ struct System<Count, K> {
     return true;
   }
   // From an unknown that waits to one that it waits for, until one comes again.
-  void around(uint32_t v, const Array<uint8_t>& mass, const Array<uint8_t>& done) {
+  void find_cycle(uint32_t v, const Array<uint8_t>& mass, const Array<uint8_t>& done) {
     Array<uint32_t> from;
     from.filled(n, none);
     for (int64_t t = 0; t < instances.size; t++)

@@ -67,10 +67,10 @@ struct Columns {
   }
   bool done(int64_t j) const { return done_[j]; }
   // Whether any number of the solution has a tangent.
-  bool moves() {
+  bool has_tangent() {
     for (int64_t j = 0; j < column.size; j++) {
       take(value, j, system.value);
-      if (system.moves()) return true;
+      if (system.has_tangent()) return true;
     }
     return false;
   }

@@ -32,7 +32,7 @@ struct LinearSystem {
   Array<double> shift;     // what the diagonal of I - A has beside that, where one minus a weight is known better
   bool definite = false;   // all pivots are positive, beyond doubt by rounding
   bool iterative = false;  // there are no factors
-  bool undecided = false;  // ... and whether iteration would shrink every error was not found out
+  bool radius_unknown = false;  // ... and whether iteration would shrink every error was not found out
   bool halted = false;     // somebody said stop
 
   void open(ChartBase* chart, int64_t unknowns) {
@@ -52,7 +52,7 @@ struct LinearSystem {
   // Whether all pivots are positive. With `absolute`, of I - |A|, after which `solve` is not for I - A.
   bool factor(bool absolute = false) {
     compress(absolute);
-    definite = iterative = undecided = false;
+    definite = iterative = radius_unknown = false;
     if (n <= small || nonzeros() * 6 > n * n) {
       dense_ = true;
       return factor_dense();
@@ -61,7 +61,7 @@ struct LinearSystem {
     if (order() && !halted) return factor_sparse();
     if (halted) return false;
     iterative = true;
-    return definite = shrinks();
+    return definite = radius_below_one();
   }
 
   // x: in the right sides, out the solutions; n rows of m numbers. Each column comes out as it would by itself.
@@ -219,7 +219,7 @@ struct LinearSystem {
   }
 
   // A pivot that stays clear of what rounding may have made of it: `lost` is the sum of what was subtracted from one.
-  static bool clear(double pivot, double lost, int64_t terms) {
+  static bool surely_positive(double pivot, double lost, int64_t terms) {
     return terms < 2 ? pivot > 0 : pivot > 1.2e-16 * (double)(terms < 64 ? terms : 64) * (1 + lost);
   }
 
@@ -241,7 +241,7 @@ struct LinearSystem {
     for (int64_t k = 0; k < n; k++) {
       if (owner->spend(1 + n * (n - k) / 64)) return halted = true, false;
       const double pivot = a[k * n + k];
-      fine = fine && clear(pivot, work_[k], terms[k]);
+      fine = fine && surely_positive(pivot, work_[k], terms[k]);
       if (pivot == 0 || !isfinite(pivot)) return definite = false;
       const double* __restrict from = a + k * n;
       for (int64_t i = k + 1; i < n; i++) {
@@ -433,7 +433,7 @@ struct LinearSystem {
         enter(i);
       }
     }
-    settle(first, size);
+    number_pattern(first, size);
     return true;
   }
   DYNAGRAD_COLD void symmetric(Array<int64_t>& begin, Array<uint32_t>& near) const {
@@ -461,7 +461,7 @@ struct LinearSystem {
   }
   // The pattern in numbers of eliminations, in their order, each list ascending: a list is sorted by going through its
   // transpose, twice.
-  DYNAGRAD_COLD void settle(const Array<int64_t>& first, const Array<int32_t>& size) {
+  DYNAGRAD_COLD void number_pattern(const Array<int64_t>& first, const Array<int32_t>& size) {
     place_.zeros(n);
     for (int64_t p = 0; p < n; p++) place_[order_[p]] = (uint32_t)p;
     Array<int64_t> at;
@@ -538,7 +538,7 @@ struct LinearSystem {
         pass(k, at, head, next);
       }
       if (owner->spend(1 + work / 4)) return halted = true, false;
-      fine = fine && clear(pivot, lost, terms);
+      fine = fine && surely_positive(pivot, lost, terms);
       if (pivot == 0 || !isfinite(pivot)) return definite = false;
       pivot_[p] = pivot;
       for (int64_t e = first_[p]; e < first_[p + 1]; e++) {
@@ -576,7 +576,7 @@ struct LinearSystem {
   // -- without factors
 
   // Whether the spectral radius of |A| is surely below one: a positive vector that |A| shrinks everywhere.
-  DYNAGRAD_COLD bool shrinks() {
+  DYNAGRAD_COLD bool radius_below_one() {
     Array<double> x, y;
     x.filled(n, 1.0), y.zeros(n);
     for (int64_t round = 0; round < 20000 && !halted; round++) {
@@ -596,7 +596,7 @@ struct LinearSystem {
       for (int64_t i = 0; i < n; i++) x[i] = 0.5 * (x[i] + y[i] / largest) + 1e-290;
       if (owner->spend(nonzeros())) halted = true;
     }
-    undecided = true;
+    radius_unknown = true;
     return false;
   }
 

@@ -78,7 +78,7 @@ struct System {
 
   explicit System(ChartBase* chart) : owner(chart) {
     Account* account = &chart->account;
-    instances.account = given.account = value.account = last_.account = unit_.account = mass_.account = account;
+    instances.account = given.account = value.account = last_.account = unit_.account = reachable_.account = account;
     x_.account = f_.account = size_.account = z_.account = weight_.account = b_.account = shift_.account = account;
     linear.count(account);
     if (P::scaled) linear.most_flops = patient;  // iteration starts from best derivations, which may be far from the sums
@@ -109,7 +109,7 @@ struct System {
   // -- forward
 
   Solved solve() {
-    const bool again = as_before();
+    const bool again = same_matrix();
     if (!again) prepare();
     if (must_be_linear && !is_linear_) return Solved::unsolved;
     value.clear(), value.resize(n, S::zero());
@@ -120,7 +120,7 @@ struct System {
     const Solved how = again ? solve_again(x) : as_linear ? solve_linear(x) : solve_newton(x);
     if (how == Solved::diverges) describe(x);
     if (!again) {
-      factored_ = how == Solved::fine && as_linear && !signed_ && !partial_ && !P::scaled;
+      factored_ = how == Solved::fine && as_linear && !signed_ && !restricted_ && !P::scaled;
       if (factored_) last_.copy(instances);
     }
     if (how != Solved::fine && how != Solved::near_critical) return how;
@@ -161,7 +161,7 @@ struct System {
   }
   const Log::Value& unit(int64_t i) const { return unit_[i]; }
   // Whether any number of the solution has a tangent.
-  bool moves() const {
+  bool has_tangent() const {
     for (int64_t i = 0; i < n; i++)
       if (anything(value[i], P::values)) return true;
     return false;
@@ -200,9 +200,9 @@ struct System {
   Array<double> shift_;          // see `add_loop`
   Array<Log::Value> unit_;       // per unknown, what its numbers are relative to
   Array<double> weight_, b_;     // primal, relative
-  Array<uint8_t> mass_;          // whether anything non-zero reaches an unknown
+  Array<uint8_t> reachable_;     // whether anything non-zero reaches an unknown
   bool is_linear_ = false, signed_ = false;
-  bool partial_ = false;         // what is factored leaves out unknowns that nothing non-zero reaches
+  bool restricted_ = false;      // what is factored leaves out unknowns that nothing non-zero reaches
 
   static double first(const Value& v) {
     double all[parts];
@@ -211,7 +211,7 @@ struct System {
   }
 
   // Whether the instances are those of the last system, but for what comes from outside.
-  bool as_before() {
+  bool same_matrix() {
     if (!factored_ || last_.size != instances.size || unit_.size != n) return factored_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
       if (instances[i].head != last_[i].head || memcmp(&instances[i].weight, &last_[i].weight, sizeof(Value)))
@@ -219,7 +219,7 @@ struct System {
       for (int k = 0; k < K; k++)
         if (instances[i].of[k] != last_[i].of[k]) return factored_ = false;
     }
-    for (int64_t i = 0; i < n; i++) b_[i] = first(given[i]), mass_[i] = 1, signed_ = signed_ || b_[i] < 0;
+    for (int64_t i = 0; i < n; i++) b_[i] = first(given[i]), reachable_[i] = 1, signed_ = signed_ || b_[i] < 0;
     return !signed_ || (factored_ = false);
   }
   bool finite() const {
@@ -237,13 +237,13 @@ struct System {
   // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
   DYNAGRAD_COLD void prepare() {
     unit_.clear(), unit_.resize(n, Log::one());
-    mass_.wipe(n);
+    reachable_.wipe(n);
     for (int64_t i = 0; i < n; i++)
       if (nonzero(given[i])) {
-        mass_[i] = 1;
+        reachable_[i] = 1;
         if constexpr (P::scaled) unit_[i] = positive(P::size(given[i]));
       }
-    reach(instances, mass_, [&](const Instance& t) {
+    reach(instances, reachable_, [&](const Instance& t) {
       if (!nonzero(t.weight)) return false;
       if constexpr (P::scaled) unit_[t.head] = magnitude(t);
       return true;
@@ -256,7 +256,7 @@ struct System {
         for (int64_t i = 0; i < instances.size; i++) {  // to and fro, as derivations may be long in either direction
           const Instance& t = instances[round % 2 ? instances.size - 1 - i : i];
           bool known = nonzero(t.weight);
-          for (int k = 0; k < K; k++) known = known && (t.of[k] == none || mass_[t.of[k]]);
+          for (int k = 0; k < K; k++) known = known && (t.of[k] == none || reachable_[t.of[k]]);
           if (!known) continue;
           const Log::Value m = magnitude(t);
           if (m.e > unbounded) continue;
@@ -268,11 +268,11 @@ struct System {
   }
   void prepare_at_solution() {
     unit_.clear(), unit_.resize(n, Log::one());
-    mass_.zeros(n);
+    reachable_.zeros(n);
     for (int64_t i = 0; i < n; i++) {
-      mass_[i] = nonzero(value[i]);
+      reachable_[i] = nonzero(value[i]);
       if constexpr (P::scaled)
-        if (mass_[i]) unit_[i] = positive(P::size(value[i]));
+        if (reachable_[i]) unit_[i] = positive(P::size(value[i]));
     }
     relative();
   }
@@ -289,7 +289,7 @@ struct System {
   }
   DYNAGRAD_COLD void relative() {
     weight_.raw(instances.size), b_.raw(n);
-    is_linear_ = true, signed_ = partial_ = false;
+    is_linear_ = true, signed_ = restricted_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
       int unknowns = 0;
@@ -374,19 +374,19 @@ struct System {
         linear.factor();
         if (linear.halted) return Solved::halted;
       } else {
-        partial_ = true;
-        if (linear.undecided) return Solved::unsolved;
-        jacobian(x, &mass_);
+        restricted_ = true;
+        if (linear.radius_unknown) return Solved::unsolved;
+        jacobian(x, &reachable_);
         if (!linear.factor())
-          return linear.halted ? Solved::halted : linear.undecided ? Solved::unsolved : Solved::diverges;
+          return linear.halted ? Solved::halted : linear.radius_unknown ? Solved::unsolved : Solved::diverges;
       }
     }
     x.copy(b_);
     linear.solve(x.data, 1, false);
     if constexpr (P::scaled)
       if (!signed_ && !linear.halted && !in_range(x)) {
-        if (!lift()) return Solved::unsolved;
-        jacobian(x, partial_ ? &mass_ : nullptr);
+        if (!rescale_to_solution()) return Solved::unsolved;
+        jacobian(x, restricted_ ? &reachable_ : nullptr);
         if (!linear.factor()) return linear.halted ? Solved::halted : Solved::unsolved;
         x.copy(b_);
         linear.solve(x.data, 1, false);
@@ -399,18 +399,18 @@ struct System {
     return true;
   }
   // Units that are the solution itself, where that is out of range of the best derivations: many long ones add up.
-  DYNAGRAD_COLD bool lift() {
+  DYNAGRAD_COLD bool rescale_to_solution() {
     Array<Log::Value> x;
     for (int64_t i = 0; i < n; i++) x.push(Log::settled({b_[i], 0}));
     if (!linear.solve_wide(x)) return false;
     for (int64_t i = 0; i < n; i++) {
-      if (!mass_[i]) continue;
+      if (!reachable_[i]) continue;
       if (!(x[i].m > 0 && x[i].m < INFINITY)) return false;
       unit_[i] = Log::times(unit_[i], x[i]);
     }
-    const bool partial = partial_;
+    const bool partial = restricted_;
     relative();
-    partial_ = partial;
+    restricted_ = partial;
     return true;
   }
   // A solution after refinement. Where it was iterated, a small residual says nothing about numbers that are far smaller
@@ -446,7 +446,7 @@ struct System {
     double before = INFINITY;
     for (int64_t round = 0; round < 400; round++) {
       evaluate(x, f, size);
-      jacobian(x, &mass_);
+      jacobian(x, &reachable_);
       bool noise = true;  // whether all that is left is rounding
       for (int64_t i = 0; i < n; i++) {
         f[i] -= x[i];
@@ -454,7 +454,7 @@ struct System {
       }
       if (!linear.factor()) {
         if (linear.halted) return Solved::halted;
-        if (linear.undecided) return Solved::unsolved;
+        if (linear.radius_unknown) return Solved::unsolved;
         if (!noise) return Solved::diverges;
         bound = fmax(sqrt(rounding), before < 1 ? before : 1) * 4;
         return Solved::near_critical;
@@ -473,8 +473,8 @@ struct System {
     }
     jacobian(x, nullptr);
     if (!linear.factor() && !linear.halted) {
-      partial_ = true;
-      jacobian(x, &mass_);
+      restricted_ = true;
+      jacobian(x, &reachable_);
       if (!linear.factor() && !linear.halted) {
         bound = fmax(sqrt(rounding), before < 1 ? before : 1) * 4;
         return Solved::near_critical;
@@ -521,7 +521,7 @@ struct System {
   }
   // False where that does not come to an end: a tangent reaches a cycle of zeros whose weights would let it grow.
   bool correct() {
-    if (partial_ && !reach_further()) return false;
+    if (restricted_ && !reach_further()) return false;
     Array<double> left;
     Array<Value> f;
     for (int round = 0; round <= P::nilpotent + 1; round++) {
@@ -537,8 +537,8 @@ struct System {
         P::split(value[i], unit_[i], old);
         for (int k = 0; k < parts; k++) left[i * parts + k] -= old[k];
         left[i * parts] = 0;  // the primal part stays as it is, to the bit
-        for (int k = 1; partial_ && k < parts; k++)
-          if (round > P::nilpotent && !mass_[i] && fabs(left[i * parts + k]) > 1e-10 * fabs(old[k])) return false;
+        for (int k = 1; restricted_ && k < parts; k++)
+          if (round > P::nilpotent && !reachable_[i] && fabs(left[i * parts + k]) > 1e-10 * fabs(old[k])) return false;
       }
       if (round > P::nilpotent) break;
       linear.solve(left.data, parts, false);
@@ -556,16 +556,16 @@ struct System {
   bool reach_further() {
     Array<uint8_t> some;
     some.zeros(n);
-    for (int64_t i = 0; i < n; i++) some[i] = mass_[i] || anything(given[i]);
+    for (int64_t i = 0; i < n; i++) some[i] = reachable_[i] || anything(given[i]);
     reach(instances, some, [](const Instance& t) { return anything(t.weight); });
     bool further = false;
-    for (int64_t i = 0; i < n; i++) further = further || (some[i] && !mass_[i]);
+    for (int64_t i = 0; i < n; i++) further = further || (some[i] && !reachable_[i]);
     if (!further) return true;
     Array<double> x;
     primals(x);
     jacobian(x, &some);
     if (linear.factor() || linear.halted) return !linear.halted;
-    jacobian(x, &mass_);
+    jacobian(x, &reachable_);
     linear.factor();
     return !linear.halted;
   }
@@ -670,7 +670,7 @@ struct System {
     at.copy(x);
     for (int64_t i = 0; i < n; i++)
       if (!isfinite(at[i]) || at[i] > 1e150) at[i] = 1e150;
-    jacobian(at, &mass_);
+    jacobian(at, &reachable_);
     linear.factor();
     Array<double> growing;  // not zero where what grows fastest gets to
     radius = linear.radius(growing);
