@@ -217,7 +217,7 @@ class Chart:
             self._stale = True
         if self._raised:
             raise self._raised[0]
-        check_end(End(self._status, self._require(), self._setting.scale, self), stacklevel=4)
+        check_end(End(self._status, self._require(), self._setting.scale, self))
 
     # -- looking
 
@@ -541,7 +541,7 @@ class Chart:
     def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
         setting = self._setting
-        relation = read_facts(setting, {key: rows}, probabilities, bare=bare)[key]
+        relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
         values_given = relation.values
         if setting.scale.shape == "expectation" and values_given is not None and relation.count:
             have = values_given.shape[1]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import Error, NotConverged, ProgramError, ProgramWarning, ValueRangeError, cut
+from .errors import Error, NotConverged, ProgramError, ValueRangeError, cut, warn
 from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
@@ -291,14 +290,12 @@ LOST = frozenset({"host_error", "interrupted"})
 """Ends after which a chart can neither be read nor go on."""
 
 
-def check_end(end: End, *, stacklevel: int) -> None:
-    """Raises or warns where the end of a run says so; `stacklevel` counts from the caller, as warnings do."""
+def check_end(end: End) -> None:
+    """Raises or warns where the end of a run says so."""
     if end.status in _RAISED:
         raise _RAISED[end.status](end)
     if end.report.underflow:
-        warnings.warn(
+        warn(
             f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
-            "use semiring log, which never underflows",
-            ProgramWarning,
-            stacklevel=stacklevel + 1,
+            "use semiring log, which never underflows"
         )

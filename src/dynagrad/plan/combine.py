@@ -36,6 +36,12 @@ JET_COMBINE = {
 TRUTHS = ("|=", "&=")
 """Aggregators whose values are 0 and 1, whatever comes."""
 
+
+def stated(plan: Plan, table: Table) -> bool:
+    """Whether an item of the table is worth one, however often it is derived: by `head :- item.` in a semiring."""
+    return plan.semiring != "plain" and table.aggregator == "|="
+
+
 # How a contribution enters the value of a head in plain arithmetic.
 KINDS = {
     "+=": "sum",

@@ -22,6 +22,7 @@ from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import AntecedentValue, Apply, Expression, Number
 from .adjoints import posteriors, stage_of
+from .combine import stated
 from .model import Join, Plan, Stage, Table
 from .statements import JoinWriter, comment
 from .values import called, lifted_cxx, numbers, product_order, to_node
@@ -370,7 +371,7 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
     joins = inner(stage)
     for join in joins:
         _function(writer, join, "edges", ", uint32_t node")
-        if stage.unknowns:
+        if stage.unknowns and not _states(writer.plan, join):
             _function(writer, join, "ground", "")
     _switch(writer, stage, "explore", "edges", "node")
     if stage.unknowns:
@@ -424,7 +425,7 @@ def _switch(writer: ClassWriter, stage: Stage, verb: str, prefix: str, more: str
     joins = inner(stage)
     for key in stage.keys:
         table, name = writer.plan.tables[key], writer.names.table[key]
-        own = [j for j in joins if j.driver is not None and j.rule.antecedents[j.driver].item.key == key]
+        own = [j for j in joins if _driven(j) == key and (verb == "explore" or not _states(writer.plan, j))]
         out.open(f"void {verb}_{name}(int64_t cell)")
         if own:
             writer.unpack(table)
@@ -508,7 +509,10 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         name = writer.names.table[table.key]
         out.open(f"case {table.number}:")
         out.line(f"grown(place_{name}, cell_of(h), 0u) = (uint32_t)(solved_first + i);")
-        out.line(f"if ({name}.seen.test(cell_of(h))) system{n}.given[i] = {name}.value[cell_of(h)];")
+        if stated(writer.plan, table):  # what is found is derived, and that is all
+            out.line(f"system{n}.given[i] = semiring::one();")
+        else:
+            out.line(f"if ({name}.seen.test(cell_of(h))) system{n}.given[i] = {name}.value[cell_of(h)];")
         out.line("break;")
         out.close()
     out.close()
@@ -617,7 +621,7 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
     plan, out, n = writer.plan, writer.out, stage.number
     tables = [plan.tables[k] for k in stage.keys]
     sight = rolls and sighted(stage)  # else what such a join finds is on an earlier level, or was there before
-    drives = {t.key: [j for j in inner(stage) if _driven(j) == t.key] for t in tables}
+    drives = {t.key: [j for j in inner(stage) if _driven(j) == t.key and not _states(plan, j)] for t in tables}
     for table in tables:
         name = writer.names.table[table.key]
         out.open(f"DYNAGRAD_RULE void share_{name}(int64_t cell)")
@@ -703,6 +707,11 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
     out.line("solved_count = 0;")
     out.close()
     out.line()
+
+
+def _states(plan: Plan, join: Join) -> bool:
+    """Whether the head is worth one by being derived, whatever the instance."""
+    return stated(plan, plan.tables[join.rule.head.key])
 
 
 def _driven(join: Join) -> str:
