@@ -62,15 +62,15 @@ class Batch:
     errors: dict[int, Exception]
     gradient: Mapping[str, Table] = field(default_factory=dict)
 
-    @staticmethod
-    def of(
-        results: Sequence[Any], scale: Scale, query: str | None, gradient: Mapping[str, Table] | None = None
-    ) -> Batch:
-        """From one result per example: a value, a chart, or the error that it ended with."""
-        errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
-        if query is None:
-            return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
-        return Batch(_values(results, scale), (), errors, gradient or {})
+
+def batch_of(
+    results: Sequence[Any], scale: Scale, query: str | None, gradient: Mapping[str, Table] | None = None
+) -> Batch:
+    """From one result per example: a value, a chart, or the error that it ended with."""
+    errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
+    if query is None:
+        return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
+    return Batch(_values(results, scale), (), errors, gradient or {})
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:

@@ -188,12 +188,13 @@ class NotDifferentiable(Error):
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
 
-_HOUSE = str(Path(__file__).parent / "_")[:-1]
+HOUSE = str(Path(__file__).parent / "_")[:-1]
+"""How the names of our own files start."""
 
 
 def warn(message: str, category: type[Warning] = ProgramWarning) -> None:
     """Issues a warning that points at the line outside of this package that called into it."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOUSE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

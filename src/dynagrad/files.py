@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .calls import public
 from .columns import Raw, finish
 from .errors import FactError, Place, cut, shown
 from .facts import from_arrow, import_module
@@ -26,6 +27,7 @@ from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextC
 from .terms import INTEGER_MAX, INTEGER_MIN, canonical
 
 
+@public
 def read_file(
     path: str | Path,
     key: str,

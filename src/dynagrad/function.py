@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from . import facts as fact_forms
 from .binding import Binding
+from .calls import public
 from .errors import Error, FactError, QueryError, cut, shown
 from .functions.numbers import Number
 from .gradient import differentiable
@@ -82,6 +83,7 @@ class Function:
 
     # -- values
 
+    @public
     def __call__(self, *arrays: Any) -> Any:
         """The value; of numbers that carry derivatives, a number that does, so that all verbs go through.
 
@@ -91,12 +93,12 @@ class Function:
         array([12.])
         """
         if any(isinstance(a, Number) for a in arrays):
-            found = apply(self.operation, *arrays)
+            found = apply(self._operation, *arrays)
             return found if self._single else tuple(_parts(found, self.result_shapes))
         return self.value(*arrays)
 
     @cached_property
-    def operation(self) -> Operation:
+    def _operation(self) -> Operation:
         """The function as an operation on numbers: its tangents and adjoints are functions of this kind again.
 
         Several results are one after the other in one array.
@@ -127,6 +129,7 @@ class Function:
         pieces = [apply(arrays.reshape((-1,)), r) for r in results]
         return apply(arrays.concatenate(0, len(pieces)), *pieces)
 
+    @public
     def value(self, *arrays: Any) -> Any:
         """The value: a float or an array; of an adjoint, a tuple. An item never derived has the semiring's zero.
 
@@ -138,6 +141,7 @@ class Function:
         """
         return self._packed(self._evaluate(self._read(arrays)))
 
+    @public
     def value_and_grad(self, *arrays: Any) -> tuple[float, tuple[Array, ...]]:
         """The value and its gradient, an array for each argument; for a function whose value is one number.
 
@@ -153,6 +157,7 @@ class Function:
 
     # -- first derivatives
 
+    @public
     def vjp(self, *arrays: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
         """The value, and the function from a cotangent of the value to one for each argument.
 
@@ -180,6 +185,7 @@ class Function:
 
         return self._packed(run.results(self._choice.outs, {})), pullback
 
+    @public
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The value, and its derivative along tangents, one for each argument.
 
@@ -196,6 +202,7 @@ class Function:
 
     # -- of any order
 
+    @public
     def tangent(self) -> Function:
         """The derivative along a direction, as a function of the point and the direction: (x, u) -> Df(x)u.
 
@@ -208,6 +215,7 @@ class Function:
         """
         return Function(self._core, self._choice.directional())
 
+    @public
     def adjoint(self) -> Function:
         """The pullback, as a function of the point and the cotangent: (x, c) -> the gradient of <c, f(x)>.
 
@@ -221,6 +229,7 @@ class Function:
         """
         return Function(self._core, self._choice.adjoint())
 
+    @public
     def hvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, cotangent: Any = None) -> tuple[Any, ...]:
         """The gradient's derivative along tangents: the Hessian times a vector, by one pass back over dual numbers.
 
@@ -234,6 +243,7 @@ class Function:
         """
         return self.gradient(primals, (tangents,), cotangent=cotangent)
 
+    @public
     def derivative(self, primals: Sequence[Any], directions: Sequence[Sequence[Any]] = ()) -> Any:
         """The mixed derivative along several directions, D^k f(x)[u1, ..., uk]; along none it is the value.
 
@@ -248,6 +258,7 @@ class Function:
         along, read = self._along(primals, directions)
         return self._packed(along._evaluate(read))
 
+    @public
     def gradient(
         self, primals: Sequence[Any], directions: Sequence[Sequence[Any]] = (), cotangent: Any = None
     ) -> tuple[Any, ...]:

@@ -159,7 +159,7 @@ class Core:
         along = Along(directions, (None,) * order, parts)
         chart = Chart(binding, {}, self.limits, False)
         try:
-            prepared = chart.over(derivatives, along)
+            prepared = chart._over(derivatives, along)
         except NotConverged:
             if not order:
                 raise
@@ -171,7 +171,7 @@ class Core:
         except ValueRangeError:
             if order and chart.status == "bad_value":
                 again = Chart(binding, {}, self.limits, False)
-                again.over(class_of(*self._class(0, False)), Along())  # says so where it is the value
+                again._over(class_of(*self._class(0, False)), Along())  # says so where it is the value
                 over = chart._require()
                 ended(over, over.chart.report)
             raise

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
+from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order
 from .binding import Binding
+from .calls import public
 from .chart import Chart
 from .errors import Error, FactError, ProgramError, QueryError, Span, shown
 from .function import Function, function_of
@@ -74,6 +75,7 @@ class Program:
     6.0
     """
 
+    @public
     def __init__(
         self,
         source: str | Path,
@@ -167,6 +169,7 @@ class Program:
         """The predicates that facts may be given for."""
         return tuple(k for k, p in self._setting.rules.predicates.items() if p.input)
 
+    @public
     def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
         """The program with facts that later runs share; they are loaded once.
 
@@ -184,7 +187,20 @@ class Program:
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
         return Bound(_shaped(program, relations.values()), relations)
 
-    def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
+    @public
+    def run(
+        self,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+        progress: bool = False,
+        values: str = "weights",
+    ) -> Chart:
         """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
 
         Cycles of sums are solved, unless `max_pops` or `tolerance` is given, which mean iteration.
@@ -193,18 +209,44 @@ class Program:
         >>> program.run({"edge/2": [("a", "b", 2.0)]})["path(b)"]
         2.0
         """
-        return self._empty.run(facts, **options)
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._run(facts, limits, progress, values)
 
-    def run_batch(self, examples: Iterable[Mapping[str, Any]], **options: Any) -> Batch:
+    @public
+    def run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        *,
+        query: str | None = None,
+        gradient: str | Sequence[str] | None = None,
+        objective: str = "sum",
+        cotangents: Any = None,
+        threads: int | None = None,
+        values: str = "weights",
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Batch:
         """Runs many examples; see `Bound.run_batch`."""
-        return self._empty.run_batch(examples, **options)
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
 
+    @public
     def function(
         self,
         goal: str | Sequence[str],
         inputs: Sequence[str],
         facts: Mapping[str, Any] | None = None,
-        **limits: Any,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
     ) -> Function:
         """The program as a differentiable function of the numbers of some facts; see `Bound.function`.
 
@@ -213,7 +255,18 @@ class Program:
         >>> f.value_and_grad([5.0])
         (5.0, (array([1.]),))
         """
-        return self._empty.function(goal, inputs, facts, **limits)
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._function(goal, inputs, facts, limits)
+
+    @public
+    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
+        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> print(program.explain({"edge/2": [("a", "b", 2.0)]}).splitlines()[0])
+        semiring: tropical
+        """
+        return self._empty._explain(facts)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
@@ -242,6 +295,7 @@ class Bound:
         self._binding = Binding(program._setting, relations)
         self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
 
+    @public
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """These facts and more; a predicate given again gets the new facts instead."""
         probabilities = probabilities_flag(values) or self.program._probabilities
@@ -249,6 +303,7 @@ class Bound:
         merged = {**self._binding.given, **relations}
         return Bound(_shaped(self.program, merged.values()), merged)
 
+    @public
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """The same rows with new numbers: per predicate one number a row, in the order of the rows.
 
@@ -279,6 +334,7 @@ class Bound:
         made._binding = self._binding.with_values(given, frozenset(numbers))
         return made
 
+    @public
     def run(
         self,
         facts: Mapping[str, Any] | None = None,
@@ -311,9 +367,11 @@ class Bound:
         >>> chart.converged, chart.status, list(chart.pending)
         (False, 'max_pops', ['path/1'])
         """
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._run(facts, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
+
+    def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str) -> Chart:
         limits.check()
-        return self._chart({} if facts is None else facts, limits, values).run(progress=progress)
+        return self._chart({} if facts is None else facts, limits, values)._run(limits, progress)
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
         """The chart of a run that has not begun."""
@@ -336,6 +394,7 @@ class Bound:
         if self._binding.derivatives is None:
             self._binding.derivatives = Derivatives()
 
+    @public
     def run_batch(
         self,
         examples: Iterable[Mapping[str, Any]],
@@ -346,7 +405,12 @@ class Bound:
         cotangents: Any = None,
         threads: int | None = None,
         values: str = "weights",
-        **limits: Any,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
     ) -> Batch:
         """Runs each example on the bound facts, on several threads at once.
 
@@ -374,8 +438,21 @@ class Bound:
         >>> batch.values, list(batch.gradient["edge/2"])
         (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
         """
-        wanted = Limits(**limits)
-        wanted.check()
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
+
+    def _run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        query: str | None,
+        gradient: str | Sequence[str] | None,
+        objective: str,
+        cotangents: Any,
+        threads: int | None,
+        values: str,
+        limits: Limits,
+    ) -> Batch:
+        limits.check()
         if isinstance(examples, str | Mapping) or not hasattr(examples, "__iter__"):
             raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
@@ -393,10 +470,10 @@ class Bound:
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
         def prepare(n: int) -> Chart:
-            return self._chart(examples[n], wanted, values)._prepare()
+            return self._chart(examples[n], limits, values)._prepare()
 
         def finish(n: int, chart: Chart) -> Any:
-            chart.run(_stop=stop)
+            chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
                 return value
@@ -410,7 +487,7 @@ class Bound:
                     value, rows = result
                     result = sums.add(rows) or value
                 results.append(result)
-        return Batch.of(results, scale_, query, None if sums is None else sums.tables())
+        return batch_of(results, scale_, query, None if sums is None else sums.tables())
 
     def _bound_facts(self, keys: str | Sequence[str]) -> list[Relation]:
         """The bound facts of the predicates that a gradient is asked for."""
@@ -427,12 +504,19 @@ class Bound:
             found[key] = given[key]
         return list(found.values())
 
+    @public
     def function(
         self,
         goal: str | Sequence[str],
         inputs: Sequence[str],
         facts: Mapping[str, Any] | None = None,
-        **limits: Any,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
     ) -> Function:
         """The program as a function of the numbers of some facts, with derivatives to any order; see `Function`.
 
@@ -450,9 +534,16 @@ class Bound:
         >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
         (20.0, (array([0.]), array([1.])))
         """
-        bound = self if facts is None else self.bind(facts)
-        return function_of(bound._binding, goal, inputs, Limits(**limits))
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._function(goal, inputs, facts, limits)
 
+    def _function(
+        self, goal: str | Sequence[str], inputs: Sequence[str], facts: Mapping[str, Any] | None, limits: Limits
+    ) -> Function:
+        bound = self if facts is None else self.bind(facts)
+        return function_of(bound._binding, goal, inputs, limits)
+
+    @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
         """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
 
@@ -461,6 +552,9 @@ class Bound:
         >>> print(bound.explain({"start/1": [("a", 0.0)]}).splitlines()[0])
         semiring: tropical
         """
+        return self._explain(facts)
+
+    def _explain(self, facts: Mapping[str, Any] | None) -> str:
         from .plan.explain import explain
 
         relations = read_facts(self.program._setting, {} if facts is None else facts, self.program._probabilities)

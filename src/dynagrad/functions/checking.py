@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from .numbers import plain, real_part
 from .structure import float_of, is_function, leaves, of_result, transform
@@ -20,6 +21,7 @@ _COLUMNS = 6  # of a table of extrapolations
 _DIRECTIONS = 12  # at most so many coordinates are gone through one by one; above, random directions stand for them
 
 
+@checked
 def check_derivatives(
     f: Function, *args: Any, order: int = 2, modes: Sequence[str] = _MODES, tolerance: float = 1e-6
 ) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from .closures import Entry
 from .copies import kept
@@ -35,6 +36,7 @@ SNAPSHOTS = 64  # where the number of steps is not known
 ROOM = 4096  # entries of a small tape, where one holds few numbers
 
 
+@checked
 def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int | None = None) -> Any:
     """`step` applied n times to `state`, with a reverse pass that keeps few states instead of a tape of all steps.
 

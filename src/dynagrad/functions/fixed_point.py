@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from ..graph import failures
 from ..graph import operations as ops
@@ -32,6 +33,7 @@ from .sweep import sweep
 from .vectors import join, part, size
 
 
+@checked
 def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_steps: int = 10_000) -> Any:
     """The solution of x = f(x) that iterating f from `x0` reaches, with derivatives by the implicit function theorem.
 

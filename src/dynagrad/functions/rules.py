@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation, apply
@@ -24,6 +25,7 @@ from .structure import is_function, is_real, parts
 Function = Callable[..., Any]
 
 
+@checked
 def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: Function | None = None) -> Any:
     """A function of reals and arrays with its own derivative. Also a decorator: `@custom_rule(vjp=...)`.
 

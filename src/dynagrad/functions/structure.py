@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from ..graph import Node
 from ..graph import operations as ops
@@ -33,6 +34,7 @@ _REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
 _MOST = 200  # levels of structures in structures
 
 
+@checked
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Lets derivatives go through a class: `flatten(x)` are the parts of x, `unflatten(x, parts)` is x with others.
 
@@ -329,6 +331,7 @@ def _described(x: Any) -> str:
 # -- vector spaces -----------------------------------------------------------------------------------------------------
 
 
+@checked
 def add(a: Any, b: Any) -> Any:
     """The sum of two vectors: reals, arrays, structures of these, functions (pointwise), duals.
 
@@ -345,8 +348,8 @@ def add(a: Any, b: Any) -> Any:
 
 
 def _add_functions(f: Any, g: Any) -> Any:
-    if hasattr(f, "plus"):
-        return f.plus(g)
+    if hasattr(f, "_plus"):
+        return f._plus(g)
     if not callable(g):
         raise Error(f"a function can be added to a function only, and {repr(g)[:40]} is none{place()}")
     return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
@@ -373,6 +376,7 @@ def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Calla
     return combined
 
 
+@checked
 def scale(c: Any, x: Any) -> Any:
     """A vector times a real: reals, arrays, structures of these, functions (their results), duals.
 
@@ -385,6 +389,6 @@ def scale(c: Any, x: Any) -> Any:
 
 
 def _scale_function(c: Any, f: Any) -> Any:
-    if hasattr(f, "times"):
-        return f.times(c)
+    if hasattr(f, "_times"):
+        return f._times(c)
     return _combined(("scale", f, {"c": c}), combination(f).times(c))
