@@ -27,7 +27,8 @@ from .database import Database
 from .directions import read_weighted
 from .errors import Error, FactError, ProgramWarning, QueryError
 from .externals import connect
-from .gradient import Gradient, Source, Tangents, differentiable
+from .facts import read
+from .gradient import Gradient, Source, Tangents, differentiable, like
 from .limits import LOST, PAUSE, End, Limits, Statistics, check_end
 from .loading import Along, Prepared
 from .plan.compiled import STATUS, Stop
@@ -536,6 +537,12 @@ class Chart:
     ) -> list[npt.NDArray[np.float64]]:
         """For batches: see `questions.row_gradient`."""
         return questions.row_gradient(self._ran, item, keys, cotangent, stop)
+
+    def _tables_of(self, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
+        """For batches: derivatives by the facts of this run alone, a table for each predicate."""
+        run, scale = self._facts.run, self._setting.scale
+        own = [run[key] if key in run else read(key, []) for key in keys]
+        return [like(relation, scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
 
     def _tape(self, source: Source) -> Prepared:
         """This run in a class that can go back: the chart's own, or the run made again."""

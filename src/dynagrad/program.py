@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order
+from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order
 from .binding import Binding
 from .calls import public
 from .chart import Chart
@@ -49,6 +49,7 @@ from .rules.syntax import (
 )
 from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
+from .table import Table
 from .terms import INTEGER_MAX, INTEGER_MIN
 
 
@@ -418,15 +419,16 @@ class Bound:
         is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
         are those of `run`, for each example.
 
-        `gradient` names bound predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like
-        its bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
-        `real` and plain programs the sum of their `"log"`. `cotangents` weights the examples, one number each. An
+        `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
+        bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
+        `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
+        outputs of a neural network, it has a list of tables, one an example. `cotangents` weights the examples, one
+        number each. An
         example that fails adds nothing; one whose query was not derived has value zero, so it adds nothing to a sum,
         and has no log. The examples are added up in their order: the result is the same for any number of threads. What
         a single derivative is, `Chart.gradient` says.
 
-        Raises `Error` for an option that does not fit, a predicate without bound facts, and a semiring without
-        derivatives.
+        Raises `Error` for an option that does not fit, a predicate without facts, and a semiring without derivatives.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
         >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
@@ -462,9 +464,13 @@ class Bound:
         threads = max(1, min(threads or os.cpu_count() or 1, count))
         stop = Stop()
         sums = goal = None
+        keys: list[str] = []
+        apart: list[str] = []  # those whose facts each example brings
         if gradient is not None:
             goal = Objective.read(scale_, query, objective, cotangents, count)
-            sums = Sums(scale_, self._bound_facts(gradient))
+            keys = self._keys_of(gradient, examples)
+            apart = [key for key in keys if key not in self._binding.given]
+            sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in apart])
             self._keep_tapes()
         elif cotangents is not None or objective != "sum":
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
@@ -477,32 +483,42 @@ class Bound:
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
                 return value
-            return value, chart._row_gradient(query, sums.keys, goal.cotangent(n, value), stop)
+            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), stop)
+            return value, rows[: len(sums.keys)], chart._tables_of(apart, rows[len(sums.keys) :])
 
         results: list[Any] = []
+        parts: list[list[Table] | None] = []
         ahead = MOST_WAITING if sums is None else sums.ahead
         with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
             for result in found:
                 if sums is not None and not isinstance(result, Exception):
-                    value, rows = result
+                    value, rows, tables = result
                     result = sums.add(rows) or value
+                    parts.append(None if isinstance(result, Exception) else tables)
+                else:
+                    parts.append(None)
                 results.append(result)
-        return batch_of(results, scale_, query, None if sums is None else sums.tables())
+        if sums is None:
+            return batch_of(results, scale_, query)
+        own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
+        found_by = {**sums.tables(), **own}
+        return batch_of(results, scale_, query, BatchGradient({key: found_by[key] for key in keys}))
 
-    def _bound_facts(self, keys: str | Sequence[str]) -> list[Relation]:
-        """The bound facts of the predicates that a gradient is asked for."""
+    def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
+        """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
         given, known = self._binding.given, self.program.predicates
-        found = {}
+        brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+        found: dict[str, None] = {}
         for key in keys if isinstance(keys, Iterable) and not isinstance(keys, str) else [keys]:
             if not isinstance(key, str) or key not in known:
                 raise QueryError(f"gradient: the program has no predicate {shown(key)}.{nearest(str(key), known)}")
-            if key not in given:
+            if key not in given and key not in brought and examples:
                 raise QueryError(
-                    f"gradient: {key} has no facts bound, and those of single examples cannot be summed; bind has: "
+                    f"gradient: {key} has no facts, neither bound nor in an example; bind has: "
                     f"{', '.join(given) or 'none'}"
                 )
-            found[key] = given[key]
-        return list(found.values())
+            found[key] = None
+        return list(found)
 
     @public
     def function(
