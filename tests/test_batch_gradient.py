@@ -381,7 +381,7 @@ def test_what_has_no_ragged_gradient(bound: dg.Bound) -> None:
     batch = bound.run_batch(ENDS, query="goal", gradient=["arc/2", "end/1"])
     with pytest.raises(dg.QueryError, match="the facts of arc/2 are bound"):
         batch.gradient.ragged("arc/2")
-    with pytest.raises(dg.QueryError, match="no gradient for 'edn/1'. Did you mean `end/1`?"):
+    with pytest.raises(dg.QueryError, match=r"no gradient for 'edn/1'. Did you mean `end/1`\?"):
         batch.gradient.ragged("edn/1")
     assert batch.gradient.get("path/2") is None and len(batch.gradient) == 2
     assert bound.run_batch([], query="goal", gradient=["end/1"]).gradient.ragged("end/1")[1].tolist() == [0]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -196,8 +196,9 @@ class Core:
 
     def with_numbers(self, relation: Relation, array: Array) -> Relation:
         """A relation with the numbers of an argument."""
-        shape = self.binding.setting.scale.shape
-        return replace(relation, values=array.reshape(relation.count, *self.pair), value_shape=shape)
+        r, shape = relation, self.binding.setting.scale.shape
+        values = array.reshape(r.count, *self.pair)
+        return Relation(r.key, r.count, r.columns, values, shape, r.dense_shape, r.names)
 
     def _gathered(self, arrays: Sequence[Array]) -> dict[str, Array]:
         """Derivatives of the facts that were given as those of all facts; the axioms of the text have none."""

@@ -291,18 +291,25 @@ class Bound:
     (3.5, 1.5)
     """
 
-    def __init__(self, program: Program, relations: Mapping[str, Relation]) -> None:
+    def __init__(self, program: Program, relations: Mapping[str, Relation], of: Bound | None = None) -> None:
         self.program = program
-        self._binding = Binding(program._setting, relations)
+        self._binding: Binding
+        if of is not None and of.program is program:
+            self._binding = of._binding.with_relations(relations)
+        else:
+            self._binding = Binding(program._setting, relations)
         self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
 
     @public
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """These facts and more; a predicate given again gets the new facts instead."""
+        return self._bind(facts, values)
+
+    def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         merged = {**self._binding.given, **relations}
-        return Bound(_shaped(self.program, merged.values()), merged)
+        return Bound(_shaped(self.program, merged.values()), merged, self)
 
     @public
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
@@ -537,18 +544,22 @@ class Bound:
         """The program as a function of the numbers of some facts, with derivatives to any order; see `Function`.
 
         `goal` is an item, whose value is then a float, or a list of items, whose values are an array. `inputs` are
-        predicates that have facts, among the bound ones and `facts`: the arguments of the function are an array for
-        each, in the order of the rows. In `expectation` arguments and results have one axis more, for the numbers of a
-        pair. All other facts stay as they are, and nothing is coded again when it is called. The limits are those of
-        `run`, for each call.
+        predicates: the arguments of the function are an array for each. For one that has facts, among the bound ones
+        and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
+        axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
+        results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
+        others, and nothing is coded again when it is called. The limits are those of `run`, for each call.
 
-        Raises `QueryError` for an item that the program does not have, `Error` for inputs without facts, and
-        `NotDifferentiable` in `boolean`, `count` and semirings of your own.
+        Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
+        `boolean`, `count` and semirings of your own.
 
         >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
         >>> f = bound.function("goal", inputs=["a/1", "b/1"])
         >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
         (20.0, (array([0.]), array([1.])))
+        >>> free = Program("goal += score(I) * until(N) for I < N.").function("goal", inputs=["score/1"])
+        >>> free([1.0, 2.0], facts={"until/1": [(2,)]}), free([1.0, 2.0, 3.0, 4.0], facts={"until/1": [(3,)]})
+        (3.0, 6.0)
         """
         limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
         return self._function(goal, inputs, facts, limits)
@@ -556,8 +567,8 @@ class Bound:
     def _function(
         self, goal: str | Sequence[str], inputs: Sequence[str], facts: Mapping[str, Any] | None, limits: Limits
     ) -> Function:
-        bound = self if facts is None else self.bind(facts)
-        return function_of(bound._binding, goal, inputs, limits)
+        bound = self if facts is None else self._bind(facts)
+        return function_of(bound, goal, inputs, limits)
 
     @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
