@@ -63,17 +63,18 @@ class BatchGradient(Mapping[str, Any]):
 
     @public
     def __getitem__(self, key: str) -> Any:
-        if key not in self._tables:
-            raise QueryError(f"there is no gradient for {shown(key)}.{nearest(str(key), self._tables)}")
+        if not isinstance(key, str) or key not in self._tables:
+            near = nearest(key, self._tables) if isinstance(key, str) else ""
+            raise QueryError(f"there is no gradient for {shown(key)}.{near}")
         return self._tables[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._tables
+        return isinstance(key, str) and key in self._tables
 
     @public
     def get(self, key: str, default: Any = None) -> Any:
         """What stands for a predicate, or `default` where it was not asked for."""
-        return self._tables.get(key, default)
+        return self._tables[key] if key in self else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
@@ -112,7 +113,7 @@ def _rows(table: Table) -> Array:
     return values[:, None] if values.ndim == 1 else values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """What `run_batch` gives back.
 
@@ -244,7 +245,7 @@ class Objective:
         differentiable(scale)
         if query is None:
             raise Error('a gradient needs an item that it is of, such as query="goal"')
-        if objective not in ("sum", "log"):
+        if not isinstance(objective, str) or objective not in ("sum", "log"):
             raise Error(f'objective={shown(objective)}: it is "sum", of the values, or "log", the sum of their logs')
         if objective == "log" and scale.name not in ("real", "plain"):
             why = (

@@ -25,7 +25,7 @@ from .calls import public
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
-from .errors import Error, FactError, ProgramWarning, QueryError
+from .errors import Error, FactError, ProgramWarning, QueryError, shown
 from .externals import connect
 from .facts import read
 from .gradient import Gradient, Source, Tangents, differentiable, like
@@ -125,6 +125,8 @@ class Chart:
 
     def _run(self, wanted: Limits, progress: bool = False, stop: Stop | None = None) -> Chart:
         wanted.check()
+        if not isinstance(progress, bool):
+            raise Error(f"progress is True or False, and {shown(progress)} is neither")
         if (
             self._prepared is None
             or self._stale
@@ -644,6 +646,7 @@ class Chart:
     def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
         setting = self._setting
+        parse_key(key)
         relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
         values_given = relation.values
         if setting.scale.shape == "expectation" and values_given is not None and relation.count:

@@ -548,7 +548,8 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
     known = binding.setting.rules.predicates
     for n, key in enumerate(inputs):
         if not isinstance(key, str) or key not in known:
-            raise QueryError(f"inputs: the program has no predicate {shown(key)}.{nearest(str(key), known)}")
+            near = nearest(key, known) if isinstance(key, str) else ""
+            raise QueryError(f"inputs: the program has no predicate {shown(key)}.{near}")
         if key in inputs[:n]:
             raise Error(f"{key} is among the inputs twice")
         if key not in binding.given and known[key].external:

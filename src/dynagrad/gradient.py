@@ -393,7 +393,8 @@ class Gradient(Mapping[str, Table]):
     def __getitem__(self, key: str) -> Table:
         if not isinstance(key, str) or key not in self._tables:
             if key not in self:
-                raise QueryError(f"there is no gradient for {shown(key)}.{nearest(str(key), list(self))}")
+                near = nearest(key, list(self)) if isinstance(key, str) else ""
+                raise QueryError(f"there is no gradient for {shown(key)}.{near}")
             self._tables[key] = self._derived(key)
         return self._tables[key]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import Error, NotConverged, ProgramError, ValueRangeError, cut, warn
+from .errors import Error, NotConverged, ProgramError, QueryError, ValueRangeError, cut, shown, warn
 from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
@@ -44,7 +44,9 @@ class Limits:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise Error(f"{name} must be a number from 0, and {value!r} is not")
+                raise Error(f"{name} must be a number from 0, and {shown(value)} is not")
+        if self.until is not None and not isinstance(self.until, str):
+            raise QueryError(f'until is an item, written as in rules, such as "goal", and {shown(self.until)} is none')
 
     @property
     def room(self) -> int:

@@ -87,12 +87,16 @@ class Program:
     ) -> None:
         text, filename = _text(source)
         self._probabilities = probabilities_flag(values)
+        if functions is not None and not isinstance(functions, Mapping):
+            raise Error(f"functions is a dict from names to functions, and {shown(functions)} is none")
         given = dict(functions or {})
         user = semiring if isinstance(semiring, Semiring) else None
         chosen = "user" if user is not None else semiring
         if chosen is not None and not isinstance(chosen, str):
-            raise Error(f"semiring is a name or a dg.Semiring, and {chosen!r} is neither")
+            raise Error(f"semiring is a name or a dg.Semiring, and {shown(chosen)} is neither")
         for name, f in given.items():
+            if not isinstance(name, str):
+                raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
             if not callable(f):
                 raise Error(f"functions has {shown(f)} for {name}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
@@ -327,10 +331,13 @@ class Bound:
         scale_ = self.program._setting.scale
         shape, finite, _ = scale_.given(probabilities)
         given = dict(self._binding.given)
+        if not isinstance(numbers, Mapping):
+            raise FactError(f"{shown(numbers)} is no dict of numbers; give one from predicates to a number a row")
         for key, row_values in numbers.items():
             if key not in given:
+                name = key if isinstance(key, str) else shown(key)
                 raise Error(
-                    f"{key} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
+                    f"{name} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
                 )
             relation = fact_forms.with_values(given[key], row_values, value_shape=shape, finite=finite)
             held = relation.values
@@ -462,7 +469,7 @@ class Bound:
         limits: Limits,
     ) -> Batch:
         limits.check()
-        if isinstance(examples, str | Mapping) or not hasattr(examples, "__iter__"):
+        if isinstance(examples, str | Mapping) or not _iterable(examples):
             raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
             raise Error(f"threads is a whole number, and {shown(threads)} is none")
@@ -479,7 +486,7 @@ class Bound:
             apart = [key for key in keys if key not in self._binding.given]
             sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in apart])
             self._keep_tapes()
-        elif cotangents is not None or objective != "sum":
+        elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
         def prepare(n: int) -> Chart:
@@ -516,9 +523,10 @@ class Bound:
         given, known = self._binding.given, self.program.predicates
         brought = {key for example in examples if isinstance(example, Mapping) for key in example}
         found: dict[str, None] = {}
-        for key in keys if isinstance(keys, Iterable) and not isinstance(keys, str) else [keys]:
+        for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
             if not isinstance(key, str) or key not in known:
-                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{nearest(str(key), known)}")
+                near = nearest(key, known) if isinstance(key, str) else ""
+                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
             if key not in given and key not in brought and examples:
                 raise QueryError(
                     f"gradient: {key} has no facts, neither bound nor in an example; bind has: "
@@ -590,6 +598,10 @@ class Bound:
     def __repr__(self) -> str:
         rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
         return f"<Bound: {rows or 'no facts'}>"
+
+
+def _iterable(given: Any) -> bool:
+    return hasattr(given, "__iter__") and getattr(given, "shape", None) != ()
 
 
 def _text(source: str | Path) -> tuple[str, str]:

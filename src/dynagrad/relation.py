@@ -210,6 +210,8 @@ def _filled(relation: Relation, one: Any, like: Relation) -> Array:
 
 
 def _concatenate_columns(a: Column, b: Column) -> Column:
+    if not len(a) or not len(b):
+        return a if len(a) else b
     if isinstance(a, IntColumn) and isinstance(b, IntColumn):
         return IntColumn(np.concatenate([a.numbers, b.numbers]))
     if isinstance(a, AtomColumn) and isinstance(b, AtomColumn) and type(a) is type(b):

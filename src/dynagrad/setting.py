@@ -114,8 +114,8 @@ def from_probabilities(scale: Scale, relation: Relation) -> Relation:
 
 def probabilities_flag(values: str) -> bool:
     """Whether numbers are given as probabilities."""
-    if values not in ("weights", "probabilities"):
-        raise Error(f'values={values!r}: it is "weights", the semiring\'s own numbers, or "probabilities"')
+    if not isinstance(values, str) or values not in ("weights", "probabilities"):
+        raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
     return values == "probabilities"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import Error, NotDifferentiable, shown
 from ..graph import operations as ops
 from ..graph.arrays import surely_finite
 from ..graph.buffers import SMALLEST
@@ -203,7 +203,7 @@ def paired(tag: int, x: Any, d: Any, what: str = "the tangent") -> Any:
 
 def _pair_function(tag: int, f: Any, g: Any) -> Any:
     if not callable(g):
-        raise Error(f"the tangent of a function is a function, and {repr(g)[:40]} is none")
+        raise Error(f"the tangent of a function is a function, and {shown(g)} is none")
 
     def pair(*arguments: Any, **named: Any) -> Any:
         change = g(*primal(tag, arguments), **primal(tag, named))
@@ -265,7 +265,7 @@ class Dual:
 
     def _plus(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
-            raise Error(f"a Dual adds up with Duals only, and {repr(other)[:40]} is none{place()}")
+            raise Error(f"a Dual adds up with Duals only, and {shown(other)} is none{place()}")
         if self._combination is None or other._combination is None:
             return other if self._combination is None else self
         return _dual(self._combination.plus(other._combination))
@@ -307,7 +307,7 @@ def inner(c: Any, x: Any) -> Any:
 
     def functions(d: Any, f: Any) -> Any:
         if not isinstance(d, Dual):
-            raise Error(f"the cotangent of a function is a Dual, and {repr(d)[:40]} is none")
+            raise Error(f"the cotangent of a function is a Dual, and {shown(d)} is none")
         total.append(d(f))
         return d
 

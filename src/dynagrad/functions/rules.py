@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..calls import checked
-from ..errors import Error
+from ..errors import Error, shown
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation, apply
 from ..graph.types import array
@@ -65,7 +65,7 @@ def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: 
 def _checked(f: Function, jvp: Function | None, vjp: Function | None) -> _Rules:
     for what, given in (("function", f), ("jvp", jvp), ("vjp", vjp)):
         if given is not None and not callable(given):
-            raise Error(f"custom_rule: {repr(given)[:60]}, given as the {what}, is no function")
+            raise Error(f"custom_rule: {shown(given)}, given as the {what}, is no function")
     if jvp is None and vjp is None:
         raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
     return _Rules(f, jvp, vjp)
@@ -195,4 +195,4 @@ def _own(x: Any) -> Any:
 
 
 def _shown(x: Any) -> str:
-    return f"an array of shape {shape_of(x)}" if shape_of(x) else f"{repr(x)[:40]} of type {type(x).__name__}"
+    return f"an array of shape {shape_of(x)}" if shape_of(x) else f"{shown(x)} of type {type(x).__name__}"

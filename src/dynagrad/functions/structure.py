@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..calls import checked
-from ..errors import Error
+from ..errors import Error, shown
 from ..graph import Node
 from ..graph import operations as ops
 from ..graph.operation import Operation, apply
@@ -190,7 +190,7 @@ def no_hidden_numbers(verb: str, x: Any) -> None:
     for constant in _constants(x):
         if isinstance(constant, Iterator) and type(constant).__module__ in ("builtins", "itertools"):
             raise Error(
-                f"{verb}: the result is, or has in it, {repr(constant)[:40]}, which computes when it is looked at, and "
+                f"{verb}: the result is, or has in it, {shown(constant)}, which computes when it is looked at, and "
                 f"then the derivative is over; return a list{place()}"
             )
         if _holds_number(constant):
@@ -325,7 +325,7 @@ def _described(x: Any) -> str:
     taken = parts(x)
     if taken is not None:
         return f"a {type(x).__name__} of {len(taken[0])}"
-    return f"{repr(x)[:40]} of type {type(x).__name__}"
+    return f"{shown(x)} of type {type(x).__name__}"
 
 
 # -- vector spaces -----------------------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def _add_functions(f: Any, g: Any) -> Any:
     if hasattr(f, "_plus"):
         return f._plus(g)
     if not callable(g):
-        raise Error(f"a function can be added to a function only, and {repr(g)[:40]} is none{place()}")
+        raise Error(f"a function can be added to a function only, and {shown(g)} is none{place()}")
     return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
 
 
@@ -385,6 +385,8 @@ def scale(c: Any, x: Any) -> Any:
     """
     if isinstance(x, int) and not isinstance(x, bool):
         x = float(x)
+    if not is_real(plain(c)):
+        raise Error(f"scale: a vector is scaled by a real, and {shown(c)} is none{place()}")
     return transform(x, lambda r: apply(ops.multiply, plain(c), plain(r)), lambda f: _scale_function(c, f))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..calls import checked
-from ..errors import Error
+from ..errors import Error, shown
 from ..graph import operations as ops
 from ..graph.operation import apply
 from .closures import (
@@ -130,7 +130,7 @@ def chosen(verb: str, argnums: Any, count: int) -> list[int]:
 
 
 def _shown(x: Any) -> str:
-    return repr(x)[:60]
+    return shown(x)
 
 
 def result(verb: str, x: Any) -> Any:
@@ -380,6 +380,8 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     (18.0, 12.0)
     """
     needs_function("grad", f)
+    if not isinstance(has_aux, bool):
+        raise Error(f"grad: has_aux is True or False, and {shown(has_aux)} is neither")
 
     def both(*arguments: Any, **named: Any) -> Any:
         places = chosen("grad", argnums, len(arguments))
@@ -391,6 +393,11 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
                 full[n] = x
             y = f(*full, **named)
             if has_aux:
+                if not isinstance(y, tuple | list) or len(y) != 2:
+                    raise Error(
+                        f"grad: with has_aux the function should return its value and something else, and returned "
+                        f"{_returned(y)}{place()}"
+                    )
                 y, extra = y
                 no_hidden_numbers("grad", extra)
                 aux.append(extra)
