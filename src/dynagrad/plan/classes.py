@@ -546,6 +546,7 @@ class ClassWriter:
             if self.plan.adjoint:
                 record_contribution(self, table, where, "false")
             agree(where, "")
+            convergence.write_changed(self, table, where)
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()

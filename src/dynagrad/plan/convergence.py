@@ -86,6 +86,19 @@ def sizes(writer: ClassWriter, x: str, value: str) -> str:
     return f"{size.format(x)}, {size.format(value)}"
 
 
+def asked_for(plan: Plan, table: Table) -> bool:
+    """Whether the user wants the items of a table: those of declared outputs, or all."""
+    return not plan.rules.outputs or table.key in plan.rules.outputs
+
+
+def write_changed(writer: ClassWriter, table: Table, where: str) -> None:
+    """In `add`, before `x` is added to an item that is never popped: whether a digit changes."""
+    if stage_of(writer.plan, table).grows and table.sink:
+        plus = writer.plus(table, where, "x")
+        changes = f"semiring::better(x, {where})" if writer.plan.selective else f"!semiring::same({plus}, {where})"
+        writer.out.line(f"if ({changes}) quiet = 0;")
+
+
 def write_sent(writer: ClassWriter, table: Table) -> None:
     """In `add`: a contribution `x` is part of what the stage sends to itself."""
     stage = stage_of(writer.plan, table)
@@ -112,13 +125,16 @@ def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
         out.line(f"convergence{stage.number}.pop({moved});")
     if gains(writer.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
-    if stage.grows:
+    if stage.grows and not asked_for(writer.plan, table):
+        out.line("quiet++;")
+    elif stage.grows:
         zero = writer.zero(table)
         same = "semiring::primal(now) == semiring::primal({0})" if writer.plain else "semiring::same(now, {0})"
         if writer.plan.selective:
             same = "!semiring::better(now, {0})"
         old = zero if stage.final else "old"
         out.line(f"quiet = {same.format(old)} ? quiet + 1 : 0;")
+    if stage.grows:
         out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
 
 
