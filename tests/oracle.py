@@ -679,7 +679,10 @@ def _evaluate(
         database.add(key, row)
 
     def total(key: str, values: list[Any]) -> Any:
-        return total_of.get(key, numbers.sum)(values) if ring is None else ring.total(values)
+        if ring is None:
+            return total_of.get(key, numbers.sum)(values)
+        states = aggregator.get(key) == "|=" and semiring != "boolean"  # an item is worth one, whatever its values
+        return ring.one if states else ring.total(values)
 
     def external_value(item: Key) -> Any:
         return read(functions[item[0].rsplit("/", 1)[0]](*item[1]))

@@ -201,14 +201,13 @@ def test_bad_facts(copy: dg.Program, rows: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"b/2": []}, "no predicate `b/2`.*a/2"),
         ({"a/3": []}, "no predicate `a/3`.*a/2"),
-        ({"a": []}, "no predicate `a`"),
+        ({"a": []}, "'a' names no predicate"),
         ({3: []}, "3 names no predicate"),
         ([("a/2", [])], "no dict of facts"),
         (np.zeros(3), "no dict of facts"),
         ("a/2", "no dict of facts"),
-        ({"x" * 1_000_000 + "/2": []}, "no predicate"),
+        ({"x" * 1_000_000: []}, "names no predicate"),
     ],
 )
 def test_facts_for_what_is_no_predicate(copy: dg.Program, facts: Any, message: str) -> None:

@@ -241,8 +241,7 @@ def test_sums_that_are_too_large(bound: dg.Bound) -> None:
         ({"gradient": ["arcs/2"]}, "no predicate 'arcs/2'. Did you mean `arc/2`?"),
         ({"gradient": [3]}, "no predicate 3"),
         ({"gradient": 3}, "no predicate 3"),
-        ({"gradient": ["end/1"]}, "end/1 has no facts bound, and those of single examples cannot be summed"),
-        ({"gradient": ["path/2"]}, "path/2 has no facts bound"),
+        ({"gradient": ["path/2"]}, "path/2 has no facts, neither bound nor in an example; bind has: arc/2"),
         ({"objective": "product"}, "objective='product': it is \"sum\""),
         ({"cotangents": [1.0, 2.0]}, r"one number per example: 3, but their shape is \(2,\)"),
         ({"cotangents": [1.0, math.nan, 2.0]}, "that of example 1 is nan"),
@@ -310,3 +309,79 @@ def test_whoever_stops_reading_stops_the_work() -> None:
     assert next(found) == 0
     found.close()
     assert stopped == [True]
+
+
+# -- facts that each example brings ------------------------------------------------------------------------------------
+
+CHAIN = """
+    alpha(T,S) += start(S) * emit(T,S) for T == 0.
+    alpha(T+1,S) += alpha(T,R) * move(R,S) * emit(T+1,S).
+    total += alpha(T,_) * end(T).
+"""
+
+
+@pytest.fixture(scope="module", params=["log", "real", "expectation"])
+def chain(request: pytest.FixtureRequest) -> tuple[dg.Bound, list[dict[str, Any]]]:
+    rng = np.random.default_rng(7)
+
+    def numbers(*shape: int) -> Any:
+        return rng.random((*shape, *([2] if request.param == "expectation" else []))) + 0.1
+
+    bound = dg.Program(CHAIN, request.param).bind({"move/2": numbers(3, 3), "start/1": numbers(3)})
+    examples = [{"emit/2": numbers(length, 3), "end/1": [(length - 1,)]} for length in (2, 4, 1)]
+    return bound, [examples[0], {"emit/2": 7}, examples[1], {"emit/2": [], "end/1": [(0,)]}, examples[2]]
+
+
+def test_facts_that_examples_bring_have_a_table_each(chain: tuple[dg.Bound, list[dict[str, Any]]]) -> None:
+    bound, examples = chain
+    batch = bound.run_batch(examples, query="total", gradient=["emit/2", "move/2"], threads=2)
+    assert list(batch.gradient) == ["emit/2", "move/2"] and sorted(batch.errors) == [1]
+    tables = batch.gradient["emit/2"]
+    assert len(tables) == 5 and tables[1] is None and len(tables[3]) == 0
+    for facts, table in zip(examples, tables, strict=True):
+        if table is None or not len(table):
+            continue
+        alone = bound.run(facts).gradient("total")["emit/2"]
+        assert table == alone and table.values.shape == facts["emit/2"].shape
+    fine = [facts for n, facts in enumerate(examples) if n not in (1, 3)]
+    both = bound.run_batch(fine, query="total", gradient=["move/2"])
+    assert np.array_equal(batch.gradient["move/2"].values, both.gradient["move/2"].values)
+
+
+def test_ragged_has_the_same_numbers_in_one_array(chain: tuple[dg.Bound, list[dict[str, Any]]]) -> None:
+    bound, examples = chain
+    batch = bound.run_batch(examples, query="total", gradient=["emit/2"], cotangents=[1.0, 2.0, 3.0, 4.0, 5.0])
+    values, offsets = batch.gradient.ragged("emit/2")
+    assert offsets.tolist() == [0, 6, 6, 18, 18, 21] and len(values) == 21
+    for n, table in enumerate(batch.gradient["emit/2"]):
+        if table is not None and len(table):
+            assert np.array_equal(values[offsets[n] : offsets[n + 1]].ravel(), table.values.ravel())
+
+
+def test_numbers_do_not_depend_on_threads(chain: tuple[dg.Bound, list[dict[str, Any]]]) -> None:
+    bound, examples = chain
+    one, two = (
+        bound.run_batch(examples, query="total", gradient="emit/2", threads=threads).gradient.ragged("emit/2")[0]
+        for threads in (1, 3)
+    )
+    assert np.array_equal(one, two)
+
+
+def test_rows_of_examples_keep_their_order_and_the_names_of_their_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"who": ["b", "a"], "how much": [2.0, 3.0]})
+    program = dg.Program("goal += a(X) * b(X).")
+    examples = [{"a/1": frame, "b/1": [("a", 5.0)]}, {"a/1": [("a", 1.0)], "b/1": [("b", 1.0)]}]
+    batch = program.run_batch(examples, query="goal", gradient=["a/1", "b/1"])
+    assert batch.gradient["a/1"][0].to_pandas().to_dict("list") == {"who": ["b", "a"], "how much": [0.0, 5.0]}
+    assert list(batch.gradient["a/1"][1]) == [("a", 0.0)] and list(batch.gradient["b/1"][0]) == [("a", 3.0)]
+
+
+def test_what_has_no_ragged_gradient(bound: dg.Bound) -> None:
+    batch = bound.run_batch(ENDS, query="goal", gradient=["arc/2", "end/1"])
+    with pytest.raises(dg.QueryError, match="the facts of arc/2 are bound"):
+        batch.gradient.ragged("arc/2")
+    with pytest.raises(dg.QueryError, match=r"no gradient for 'edn/1'. Did you mean `end/1`\?"):
+        batch.gradient.ragged("edn/1")
+    assert batch.gradient.get("path/2") is None and len(batch.gradient) == 2
+    assert bound.run_batch([], query="goal", gradient=["end/1"]).gradient.ragged("end/1")[1].tolist() == [0]

@@ -196,3 +196,11 @@ def test_a_sum_that_a_change_makes_too_large_is_an_error():
     for _ in range(2):
         with pytest.raises(dg.ValueRangeError):
             chart.run()
+
+
+def test_adding_no_facts_changes_nothing() -> None:
+    program = dg.Program("goal += x(I) * w(I,J) * x(J) for I < J.")
+    chart = program.run({"x/1": [(0, 2.0), (1, 3.0)], "w/2": {(0, 1): 5.0}})
+    for nothing in ({}, [], np.zeros((0, 0))):
+        chart.add("w/2", nothing)
+        assert chart.run()["goal"] == 30.0

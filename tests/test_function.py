@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import time
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -659,3 +661,142 @@ def test_the_functional_of_a_program_that_is_an_input() -> None:
     outer = lambda g: g(g(r, x) * r, x) * 2.0  # noqa: E731
     h = lambda r, x: np.sum(r * x * x)  # noqa: E731
     assert dg.grad(outer)(f)(h) == pytest.approx(dg.grad(outer)(closed)(h), rel=1e-6)
+
+
+# -- shapes that differ from call to call ------------------------------------------------------------------------------
+
+FORWARD = """
+    alpha(T,S) += start(S) * emit(T,S) for T == 0.
+    alpha(T+1,S) += alpha(T,R) * move(R,S) * emit(T+1,S).
+    total += alpha(T,_) * end(T).
+"""
+
+
+@pytest.fixture(scope="module", params=["log", "plain", "expectation"])
+def chain(request: pytest.FixtureRequest) -> dg.Bound:
+    rng = np.random.default_rng(3)
+    pair = [2] if request.param == "expectation" else []
+    program = dg.Program(FORWARD, None if request.param == "plain" else request.param)
+    return program.bind({"move/2": rng.random((3, 3, *pair)), "start/1": rng.random((3, *pair))})
+
+
+def emissions(bound: dg.Bound, length: int) -> Any:
+    pair = [2] if bound.program.semiring == "expectation" else []
+    return np.random.default_rng(length).random((length, 3, *pair)) + 0.1
+
+
+class TestOpenFunctions:
+    """Inputs without bound facts are dense arrays of any shape, and a call may bring facts of its own."""
+
+    def test_each_call_is_that_of_a_function_made_for_its_facts(self, chain: dg.Bound) -> None:
+        f = chain.function("total", inputs=["emit/2"])
+        for length in (3, 1, 5, 3, 2):
+            x, ends = emissions(chain, length), {"end/1": [(length - 1,)]}
+            fixed = chain.function("total", inputs=["emit/2"], facts={"emit/2": x, **ends})
+            np.testing.assert_array_equal(f(x, facts=ends), fixed(x))
+            np.testing.assert_array_equal(f.value(x, facts=ends), fixed.value(x))
+            seed = np.ones(2) if x.ndim == 3 else 1.0
+            np.testing.assert_array_equal(f.vjp(x, facts=ends)[1](seed)[0], fixed.vjp(x)[1](seed)[0])
+            np.testing.assert_array_equal(f.jvp([x], [x], facts=ends)[1], fixed.jvp([x], [x])[1])
+            np.testing.assert_array_equal(
+                f.hvp([x], [x], cotangent=seed, facts=ends)[0], fixed.hvp([x], [x], cotangent=seed)[0]
+            )
+            np.testing.assert_array_equal(f.derivative([x], [[x]], facts=ends), fixed.derivative([x], [[x]]))
+            np.testing.assert_array_equal(f.tangent()(x, x, facts=ends), fixed.tangent()(x, x))
+            np.testing.assert_array_equal(f.adjoint()(x, seed, facts=ends)[0], fixed.adjoint()(x, seed)[0])
+
+    def test_bound_inputs_beside_open_ones(self, chain: dg.Bound) -> None:
+        f = chain.function("total", inputs=["move/2", "emit/2"])
+        moves = chain._binding.given["move/2"].values.reshape(3, 3, *f.result_shapes[0])
+        x, ends = emissions(chain, 4), {"end/1": [(3,)]}
+        fixed = chain.function("total", inputs=["emit/2"], facts={"emit/2": x, **ends})
+        np.testing.assert_array_equal(f(moves, x, facts=ends), fixed(x))
+        with pytest.raises(dg.Error, match="move/2: an array of shape"):
+            f(moves[:2], x, facts=ends)
+
+    def test_all_verbs_go_through(self, chain: dg.Bound) -> None:
+        f = chain.function("total", inputs=["emit/2"])
+        x, ends = emissions(chain, 2), {"end/1": [(1,)]}
+        if x.ndim == 3:
+            return
+        found = dg.grad(lambda x: 2.0 * f(x, facts=ends))(x)
+        np.testing.assert_allclose(found, 2.0 * f.value_and_grad(x, facts=ends)[1][0], rtol=1e-14)
+
+    def test_what_is_known_of_shapes(self, chain: dg.Bound) -> None:
+        f = chain.function("total", inputs=["move/2", "emit/2"])
+        pair = (2,) if chain.program.semiring == "expectation" else ()
+        assert f.shapes == ((3, 3, *pair), (None, None, *pair)) and f.result_shapes == (pair,)
+        assert f.inputs == ("move/2", "emit/2") and f.goal == "total"
+        assert "emit/2 (any, any" in repr(f)
+
+    def test_pickling_and_threads(self, chain: dg.Bound) -> None:
+        f = pickle.loads(pickle.dumps(chain.function("total", inputs=["emit/2"])))
+        calls = [(emissions(chain, n), {"end/1": [(n - 1,)]}) for n in (1, 2, 3, 4)] * 5
+        alone = [f(x, facts=facts) for x, facts in calls]
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda call: f(call[0], facts=call[1]), calls))
+        np.testing.assert_array_equal(alone, together)
+
+
+def test_facts_of_calls_are_told_apart() -> None:
+    f = dg.Program("goal += x(I) * pick(I) * by.").function("goal", inputs=["x/1"])
+    x = [1.0, 10.0, 100.0]
+    assert f(x, facts={"pick/1": [(0,)], "by/0": 1}) == 1.0
+    assert f(x, facts={"pick/1": [(0, 2.0), (2, 1.0)], "by/0": 2.0}) == 204.0
+    assert f(x, facts={"pick/1": np.array([0.0, 3.0, 0.0]), "by/0": 1.0}) == 30.0
+    assert f(x, facts={"pick/1": [(0,), (2,)], "by/0": True}) == 101.0
+    assert f(x[:1], facts={"pick/1": [(0,), (2,)], "by/0": 1.0}) == 1.0
+    with pytest.raises(dg.FactError, match="no predicate `pcik/1`"):
+        f(x, facts={"pcik/1": [], "by/0": 1.0})
+
+
+def test_facts_are_the_same_where_their_types_are() -> None:
+    f = dg.Program("goal += x(I) * pick(I).  other += x(_) * name(1).").function("other", inputs=["x/1"])
+    facts = {"pick/1": [(0,)]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that 1 and 1.0 are two arguments
+        assert f([2.0], facts={**facts, "name/1": [(1,)]}) == 2.0
+        assert f([2.0], facts={**facts, "name/1": [(1.0,)]}) == 0.0
+        assert f([2.0], facts={**facts, "name/1": [("1",)]}) == 0.0
+
+
+def test_open_functions_that_do_not_fit() -> None:
+    program = dg.Program(":- external far/1. goal += x(I,J) * y(J) * far(J).", functions={"far/1": float})
+    f = program.function("goal", inputs=["x/2", "y/1"])
+    for call, message in (
+        (lambda: f(np.zeros((2, 3))), "the function takes 2 arrays"),
+        (lambda: f(np.zeros(3), np.zeros(3)), "x/2: an array with 2 axes is needed"),
+        (lambda: f(np.zeros((2, 3)), 1.0), "y/1: an array with 1 axis is needed"),
+        (lambda: f([[1.0], [1.0, 2.0]], [1.0]), "x/2: what was given is no array of numbers"),
+        (lambda: f(np.zeros((1, 1)), [1.0], facts={"y/1": []}), "y/1 is an argument of the function"),
+        (lambda: f(np.zeros((1, 1)), [1.0], facts=3), "3 is no dict of facts"),
+        (lambda: f([["a"]], [1.0]), "x/2: an array of real numbers is needed"),
+        (lambda: f([[np.nan]], [1.0]), "x/2, row 1, value: nan"),
+        (lambda: f.vjp([[1.0]], [1.0])[1]([1.0, 2.0]), "the cotangent"),
+        (lambda: program.function("goal", inputs=["z/1"]), "inputs: the program has no predicate 'z/1'"),
+        (lambda: program.function("goal", inputs=["far/1"]), "far/1 is external"),
+        (lambda: program.function("goal", ["x/2"], {"x/2": np.ones((1, 1))})([[1.0]], facts={}), "when it was made"),
+    ):
+        with pytest.raises(dg.Error, match=message):
+            call()
+    assert f([[2.0, 3.0]], [5.0, 7.0]) == 21.0
+
+
+def test_few_shapes_are_kept_where_there_are_many_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagrad.function.MOST_KEPT_ROWS", 20)
+    f = dg.Program("goal += x(I) * w(I).").bind({"w/1": np.ones(10)}).function("goal", inputs=["x/1"])
+    assert [f(np.ones(n)) for n in range(1, 9)] == list(range(1, 9))
+    assert len(f._given._cores) == 4
+
+
+def test_a_call_with_another_shape_takes_a_tenth_of_a_millisecond(chain: dg.Bound) -> None:
+    """What `benchmarks` would measure alone; here with room for a machine that does other things."""
+    f = chain.function("total", inputs=["emit/2"])
+    calls = [(emissions(chain, n), {"end/1": [(n - 1,)]}) for n in (3, 5, 4, 6)]
+    best = math.inf
+    for _ in range(20):
+        start = time.process_time()
+        for x, facts in calls * 10:
+            f(x, facts=facts)
+        best = min(best, (time.process_time() - start) / (len(calls) * 10))
+    assert best < 3e-4

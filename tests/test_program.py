@@ -127,12 +127,12 @@ def test_terms_of_runs_stay_apart() -> None:
 
 
 def test_an_example_that_fails_is_reported_and_the_others_finish(bound: dg.Bound) -> None:
-    examples: list[Any] = [{"end/1": [("c",)]}, {"end/1": [(1, 2, 3)]}, {"end/1": [("d",)]}, {"nothing/1": []}, 7]
+    examples: list[Any] = [{"end/1": [("c",)]}, {"end/1": [(1, 2, 3)]}, {"end/1": [("d",)]}, {"edn/1": []}, 7]
     batch = bound.run_batch(examples, query="goal", threads=3)
     assert batch.values.tolist() == [0.625, 0.0, 0.3125, 0.0, 0.0]
     assert sorted(batch.errors) == [1, 3, 4]
     assert all(isinstance(error, dg.FactError) for error in batch.errors.values())
-    assert "nothing/1" in str(batch.errors[3])
+    assert "edn/1" in str(batch.errors[3])
 
 
 def test_without_a_query_a_batch_keeps_the_charts(bound: dg.Bound) -> None:

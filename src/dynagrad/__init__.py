@@ -48,6 +48,12 @@ from .terms import Term
 
 __version__ = "0.1.0"
 
+
+def __dir__() -> list[str]:
+    """What completion offers: the public names."""
+    return [*__all__, *(name for name in globals() if name.startswith("__") and name.endswith("__"))]
+
+
 __all__ = [
     "Batch",
     "Bound",

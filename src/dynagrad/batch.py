@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from threading import Semaphore
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .errors import Error, FactError, NotDifferentiable, ValueRangeError, cut, shown
+from .calls import public
+from .errors import Error, FactError, NotDifferentiable, QueryError, ValueRangeError, cut, shown
 from .gradient import differentiable, like
 from .relation import Relation, fact_text
+from .rules.check import nearest
 from .semirings import Scale
 from .table import Table
 
@@ -38,16 +40,88 @@ WAITING_BYTES = 1 << 27
 """And no more than such of them as fit in here, where they are gradients."""
 
 
-@dataclass(frozen=True)
+class BatchGradient(Mapping[str, Any]):
+    """The derivatives of a batch's objective, by predicate.
+
+    A predicate with bound facts has a table like these: the same rows in the same order and shape, with the derivative
+    in place of the value, summed over the examples that did not fail. One whose facts each example brings has a list of
+    such tables, one an example, with None where it failed; `ragged` has the same numbers in one array.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("goal += emit(_,S) * weight(S).", "real")
+    >>> bound = program.bind({"weight/1": np.array([1.0, 2.0])})
+    >>> examples = [{"emit/2": np.ones((1, 2))}, {"emit/2": 7}, {"emit/2": np.ones((3, 2))}]
+    >>> batch = bound.run_batch(examples, query="goal", gradient=["weight/1", "emit/2"])
+    >>> batch.gradient["weight/1"].values, batch.gradient["emit/2"][0].values, batch.gradient["emit/2"][1]
+    (array([4., 4.]), array([[1., 2.]]), None)
+    >>> batch.gradient.ragged("emit/2")
+    (array([1., 2., 1., 2., 1., 2., 1., 2.]), array([0, 2, 2, 8]))
+    """
+
+    def __init__(self, tables: Mapping[str, Table | list[Table | None]]) -> None:
+        self._tables = dict(tables)
+
+    @public
+    def __getitem__(self, key: str) -> Any:
+        if not isinstance(key, str) or key not in self._tables:
+            near = nearest(key, self._tables) if isinstance(key, str) else ""
+            raise QueryError(f"there is no gradient for {shown(key)}.{near}")
+        return self._tables[key]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in self._tables
+
+    @public
+    def get(self, key: str, default: Any = None) -> Any:
+        """What stands for a predicate, or `default` where it was not asked for."""
+        return self._tables[key] if key in self else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @public
+    def ragged(self, key: str) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The derivatives by the facts of all examples, one after the other, and where each example starts.
+
+        Example n has the numbers from `offsets[n]` to `offsets[n + 1]`, none where it failed: those of its rows in
+        their order, of a dense array in C order. In `expectation` a row is a pair, along a second axis.
+        """
+        tables = self[key]
+        if not isinstance(tables, list):
+            raise QueryError(f"the facts of {key} are bound, so there is one table for all examples and nothing ragged")
+        rows = [np.zeros((0, 1)) if table is None else _rows(table) for table in tables]
+        width = max((part.shape[1] for part in rows if len(part)), default=1)
+        values = np.concatenate([np.zeros((0, width)), *(part for part in rows if len(part))])
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return (values[:, 0] if width == 1 else values), offsets
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers after `batch.gradient["`."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        return f"<BatchGradient by {', '.join(self) or 'nothing'}>"
+
+
+def _rows(table: Table) -> Array:
+    """The values of a table, a row of numbers for each."""
+    values = table._relation.values
+    assert values is not None
+    return values[:, None] if values.ndim == 1 else values
+
+
+@dataclass(frozen=True, eq=False)
 class Batch:
     """What `run_batch` gives back.
 
     `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
     or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
     a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
-    example what failed and why. `gradient` has, for each predicate that was asked for, a table like its bound facts:
-    the same rows in the same order and shape, with the derivative of the objective in place of the value, summed over
-    the examples that did not fail.
+    example what failed and why. `gradient` has, for each predicate that was asked for, derivatives of the objective by
+    its facts, see `BatchGradient`.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -60,17 +134,15 @@ class Batch:
     values: npt.NDArray[Any]
     charts: tuple[Chart | None, ...]
     errors: dict[int, Exception]
-    gradient: Mapping[str, Table] = field(default_factory=dict)
+    gradient: BatchGradient = field(default_factory=lambda: BatchGradient({}))
 
-    @staticmethod
-    def of(
-        results: Sequence[Any], scale: Scale, query: str | None, gradient: Mapping[str, Table] | None = None
-    ) -> Batch:
-        """From one result per example: a value, a chart, or the error that it ended with."""
-        errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
-        if query is None:
-            return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
-        return Batch(_values(results, scale), (), errors, gradient or {})
+
+def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: BatchGradient | None = None) -> Batch:
+    """From one result per example: a value, a chart, or the error that it ended with."""
+    errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
+    if query is None:
+        return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
+    return Batch(_values(results, scale), (), errors, BatchGradient({}) if gradient is None else gradient)
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:
@@ -173,7 +245,7 @@ class Objective:
         differentiable(scale)
         if query is None:
             raise Error('a gradient needs an item that it is of, such as query="goal"')
-        if objective not in ("sum", "log"):
+        if not isinstance(objective, str) or objective not in ("sum", "log"):
             raise Error(f'objective={shown(objective)}: it is "sum", of the values, or "log", the sum of their logs')
         if objective == "log" and scale.name not in ("real", "plain"):
             why = (

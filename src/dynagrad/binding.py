@@ -10,7 +10,7 @@ it is made in `encoding`, `summary` and `loading`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
 from .plan.compiled import Compiled, compile_plan
 from .plan.model import Derivatives, Summary
 from .plan.planner import Options, make_plan
-from .relation import Relation, TextColumn, concatenate
+from .relation import Codes, Relation, TextColumn, concatenate
 from .rules import undefined
 from .setting import Setting, axiom_relations
 from .summary import Known, Signature, fits, is_superior, rounded, signature, summarise
@@ -35,13 +35,23 @@ class _Base:
     known: Known
     plans: list[tuple[Compiled, Signature]] = field(default_factory=list)
     loaded: dict[int, Loaded] = field(default_factory=dict)  # by id of the compiled plan
+    alone: dict[Hashable, tuple[dict[int, Codes], Compiled]] = field(default_factory=dict)
+    """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
+
+
+Plans = dict[tuple[str, ...], list[tuple[Compiled, Signature]]]
+"""What is compiled, by the kinds of the domains."""
 
 
 class Binding:
     """Facts that runs share, and everything that is known of them."""
 
     def __init__(
-        self, setting: Setting, relations: Mapping[str, Relation], axioms: dict[str, Relation] | None = None
+        self,
+        setting: Setting,
+        relations: Mapping[str, Relation],
+        axioms: dict[str, Relation] | None = None,
+        plans: Plans | None = None,
     ) -> None:
         self.setting = setting
         self.given = dict(relations)  # as given, without the axioms of the text
@@ -51,6 +61,8 @@ class Binding:
             merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
+        self._plans: Plans = {} if plans is None else plans  # shared by the bindings that are made of this one
+        self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
         self._lock = threading.RLock()
         self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
@@ -64,17 +76,28 @@ class Binding:
 
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
         """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
-        made = Binding(self.setting, relations, self.axioms)
-        made.derivatives = self.derivatives
+        made = self.with_relations(relations)
+        made._kinds = self._kinds
         made._looked_at, made._said = self._looked_at, self._said
         with self._lock:
             for chosen, base in self._bases.items():
-                fresh = replace(base, loaded={})
+                fresh = _Base(base.known, base.plans, {}, base.alone)
                 for place, loaded in base.loaded.items():
                     kept = {key: held for key, held in loaded.weights.items() if key not in changed}
-                    fresh.loaded[place] = replace(loaded, facts=dict(loaded.facts), weights=kept)
+                    fresh.loaded[place] = loaded.with_weights(kept)
                 made._bases[chosen] = fresh
         return made
+
+    def with_relations(self, relations: Mapping[str, Relation]) -> Binding:
+        """A binding of other facts to the same program; plans that fit are shared."""
+        made = Binding(self.setting, relations, self.axioms, self._plans)
+        made.derivatives = self.derivatives
+        return made
+
+    def quiet(self) -> Binding:
+        """This binding, of which all that is doubtful was said before."""
+        self._looked_at = self._said = True
+        return self
 
     def settled(self) -> Binding:
         """This binding, or one where columns from files have the types that the shared facts give them."""
@@ -122,33 +145,41 @@ class Binding:
         setting = self.setting
         relations = self.gathered(run, instead or {})
         mixed = {key: relations[key] for key in {**(instead or {}), **run}}
-        undefined(setting.rules, relations)
-        if any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
+        chosen = None if mixed else self._kinds
+        if chosen is None:
+            undefined(setting.rules, relations)
+        if chosen is None and any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
             relations = settle_texts(setting.domains, relations)
             mixed = {
                 key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
             }
-        chosen = kinds(setting.rules, setting.domains, relations)
+        if chosen is None:
+            chosen = kinds(setting.rules, setting.domains, relations)
+            if not mixed and all(relations[key] is relation for key, relation in self.relations.items()):
+                self._kinds = chosen
         if not self._looked_at:
             self._looked_at = True
             warn(setting, relations)
         superior = until is not None and is_superior(setting, relations)
-        options = replace(
-            setting.options,
-            until=until if superior else None,
-            changing=changing,
-            derivatives=derivatives,
-            iterate=iterate,
-        )
+        stop = until if superior else None
         with self._lock:
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
+            alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
             start = known.encoding if like is None or not like.keeps(known.encoding) else like
             encoding = start.extend(setting.domains, mixed) if mixed else start
             fresh = {key: encoding.codes(setting.domains, r) for key, r in mixed.items()}
-            summary, ranks = summarise(setting, known, encoding, relations, fresh)
-            present = frozenset(k for k, r in relations.items() if r.count)
-            compiled = self._compiled(base, summary, present, options, progress)
+            if alone is not None:
+                ranks, compiled = alone
+            else:
+                summary, ranks = summarise(setting, known, encoding, relations, fresh)
+                present = frozenset(k for k, r in relations.items() if r.count)
+                options = replace(
+                    setting.options, until=stop, changing=changing, derivatives=derivatives, iterate=iterate
+                )
+                compiled = self._compiled(base, summary, present, options, progress)
+                if not mixed and like is None:
+                    base.alone[stop, changing, derivatives, iterate] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
             loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts)
             base.loaded[id(compiled)] = loaded
@@ -156,14 +187,15 @@ class Binding:
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())
-        return replace(prepared, stops=stops)
+        return replace(prepared, stops=stops) if stops else prepared
 
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
         base = self._bases.get(chosen)
         if base is None or not set(base.known.codes) >= set(shared):
             constants = program_constants(self.setting.rules, self.setting.domains)
             encoding = Encoding.start(chosen, constants).extend(self.setting.domains, shared)
-            base = self._bases[chosen] = _Base(Known.of(self.setting, encoding, shared))
+            plans = self._plans.setdefault(chosen, [])
+            base = self._bases[chosen] = _Base(Known.of(self.setting, encoding, shared), plans)
         return base
 
     def _compiled(

@@ -34,6 +34,8 @@ def can_change(setting: Setting) -> bool:
         return False
     if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
         return False
+    if any(p.aggregator == "|=" for p in rules.predicates.values()):  # how often an item was derived is not known
+        return False
     if setting.scale.name == "plain":
         return all(p.aggregator == "+=" for p in rules.predicates.values() if p.defined)
     return True

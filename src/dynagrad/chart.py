@@ -10,8 +10,10 @@ answer in `questions`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
+from enum import Enum
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,14 @@ import numpy.typing as npt
 
 from . import looking, questions
 from .binding import Binding
+from .calls import public
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
-from .errors import Error, FactError, ProgramWarning, QueryError
+from .errors import Error, FactError, ProgramWarning, QueryError, shown
 from .externals import connect
-from .gradient import Gradient, Source, Tangents, differentiable
+from .facts import read
+from .gradient import Gradient, Source, Tangents, differentiable, like
 from .limits import LOST, PAUSE, End, Limits, Statistics, check_end
 from .loading import Along, Prepared
 from .plan.compiled import STATUS, Stop
@@ -39,6 +43,20 @@ from .table import Table
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
+
+
+class Unchanged(Enum):
+    """Says that a limit stays as it was."""
+
+    UNCHANGED = "unchanged"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+UNCHANGED = Unchanged.UNCHANGED
+MOST_OFFERED = 10_000
+"""Items that completion is given at most."""
 
 
 class Chart:
@@ -71,7 +89,18 @@ class Chart:
 
     # -- running
 
-    def run(self, *, progress: bool = False, _stop: Stop | None = None, **limits: Any) -> Chart:
+    @public
+    def run(
+        self,
+        *,
+        max_pops: int | Unchanged | None = UNCHANGED,
+        tolerance: float | Unchanged | None = UNCHANGED,
+        timeout: float | Unchanged | None = UNCHANGED,
+        until: str | Unchanged | None = UNCHANGED,
+        max_items: int | Unchanged | None = UNCHANGED,
+        max_bytes: int | Unchanged | None = UNCHANGED,
+        progress: bool = False,
+    ) -> Chart:
         """Brings the chart up to date: from the start if facts changed, else on from where the last run stopped.
 
         Takes the limits of `Bound.run`; those not given stay as they were, except `max_pops`, which counts from here.
@@ -83,8 +112,21 @@ class Chart:
         >>> chart.converged, chart.run(max_pops=None).converged
         (False, True)
         """
-        wanted = replace(self._limits, **limits)
+        given = {
+            "max_pops": max_pops,
+            "tolerance": tolerance,
+            "timeout": timeout,
+            "until": until,
+            "max_items": max_items,
+            "max_bytes": max_bytes,
+        }
+        changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
+        return self._run(replace(self._limits, **changed), progress)
+
+    def _run(self, wanted: Limits, progress: bool = False, stop: Stop | None = None) -> Chart:
         wanted.check()
+        if not isinstance(progress, bool):
+            raise Error(f"progress is True or False, and {shown(progress)} is neither")
         if (
             self._prepared is None
             or self._stale
@@ -95,7 +137,7 @@ class Chart:
                 return self
             self._start(wanted, progress)
         self._limits = wanted
-        self._go(wanted, progress, _stop)
+        self._go(wanted, progress, stop)
         return self
 
     def _follow(self, limits: Limits) -> bool:
@@ -125,7 +167,7 @@ class Chart:
     def _connect(self, prepared: Prepared) -> None:
         connect(self._setting, prepared, self._raised)
 
-    def over(self, derivatives: Derivatives | None, along: Along) -> Prepared:
+    def _over(self, derivatives: Derivatives | None, along: Along) -> Prepared:
         """Runs once, from the start, in a class with these derivatives: for `function`, which reads the native chart.
 
         Where there are directions, the values in the native chart are jets, and only who knows that may look at it.
@@ -217,7 +259,7 @@ class Chart:
             self._stale = True
         if self._raised:
             raise self._raised[0]
-        check_end(End(self._status, self._require(), self._setting.scale, self), stacklevel=4)
+        check_end(End(self._status, self._require(), self._setting.scale, self))
 
     # -- looking
 
@@ -290,6 +332,7 @@ class Chart:
     def _item(self, text: Any) -> Item:
         return looking.read_item(self._setting, self._prepared, text)
 
+    @public
     def __getitem__(self, item: Any) -> Any:
         """The value of an item; the semiring's zero where it was never derived.
 
@@ -299,10 +342,56 @@ class Chart:
         """
         return looking.value_of(self._setting, self._ready(), item)
 
+    @public
     def __contains__(self, item: Any) -> bool:
         """Whether an item was derived, whatever its value."""
         return looking.words_of(self._setting, self._ready(), item)[1] is not None
 
+    # as a mapping from the texts of items to values
+
+    def __iter__(self) -> Iterator[str]:
+        """The items of the chart as texts, facts among them, predicate by predicate.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]})
+        >>> list(chart), len(chart)
+        (['path(a)', 'path(b)', 'edge(a,b)'], 3)
+        >>> dict(chart)
+        {'path(a)': 0.0, 'path(b)': 2.0, 'edge(a,b)': 2.0}
+        """
+        prepared = self._ready()
+        return looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
+
+    def __len__(self) -> int:
+        """How many items there are, facts among them."""
+        prepared = self._ready()
+        tables = prepared.compiled.plan.tables.items()
+        return sum(len(self._all(prepared, key)[0]) for key, table in tables if table.kind != "external")
+
+    def __bool__(self) -> bool:
+        """A chart is true, also where nothing was derived."""
+        return True
+
+    def keys(self) -> KeysView[str]:
+        """The items of the chart as texts, facts among them."""
+        return KeysView(self)
+
+    def values(self) -> ValuesView[Any]:
+        """The values of the items, in the order of `keys`."""
+        return ValuesView(self)
+
+    def items(self) -> ItemsView[str, Any]:
+        """The items as texts, with their values."""
+        return ItemsView(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers after `chart["`."""
+        try:
+            return list(islice(self, MOST_OFFERED))
+        except QueryError:
+            return []
+
+    @public
     def query(self, pattern: Any) -> Table:
         """All items that match a pattern, as a table of their arguments and values, sorted by argument.
 
@@ -318,6 +407,7 @@ class Chart:
         prepared = self._ready()
         return looking.find(self._setting, prepared, pattern, lambda key: self._all(prepared, key))
 
+    @public
     def table(self, key: str) -> Table:
         """All items of a predicate: `chart.table("constit/3")`."""
         self._ready()
@@ -337,6 +427,7 @@ class Chart:
 
     # -- derivatives
 
+    @public
     def gradient(self, item: Any) -> Gradient:
         """The derivatives of an item's value with respect to all facts and items, by one backward pass.
 
@@ -363,6 +454,7 @@ class Chart:
         """
         return questions.gradient(self._ran, read_weighted(item))
 
+    @public
     def jvp(self, direction: Mapping[str, Any]) -> Tangents:
         """The derivatives of all items along one direction of the facts: the program over dual numbers.
 
@@ -378,6 +470,7 @@ class Chart:
         """
         return questions.tangents(self._ran, direction)
 
+    @public
     def outside(self, item: Any, goal: Any = "goal") -> Any:
         """The outside value of an item, in the semiring's scale: what a derivation of the goal has beside the item.
 
@@ -391,6 +484,7 @@ class Chart:
         """
         return questions.outside(self._ran, item, goal)
 
+    @public
     def marginal(self, item: Any, goal: Any = "goal") -> float:
         """The probability that the item is used in a derivation of the goal; where it can be used several times in
         one, the expected number of times.
@@ -405,6 +499,7 @@ class Chart:
         """
         return questions.marginal(self._ran, item, goal)
 
+    @public
     def expected_counts(self, goal: Any = "goal") -> Gradient:
         """How often each fact is used in a derivation of the goal, on average; derived items likewise.
 
@@ -419,6 +514,7 @@ class Chart:
         """
         return questions.expected_counts(self._ran, goal)
 
+    @public
     def entropy(self, goal: Any = "goal") -> float:
         """The entropy, in nats, of the distribution of the goal's derivations, in proportion to their weights.
 
@@ -443,6 +539,12 @@ class Chart:
     ) -> list[npt.NDArray[np.float64]]:
         """For batches: see `questions.row_gradient`."""
         return questions.row_gradient(self._ran, item, keys, cotangent, stop)
+
+    def _tables_of(self, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
+        """For batches: derivatives by the facts of this run alone, a table for each predicate."""
+        run, scale = self._facts.run, self._setting.scale
+        own = [run[key] if key in run else read(key, []) for key in keys]
+        return [like(relation, scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
 
     def _tape(self, source: Source) -> Prepared:
         """This run in a class that can go back: the chart's own, or the run made again."""
@@ -489,6 +591,7 @@ class Chart:
 
     # -- changing
 
+    @public
     def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up.
 
@@ -504,6 +607,7 @@ class Chart:
         relation = self._read(key, rows, values)
         self._change(self._facts.added(relation), relation)
 
+    @public
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Removes every copy of the given facts; rows may have a value, and then only copies with that value go.
 
@@ -520,6 +624,7 @@ class Chart:
         gone = self._read(key, rows, values, bare=True)
         self._change(self._facts.retracted(gone), gone)
 
+    @public
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Gives facts new values: every copy goes, and the given one takes its place.
 
@@ -541,7 +646,8 @@ class Chart:
     def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
         setting = self._setting
-        relation = read_facts(setting, {key: rows}, probabilities, bare=bare)[key]
+        parse_key(key)
+        relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
         values_given = relation.values
         if setting.scale.shape == "expectation" and values_given is not None and relation.count:
             have = values_given.shape[1]

@@ -34,6 +34,7 @@ class Raw:
     """A table taken apart, not yet checked: columns are lists, arrays, or finished columns.
 
     `from_array` where floats have the type of a whole array, so that integers may have become floats by accident.
+    `names` are those of the columns, that of the values last, where the table had some.
     """
 
     count: int
@@ -41,6 +42,7 @@ class Raw:
     values: Any | None
     dense_shape: tuple[int, ...] | None = None
     from_array: bool = False
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def finish(
         if len(column) != raw.count:
             raise place.error(f"{len(column)} entries, but {raw.count} rows were expected", None, index)
     values = None if raw.values is None else read_values(place, raw.count, raw.values, value_shape, finite)
-    return Relation(place.key, raw.count, columns, values, value_shape, raw.dense_shape)
+    return Relation(place.key, raw.count, columns, values, value_shape, raw.dense_shape, raw.names)
 
 
 # -- columns of arguments --------------------------------------------------------------------------------------------

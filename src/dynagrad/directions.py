@@ -54,7 +54,7 @@ def read_direction(source: Source, key: str, rows: Any) -> Array:
         return numbers
     if isinstance(rows, list | np.ndarray) and all(isinstance(x, int | float | np.number) for x in rows):
         raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
-    relation = read_facts(source.facts.setting, {key: rows}, False, bare=True)[key]
+    relation = read_facts(source.facts.setting, {key: rows}, False, bare=True, strict=True)[key]
     if relation.values is None:
         raise FactError(f"the direction of {key} has no numbers")
     together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)

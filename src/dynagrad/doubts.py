@@ -1,5 +1,5 @@
-"""What is probably not meant, once facts are known: constants that no fact has, logs that look like probabilities, and
-sums that may diverge.
+"""What is probably not meant, once facts are known: constants that no fact has, logs that look like probabilities,
+values that count for nothing, and sums that may diverge.
 
 Each is a `ProgramWarning`, and each is looked for once for a binding. What the text alone shows is `rules/check.py`'s,
 and what cannot be right at all is an error elsewhere.
@@ -7,14 +7,14 @@ and what cannot be right at all is an error elsewhere.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from .encoding import syntax_value
-from .errors import ProgramError, ProgramWarning
+from .errors import ProgramError
+from .errors import warn as issue
 from .plan.model import Plan
 from .relation import AtomColumn, Column, IntColumn, Relation, atom_key
 from .rules import show
@@ -29,8 +29,8 @@ _LOGS = ("log", "viterbi")  # semirings in which a probability is given as its l
 
 def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
     """Issues what there is to say about a program and its facts, axioms among them."""
-    for text in (*_unmatched(setting, relations), *_probabilities(setting, relations)):
-        warnings.warn(text, ProgramWarning, stacklevel=2)
+    for text in (*_unmatched(setting, relations), *_probabilities(setting, relations), *_stated(setting, relations)):
+        issue(text)
 
 
 def warn_of_iteration(setting: Setting, plan: Plan) -> None:
@@ -38,7 +38,7 @@ def warn_of_iteration(setting: Setting, plan: Plan) -> None:
     iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
     for keys, text in diverging(setting.rules):
         if keys & iterated:
-            warnings.warn(text, ProgramWarning, stacklevel=2)
+            issue(text)
 
 
 # -- constants -------------------------------------------------------------------------------------------------------
@@ -124,3 +124,19 @@ def _probabilities(setting: Setting, relations: Mapping[str, Relation]) -> Itera
                 'weight. If they are probabilities, say so with values="probabilities".'
             )
             return
+
+
+def _stated(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+    """Facts with values of a predicate whose items are worth one each: in a semiring, what `:-` derives."""
+    if setting.rules.semiring is None:
+        return
+    given = setting.scale.one
+    one = np.hstack([np.ravel(part) for part in (given if isinstance(given, tuple) else (given,))])
+    for key, relation in relations.items():
+        if setting.rules.predicates[key].aggregator != "|=" or relation.values is None:
+            continue
+        if bool((relation.values != one).any()):
+            yield (
+                f"`{key}` is defined by `:-`, so each of its items is worth one, and the values of its facts are "
+                "passed over. Where they are meant, give the facts another name."
+            )

@@ -8,7 +8,6 @@ of arrival, and terms are numbered by the native store of terms. No knowledge of
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FactError, ProgramError, ProgramWarning, SourceError, shown
+from .errors import FactError, ProgramError, SourceError, shown, warn
 from .files import as_floats, as_integers, as_symbols, as_terms, integers_if_all
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, atom_key
 from .rules import parse_term, show
@@ -133,11 +132,9 @@ def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:
                 continue
             if isinstance(value, float) or _INTEGER.fullmatch(str(value)):
                 other = f"{whole[0]}, column {whole[1] + 1}" if whole else f"{key}, column {i + 1}"
-                warnings.warn(
+                warn(
                     f"{key}, column {i + 1}: {shown(value)} is no integer, and {other} has integers, which it is "
-                    "joined with; 3, 3.0 and '3' are three different arguments. Declare `:- type` where that is meant",
-                    ProgramWarning,
-                    stacklevel=2,
+                    "joined with; 3, 3.0 and '3' are three different arguments. Declare `:- type` where that is meant"
                 )
                 return
 

@@ -1,13 +1,17 @@
 """What can go wrong, and where: every error that a user can cause is a `dg.Error`.
 
 This file imports nothing of ours and everything of ours may import it. It knows two kinds of place: a `Span` of source
-text, shown as a line with a caret, and a `Place` among facts, said in words. It holds no checks of its own.
+text, shown as a line with a caret, and a `Place` among facts, said in words. Warnings are issued here, too, so that all
+of them point at the line of the caller. It holds no checks of its own.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -90,10 +94,10 @@ class Error(Exception):
 
     >>> import dynagrad as dg
     >>> try:
-    ...     dg.Program("goal += a(_).").run({"b/1": []})
+    ...     dg.Program("goal += word(_).").run({"wrod/1": []})
     ... except dg.Error as error:
     ...     print(error)
-    The program has no predicate `b/1`. Did you mean `a/1`?
+    The program has no predicate `wrod/1`. Did you mean `word/1`?
     """
 
 
@@ -180,3 +184,17 @@ class ProgramWarning(UserWarning):
 
 class NotDifferentiable(Error):
     """A derivative was asked for where there is none: the message names the operation."""
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+HOUSE = str(Path(__file__).parent / "_")[:-1]
+"""How the names of our own files start."""
+
+
+def warn(message: str, category: type[Warning] = ProgramWarning) -> None:
+    """Issues a warning that points at the line outside of this package that called into it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -58,7 +58,7 @@ def read(
     """
     name, arity = parse_key(key)
     place = Place(f"{name}/{arity}", arity)
-    given = rows if isinstance(rows, Relation) else getattr(rows, "relation", None)
+    given = rows if isinstance(rows, Relation) else getattr(rows, "_relation", None)
     if isinstance(given, Relation):
         return _read_relation(place, given, value_shape, finite)
     raw = _raw(place, rows, value_shape)
@@ -104,9 +104,14 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
             raise place.error(f"{shown(rows)} is no table of facts; give rows such as {_sample(place)}")
         return Raw(1, (), [rows.item() if hasattr(rows, "item") else rows])
     if hasattr(rows, "iloc") and hasattr(rows, "columns"):
-        return _from_frame(place, [rows.iloc[:, i] for i in range(rows.shape[1])], len(rows), _pandas_column)
+        columns = [rows.iloc[:, i] for i in range(rows.shape[1])]
+        return _from_frame(place, columns, len(rows), _pandas_column, rows.columns)
+    if hasattr(rows, "iloc") and hasattr(rows, "index"):
+        return _from_series(place, rows)
     if hasattr(rows, "iter_rows") and hasattr(rows, "get_columns"):
-        return _from_frame(place, rows.get_columns(), rows.height, _polars_column)
+        return _from_frame(place, rows.get_columns(), rows.height, _polars_column, rows.columns)
+    if hasattr(rows, "to_frame") and hasattr(rows, "null_count"):
+        return _from_polars_series(place, rows, value_shape)
     if hasattr(rows, "collect") and hasattr(rows, "lazy"):
         raise place.error("a lazy frame holds no rows yet; call its .collect() first")
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
@@ -216,7 +221,8 @@ def _from_pair(place: Place, arguments: Any, values: Any) -> Raw:
 def _from_array(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     array = as_array(place, rows)
     if array.dtype.names is not None and array.ndim == 1:  # a record array is a frame
-        return _from_frame(place, [array[name] for name in array.dtype.names], len(array), lambda _, __, column: column)
+        names = array.dtype.names
+        return _from_frame(place, [array[name] for name in names], len(array), lambda _, __, column: column, names)
     vectors = 1 if value_shape == "expectation" or isinstance(value_shape, tuple) else 0
     if array.ndim != place.arity + vectors:
         last = " and one for the parts of a value" if vectors else ""
@@ -241,11 +247,55 @@ def _from_array(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
 # -- frames and Arrow ------------------------------------------------------------------------------------------------
 
 
-def _from_frame(place: Place, columns: Sequence[Any], count: int, read_column: Callable[[Place, int, Any], Any]) -> Raw:
+def _from_frame(
+    place: Place,
+    columns: Sequence[Any],
+    count: int,
+    read_column: Callable[[Place, int, Any], Any],
+    names: Iterable[Any],
+) -> Raw:
     if len(columns) not in (place.arity, place.arity + 1):
         raise place.error(f"the table has {_columns(len(columns))}, but {_widths(place)}")
     raw = [read_column(place, index, column) for index, column in enumerate(columns)]
-    return Raw(count, raw[: place.arity], raw[place.arity] if len(raw) > place.arity else None, from_array=True)
+    values = raw[place.arity] if len(raw) > place.arity else None
+    return Raw(count, raw[: place.arity], values, from_array=True, names=_names(names))
+
+
+def _names(given: Iterable[Any]) -> tuple[str, ...] | None:
+    """The names of columns, where each has one of its own."""
+    names = tuple(given)
+    return names if all(isinstance(n, str) and n for n in names) and len(set(names)) == len(names) else None
+
+
+def _from_series(place: Place, rows: Any) -> Raw:
+    """A Series of pandas: its index has the arguments; without numbers, and of one argument, it has these itself."""
+    kind = getattr(rows.dtype, "kind", "O")
+    if place.arity == 1 and kind not in "iufb" and _is_counted(rows.index):
+        return Raw(len(rows), [_pandas_column(place, 0, rows)], None, from_array=True, names=_names([rows.name]))
+    index = rows.index
+    if index.nlevels != place.arity:
+        raise place.error(
+            f"the index of the Series has {index.nlevels} level{'' if index.nlevels == 1 else 's'}, and the predicate "
+            f"has {place.arity} arguments; the index has the arguments of each value"
+        )
+    frame = index.to_frame(index=False)
+    columns = [_pandas_column(place, i, frame.iloc[:, i]) for i in range(place.arity)]
+    values = _pandas_column(place, place.arity, rows)
+    return Raw(len(rows), columns, values, from_array=True, names=_names([*index.names, rows.name]))
+
+
+def _is_counted(index: Any) -> bool:
+    """Whether an index only counts the rows, as one does that nobody made."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def _from_polars_series(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
+    """A Series of polars: numbers are those of the arguments 0, 1, ...; anything else is arguments."""
+    if place.arity != 1:
+        raise place.error(f"a Series has one column, and the predicate has {place.arity} arguments; give a frame")
+    if rows.dtype.is_integer() or rows.dtype.is_float():
+        return _from_array(place, _polars_column(place, 1, rows), value_shape)
+    return Raw(len(rows), [_polars_column(place, 0, rows)], None, from_array=True, names=_names([rows.name]))
 
 
 def _pandas_column(place: Place, index: int, column: Any) -> Any:
@@ -280,7 +330,7 @@ def from_arrow(place: Place, rows: Any) -> Raw:
                 rows = pa.Table.from_batches([pa.record_batch(rows)])
     except Exception as error:  # the maker of the stream may raise anything
         raise place.error(f"the {type(rows).__name__} is no Arrow table of facts: {cut(str(error))}") from error
-    return _from_frame(place, rows.columns, rows.num_rows, _arrow_column)
+    return _from_frame(place, rows.columns, rows.num_rows, _arrow_column, rows.column_names)
 
 
 def _arrow_column(place: Place, index: int, chunks: Any) -> Any:

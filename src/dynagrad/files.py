@@ -19,13 +19,42 @@ from typing import Any
 
 import numpy as np
 
+from .calls import public
 from .columns import Raw, finish
-from .errors import FactError, Place, cut, shown
+from .errors import Error, FactError, Place, cut, shown
 from .facts import from_arrow, import_module
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
 from .terms import INTEGER_MAX, INTEGER_MIN, canonical
+from .values import FORBIDDEN
+
+_SHAPES = ("float", "count", "boolean", "expectation")
 
 
+def _path(path: Any, kinds: Any, value_shape: Any, finite: Any) -> Path:
+    """The path of a file. Raises where one of the options is none."""
+    if not isinstance(path, str | Path):
+        raise Error(f"a file of facts is a str or a Path, and {shown(path)} is neither")
+    if kinds is not None and not (isinstance(kinds, list | tuple) and all(map(_is_type, kinds))):
+        raise Error(f"kinds is a list of {', '.join(_TYPES)} and None, and {shown(kinds)} is none")
+    vector = isinstance(value_shape, tuple) and len(value_shape) == 2 and shown(value_shape[0]) == "'vector'"
+    if not vector and not (isinstance(value_shape, str) and value_shape in _SHAPES):
+        shapes = ", ".join(_SHAPES)
+        raise Error(f'value_shape is one of {shapes}, or ("vector", length), and {shown(value_shape)} is none')
+    if not isinstance(finite, str) or finite not in FORBIDDEN:
+        raise Error(f"finite is one of {', '.join(map(repr, FORBIDDEN))}, and {shown(finite)} is none")
+    if "\0" in str(path):
+        raise Error(f"{shown(str(path))} is no name of a file: it has a zero character")
+    return Path(path)
+
+
+_TYPES = ("int", "symbol", "float")
+
+
+def _is_type(kind: Any) -> bool:
+    return kind is None or (isinstance(kind, str) and kind in _TYPES)
+
+
+@public
 def read_file(
     path: str | Path,
     key: str,
@@ -49,7 +78,7 @@ def read_file(
     >>> relation.columns[1].to_list(), relation.values.tolist()
     (['det', 'n'], [0.5, 0.5])
     """
-    path = Path(path)
+    path = _path(path, kinds, value_shape, finite)
     name, arity = parse_key(key)
     place = Place(f"{name}/{arity}", arity, path.name)
     if kinds is not None and len(kinds) != arity:
@@ -61,6 +90,8 @@ def read_file(
         place, raw = reader(place, path, value_shape)
     except OSError as error:
         raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
+    except UnicodeEncodeError:
+        raise place.error(f"the file {str(path)!a} cannot be read: its name is no text") from None
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
     relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
     if kinds is None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .calls import public
 from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
 from .limits import function_failed, near_critical, unsettled
@@ -381,16 +382,19 @@ class Gradient(Mapping[str, Table]):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key in list(self)
 
+    @public
     def get(self, key: str, default: Any = None) -> Any:
         """The table of a predicate, or `default` where the program has none."""
         if key not in self:
             return default
         return self[key]
 
+    @public
     def __getitem__(self, key: str) -> Table:
         if not isinstance(key, str) or key not in self._tables:
             if key not in self:
-                raise QueryError(f"there is no gradient for {shown(key)}.{nearest(str(key), list(self))}")
+                near = nearest(key, list(self)) if isinstance(key, str) else ""
+                raise QueryError(f"there is no gradient for {shown(key)}.{near}")
             self._tables[key] = self._derived(key)
         return self._tables[key]
 
@@ -420,6 +424,7 @@ class Gradient(Mapping[str, Table]):
             numbers = numbers * held.view(np.float64) / self._counts
         return self._items(prepared, key, codes, numbers)
 
+    @public
     def item(self, item: Any) -> Any:
         """The derivative with respect to one item; zero where it was not derived.
 
@@ -441,6 +446,22 @@ class Gradient(Mapping[str, Table]):
             assert held is not None
             return float(words.view(np.float64)[0] * held.view(np.float64)[0] / self._counts)
         return scale.value(words) if scale.shape == "expectation" else float(words.view(np.float64)[0])
+
+    @public
+    def to_pandas(self) -> dict[str, Any]:
+        """A `pandas.DataFrame` per predicate, with its columns called as in the frame that came in.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> gradient = program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]}).gradient("goal")
+        >>> gradient.to_pandas()["a/1"].to_dict("list")
+        {'arg1': ['x'], 'value': [3.0]}
+        """
+        return {key: self[key].to_pandas() for key in self}
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers after `gradient["`."""
+        return list(self)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{key}: {len(table):,}" for key, table in self._tables.items())
@@ -466,6 +487,7 @@ class Tangents:
     ) -> None:
         self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
 
+    @public
     def __getitem__(self, item: Any) -> Any:
         """The tangent of an item; zero where it was not derived."""
         scale = self._scale
@@ -480,6 +502,7 @@ class Tangents:
         _finite(self._prepared, key, [codes], tangent.view(np.float64)[None], "derivative of")
         return scale.value(tangent)
 
+    @public
     def query(self, pattern: Any) -> Table:
         """The tangents of all items that match a pattern, as `chart.query` finds them."""
         return self._query(pattern, self._read)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -159,7 +159,7 @@ class Core:
         along = Along(directions, (None,) * order, parts)
         chart = Chart(binding, {}, self.limits, False)
         try:
-            prepared = chart.over(derivatives, along)
+            prepared = chart._over(derivatives, along)
         except NotConverged:
             if not order:
                 raise
@@ -171,7 +171,7 @@ class Core:
         except ValueRangeError:
             if order and chart.status == "bad_value":
                 again = Chart(binding, {}, self.limits, False)
-                again.over(class_of(*self._class(0, False)), Along())  # says so where it is the value
+                again._over(class_of(*self._class(0, False)), Along())  # says so where it is the value
                 over = chart._require()
                 ended(over, over.chart.report)
             raise
@@ -196,8 +196,9 @@ class Core:
 
     def with_numbers(self, relation: Relation, array: Array) -> Relation:
         """A relation with the numbers of an argument."""
-        shape = self.binding.setting.scale.shape
-        return replace(relation, values=array.reshape(relation.count, *self.pair), value_shape=shape)
+        r, shape = relation, self.binding.setting.scale.shape
+        values = array.reshape(r.count, *self.pair)
+        return Relation(r.key, r.count, r.columns, values, shape, r.dense_shape, r.names)
 
     def _gathered(self, arrays: Sequence[Array]) -> dict[str, Array]:
         """Derivatives of the facts that were given as those of all facts; the axioms of the text have none."""

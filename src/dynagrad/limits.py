@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import Error, NotConverged, ProgramError, ProgramWarning, ValueRangeError, cut
+from .errors import Error, NotConverged, ProgramError, QueryError, ValueRangeError, cut, shown, warn
 from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
@@ -46,7 +45,9 @@ class Limits:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise Error(f"{name} must be a number from 0, and {value!r} is not")
+                raise Error(f"{name} must be a number from 0, and {shown(value)} is not")
+        if self.until is not None and not isinstance(self.until, str):
+            raise QueryError(f'until is an item, written as in rules, such as "goal", and {shown(self.until)} is none')
 
     @property
     def room(self) -> int:
@@ -293,14 +294,12 @@ LOST = frozenset({"host_error", "interrupted"})
 """Ends after which a chart can neither be read nor go on."""
 
 
-def check_end(end: End, *, stacklevel: int) -> None:
-    """Raises or warns where the end of a run says so; `stacklevel` counts from the caller, as warnings do."""
+def check_end(end: End) -> None:
+    """Raises or warns where the end of a run says so."""
     if end.status in _RAISED:
         raise _RAISED[end.status](end)
     if end.report.underflow:
-        warnings.warn(
+        warn(
             f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
-            "use semiring log, which never underflows",
-            ProgramWarning,
-            stacklevel=stacklevel + 1,
+            "use semiring log, which never underflows"
         )

@@ -84,6 +84,10 @@ class Loaded:
     facts: dict[str, FactTable]
     weights: dict[str, WeightTable]  # made when a run first needs them
 
+    def with_weights(self, weights: dict[str, WeightTable]) -> Loaded:
+        """The same facts with other numbers, of which some may still be missing."""
+        return Loaded(self.order, self.world, self.terms, self.constants, dict(self.facts), weights)
+
     @staticmethod
     def start(compiled: Compiled, encoding: Encoding) -> Loaded:
         """A world without facts, with the constants of the program."""

@@ -11,7 +11,7 @@ import copy
 import functools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from .rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Va
 from .rules.syntax import Term as SyntaxTerm
 from .setting import Setting
 from .table import Table
-from .terms import canonical, term_text
+from .terms import canonical, item_text, term_text
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -116,6 +116,28 @@ def _argument(name: str, place: int, value: Any) -> Any:
         raise QueryError(f"{cut(name)}, argument {place + 1}: {error}") from None
 
 
+class ItemName(str):
+    """The text of an item that remembers what it is the text of, so that a lookup parses nothing."""
+
+    __slots__ = ("place",)
+    place: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+def names_of(setting: Setting, prepared: Prepared, items: Callable[[str], tuple[Codes, Words]]) -> Iterator[str]:
+    """The texts of all items, predicate by predicate, each sorted by argument."""
+    for key, table in prepared.compiled.plan.tables.items():
+        if table.kind == "external":
+            continue
+        predicate = key.rpartition("/")[0]
+        for row in table_of(setting, prepared, key, *items(key)):
+            name = ItemName(item_text(key, row[:-1]))
+            name.place = (predicate, *row[:-1])
+            yield name
+
+
 # -- one item ----------------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +154,8 @@ def codes_of(setting: Setting, prepared: Prepared, key: str, values: Sequence[An
 
 def place_of(setting: Setting, prepared: Prepared, item: Any) -> tuple[str, list[int] | None]:
     """An item's predicate, and the codes of its arguments; None where one of them is unknown to the chart."""
+    if isinstance(item, ItemName):
+        item = item.place
     if isinstance(item, tuple) and item and isinstance(item[0], str):
         key, values = f"{item[0]}/{len(item) - 1}", [_argument(item[0], n, v) for n, v in enumerate(item[1:])]
         check_known(setting, prepared, key)
@@ -223,4 +247,5 @@ def table_of(setting: Setting, prepared: Prepared, key: str, codes: Codes, words
         order = np.lexsort(places[::-1])
         codes, words = codes[order], words[order]
     columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
-    return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape))
+    names = prepared.relations[key].names if key in prepared.relations else None
+    return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape, names=names))

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, Objective, Sums, in_order
+from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order
 from .binding import Binding
+from .calls import public
 from .chart import Chart
 from .errors import Error, FactError, ProgramError, QueryError, Span, shown
 from .function import Function, function_of
@@ -48,6 +49,7 @@ from .rules.syntax import (
 )
 from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
+from .table import Table
 from .terms import INTEGER_MAX, INTEGER_MIN
 
 
@@ -74,6 +76,7 @@ class Program:
     6.0
     """
 
+    @public
     def __init__(
         self,
         source: str | Path,
@@ -84,12 +87,16 @@ class Program:
     ) -> None:
         text, filename = _text(source)
         self._probabilities = probabilities_flag(values)
+        if functions is not None and not isinstance(functions, Mapping):
+            raise Error(f"functions is a dict from names to functions, and {shown(functions)} is none")
         given = dict(functions or {})
         user = semiring if isinstance(semiring, Semiring) else None
         chosen = "user" if user is not None else semiring
         if chosen is not None and not isinstance(chosen, str):
-            raise Error(f"semiring is a name or a dg.Semiring, and {chosen!r} is neither")
+            raise Error(f"semiring is a name or a dg.Semiring, and {shown(chosen)} is neither")
         for name, f in given.items():
+            if not isinstance(name, str):
+                raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
             if not callable(f):
                 raise Error(f"functions has {shown(f)} for {name}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
@@ -167,6 +174,7 @@ class Program:
         """The predicates that facts may be given for."""
         return tuple(k for k, p in self._setting.rules.predicates.items() if p.input)
 
+    @public
     def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
         """The program with facts that later runs share; they are loaded once.
 
@@ -184,7 +192,20 @@ class Program:
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
         return Bound(_shaped(program, relations.values()), relations)
 
-    def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Chart:
+    @public
+    def run(
+        self,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+        progress: bool = False,
+        values: str = "weights",
+    ) -> Chart:
         """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
 
         Cycles of sums are solved, unless `max_pops` or `tolerance` is given, which mean iteration.
@@ -193,18 +214,44 @@ class Program:
         >>> program.run({"edge/2": [("a", "b", 2.0)]})["path(b)"]
         2.0
         """
-        return self._empty.run(facts, **options)
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._run(facts, limits, progress, values)
 
-    def run_batch(self, examples: Iterable[Mapping[str, Any]], **options: Any) -> Batch:
+    @public
+    def run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        *,
+        query: str | None = None,
+        gradient: str | Sequence[str] | None = None,
+        objective: str = "sum",
+        cotangents: Any = None,
+        threads: int | None = None,
+        values: str = "weights",
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Batch:
         """Runs many examples; see `Bound.run_batch`."""
-        return self._empty.run_batch(examples, **options)
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
 
+    @public
     def function(
         self,
         goal: str | Sequence[str],
         inputs: Sequence[str],
         facts: Mapping[str, Any] | None = None,
-        **limits: Any,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
     ) -> Function:
         """The program as a differentiable function of the numbers of some facts; see `Bound.function`.
 
@@ -213,7 +260,18 @@ class Program:
         >>> f.value_and_grad([5.0])
         (5.0, (array([1.]),))
         """
-        return self._empty.function(goal, inputs, facts, **limits)
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._function(goal, inputs, facts, limits)
+
+    @public
+    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
+        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> print(program.explain({"edge/2": [("a", "b", 2.0)]}).splitlines()[0])
+        semiring: tropical
+        """
+        return self._empty._explain(facts)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
@@ -237,18 +295,27 @@ class Bound:
     (3.5, 1.5)
     """
 
-    def __init__(self, program: Program, relations: Mapping[str, Relation]) -> None:
+    def __init__(self, program: Program, relations: Mapping[str, Relation], of: Bound | None = None) -> None:
         self.program = program
-        self._binding = Binding(program._setting, relations)
+        self._binding: Binding
+        if of is not None and of.program is program:
+            self._binding = of._binding.with_relations(relations)
+        else:
+            self._binding = Binding(program._setting, relations)
         self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
 
+    @public
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """These facts and more; a predicate given again gets the new facts instead."""
+        return self._bind(facts, values)
+
+    def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         merged = {**self._binding.given, **relations}
-        return Bound(_shaped(self.program, merged.values()), merged)
+        return Bound(_shaped(self.program, merged.values()), merged, self)
 
+    @public
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
         """The same rows with new numbers: per predicate one number a row, in the order of the rows.
 
@@ -264,10 +331,13 @@ class Bound:
         scale_ = self.program._setting.scale
         shape, finite, _ = scale_.given(probabilities)
         given = dict(self._binding.given)
+        if not isinstance(numbers, Mapping):
+            raise FactError(f"{shown(numbers)} is no dict of numbers; give one from predicates to a number a row")
         for key, row_values in numbers.items():
             if key not in given:
+                name = key if isinstance(key, str) else shown(key)
                 raise Error(
-                    f"{key} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
+                    f"{name} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
                 )
             relation = fact_forms.with_values(given[key], row_values, value_shape=shape, finite=finite)
             held = relation.values
@@ -279,6 +349,7 @@ class Bound:
         made._binding = self._binding.with_values(given, frozenset(numbers))
         return made
 
+    @public
     def run(
         self,
         facts: Mapping[str, Any] | None = None,
@@ -311,9 +382,11 @@ class Bound:
         >>> chart.converged, chart.status, list(chart.pending)
         (False, 'max_pops', ['path/1'])
         """
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._run(facts, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
+
+    def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str) -> Chart:
         limits.check()
-        return self._chart({} if facts is None else facts, limits, values).run(progress=progress)
+        return self._chart({} if facts is None else facts, limits, values)._run(limits, progress)
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
         """The chart of a run that has not begun."""
@@ -336,6 +409,7 @@ class Bound:
         if self._binding.derivatives is None:
             self._binding.derivatives = Derivatives()
 
+    @public
     def run_batch(
         self,
         examples: Iterable[Mapping[str, Any]],
@@ -346,7 +420,12 @@ class Bound:
         cotangents: Any = None,
         threads: int | None = None,
         values: str = "weights",
-        **limits: Any,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
     ) -> Batch:
         """Runs each example on the bound facts, on several threads at once.
 
@@ -354,15 +433,16 @@ class Bound:
         is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
         are those of `run`, for each example.
 
-        `gradient` names bound predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like
-        its bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
-        `real` and plain programs the sum of their `"log"`. `cotangents` weights the examples, one number each. An
+        `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
+        bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
+        `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
+        outputs of a neural network, it has a list of tables, one an example. `cotangents` weights the examples, one
+        number each. An
         example that fails adds nothing; one whose query was not derived has value zero, so it adds nothing to a sum,
         and has no log. The examples are added up in their order: the result is the same for any number of threads. What
         a single derivative is, `Chart.gradient` says.
 
-        Raises `Error` for an option that does not fit, a predicate without bound facts, and a semiring without
-        derivatives.
+        Raises `Error` for an option that does not fit, a predicate without facts, and a semiring without derivatives.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
         >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
@@ -374,9 +454,22 @@ class Bound:
         >>> batch.values, list(batch.gradient["edge/2"])
         (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
         """
-        wanted = Limits(**limits)
-        wanted.check()
-        if isinstance(examples, str | Mapping) or not hasattr(examples, "__iter__"):
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
+
+    def _run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        query: str | None,
+        gradient: str | Sequence[str] | None,
+        objective: str,
+        cotangents: Any,
+        threads: int | None,
+        values: str,
+        limits: Limits,
+    ) -> Batch:
+        limits.check()
+        if isinstance(examples, str | Mapping) or not _iterable(examples):
             raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
             raise Error(f"threads is a whole number, and {shown(threads)} is none")
@@ -385,74 +478,107 @@ class Bound:
         threads = max(1, min(threads or os.cpu_count() or 1, count))
         stop = Stop()
         sums = goal = None
+        keys: list[str] = []
+        apart: list[str] = []  # those whose facts each example brings
         if gradient is not None:
             goal = Objective.read(scale_, query, objective, cotangents, count)
-            sums = Sums(scale_, self._bound_facts(gradient))
+            keys = self._keys_of(gradient, examples)
+            apart = [key for key in keys if key not in self._binding.given]
+            sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in apart])
             self._keep_tapes()
-        elif cotangents is not None or objective != "sum":
+        elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
         def prepare(n: int) -> Chart:
-            return self._chart(examples[n], wanted, values)._prepare()
+            return self._chart(examples[n], limits, values)._prepare()
 
         def finish(n: int, chart: Chart) -> Any:
-            chart.run(_stop=stop)
+            chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
                 return value
-            return value, chart._row_gradient(query, sums.keys, goal.cotangent(n, value), stop)
+            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), stop)
+            return value, rows[: len(sums.keys)], chart._tables_of(apart, rows[len(sums.keys) :])
 
         results: list[Any] = []
+        parts: list[list[Table] | None] = []
         ahead = MOST_WAITING if sums is None else sums.ahead
         with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
             for result in found:
                 if sums is not None and not isinstance(result, Exception):
-                    value, rows = result
+                    value, rows, tables = result
                     result = sums.add(rows) or value
+                    parts.append(None if isinstance(result, Exception) else tables)
+                else:
+                    parts.append(None)
                 results.append(result)
-        return Batch.of(results, scale_, query, None if sums is None else sums.tables())
+        if sums is None:
+            return batch_of(results, scale_, query)
+        own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
+        found_by = {**sums.tables(), **own}
+        return batch_of(results, scale_, query, BatchGradient({key: found_by[key] for key in keys}))
 
-    def _bound_facts(self, keys: str | Sequence[str]) -> list[Relation]:
-        """The bound facts of the predicates that a gradient is asked for."""
+    def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
+        """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
         given, known = self._binding.given, self.program.predicates
-        found = {}
-        for key in keys if isinstance(keys, Iterable) and not isinstance(keys, str) else [keys]:
+        brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+        found: dict[str, None] = {}
+        for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
             if not isinstance(key, str) or key not in known:
-                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{nearest(str(key), known)}")
-            if key not in given:
+                near = nearest(key, known) if isinstance(key, str) else ""
+                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
+            if key not in given and key not in brought and examples:
                 raise QueryError(
-                    f"gradient: {key} has no facts bound, and those of single examples cannot be summed; bind has: "
+                    f"gradient: {key} has no facts, neither bound nor in an example; bind has: "
                     f"{', '.join(given) or 'none'}"
                 )
-            found[key] = given[key]
-        return list(found.values())
+            found[key] = None
+        return list(found)
 
+    @public
     def function(
         self,
         goal: str | Sequence[str],
         inputs: Sequence[str],
         facts: Mapping[str, Any] | None = None,
-        **limits: Any,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
     ) -> Function:
         """The program as a function of the numbers of some facts, with derivatives to any order; see `Function`.
 
         `goal` is an item, whose value is then a float, or a list of items, whose values are an array. `inputs` are
-        predicates that have facts, among the bound ones and `facts`: the arguments of the function are an array for
-        each, in the order of the rows. In `expectation` arguments and results have one axis more, for the numbers of a
-        pair. All other facts stay as they are, and nothing is coded again when it is called. The limits are those of
-        `run`, for each call.
+        predicates: the arguments of the function are an array for each. For one that has facts, among the bound ones
+        and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
+        axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
+        results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
+        others, and nothing is coded again when it is called. The limits are those of `run`, for each call.
 
-        Raises `QueryError` for an item that the program does not have, `Error` for inputs without facts, and
-        `NotDifferentiable` in `boolean`, `count` and semirings of your own.
+        Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
+        `boolean`, `count` and semirings of your own.
 
         >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
         >>> f = bound.function("goal", inputs=["a/1", "b/1"])
         >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
         (20.0, (array([0.]), array([1.])))
+        >>> free = Program("goal += score(I) * until(N) for I < N.").function("goal", inputs=["score/1"])
+        >>> free([1.0, 2.0], facts={"until/1": [(2,)]}), free([1.0, 2.0, 3.0, 4.0], facts={"until/1": [(3,)]})
+        (3.0, 6.0)
         """
-        bound = self if facts is None else self.bind(facts)
-        return function_of(bound._binding, goal, inputs, Limits(**limits))
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._function(goal, inputs, facts, limits)
 
+    def _function(
+        self, goal: str | Sequence[str], inputs: Sequence[str], facts: Mapping[str, Any] | None, limits: Limits
+    ) -> Function:
+        bound = self if facts is None else self._bind(facts)
+        return function_of(bound, goal, inputs, limits)
+
+    @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
         """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
 
@@ -461,6 +587,9 @@ class Bound:
         >>> print(bound.explain({"start/1": [("a", 0.0)]}).splitlines()[0])
         semiring: tropical
         """
+        return self._explain(facts)
+
+    def _explain(self, facts: Mapping[str, Any] | None) -> str:
         from .plan.explain import explain
 
         relations = read_facts(self.program._setting, {} if facts is None else facts, self.program._probabilities)
@@ -469,6 +598,10 @@ class Bound:
     def __repr__(self) -> str:
         rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
         return f"<Bound: {rows or 'no facts'}>"
+
+
+def _iterable(given: Any) -> bool:
+    return hasattr(given, "__iter__") and getattr(given, "shape", None) != ()
 
 
 def _text(source: str | Path) -> tuple[str, str]:

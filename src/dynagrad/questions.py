@@ -79,19 +79,25 @@ def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = 
 def row_gradient(
     ran: Ran, item: Any, keys: Sequence[str], cotangent: float, stop: Stop | None = None
 ) -> list[npt.NDArray[np.float64]]:
-    """The derivatives of an item, times a cotangent, by the bound facts of predicates: a row of doubles for each.
+    """The derivatives of an item, times a cotangent, by the facts of predicates: a row of doubles for each.
 
-    What `gradient` has in its tables, without these and without the facts of the run; raises as it does.
+    Of a predicate with bound facts by these, else by those of the run. What `gradient` has in its tables, without
+    these; raises as it does.
     """
     asked = _asked(ran, [(item, cotangent)])
     source, prepared = asked.source, asked.prepared
+
+    def count(key: str) -> int:
+        shared, _, run = source.facts.places(key)
+        return shared if key in source.facts.binding.given else run
+
     if not asked.seeds:  # never derived
         width = adjoint_width(prepared, source.scale)
-        return [np.zeros((source.facts.places(key)[0], width)) for key in keys]
+        return [np.zeros((count(key), width)) for key in keys]
     prepared.chart.adjoints_of = None
     backward(prepared, asked.seeds, stop=stop)
     prepared.chart.adjoints_of = asked
-    return [row_adjoints(source, prepared, key, stop)[: source.facts.places(key)[0]] for key in keys]
+    return [row_adjoints(source, prepared, key, stop)[: count(key)] for key in keys]
 
 
 def tangents(ran: Ran, direction: Any) -> Tangents:

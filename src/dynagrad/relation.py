@@ -111,7 +111,7 @@ class Relation:
 
     `values` has a row per fact; vectors and pairs are rows of a two-dimensional array, `count` falls back to an array
     of Python integers where 64 bits are too few. `dense_shape` is the shape of the array that the facts came as, if
-    they did; rows are then in C order.
+    they did; rows are then in C order. `names` is what a frame called its columns, the one of values last if it had it.
     """
 
     key: str
@@ -120,6 +120,7 @@ class Relation:
     values: Array | None
     value_shape: ValueShape = "float"
     dense_shape: tuple[int, ...] | None = None
+    names: tuple[str, ...] | None = None
 
     @property
     def arity(self) -> int:
@@ -195,7 +196,8 @@ def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
             values = np.concatenate([a.astype(object), b.astype(object)])
         else:
             values = np.concatenate([a, b])
-    return Relation(first.key, first.count + second.count, columns, values, first.value_shape)
+    names = second.names if first.names is None else first.names
+    return Relation(first.key, first.count + second.count, columns, values, first.value_shape, names=names)
 
 
 def _filled(relation: Relation, one: Any, like: Relation) -> Array:
@@ -208,6 +210,8 @@ def _filled(relation: Relation, one: Any, like: Relation) -> Array:
 
 
 def _concatenate_columns(a: Column, b: Column) -> Column:
+    if not len(a) or not len(b):
+        return a if len(a) else b
     if isinstance(a, IntColumn) and isinstance(b, IntColumn):
         return IntColumn(np.concatenate([a.numbers, b.numbers]))
     if isinstance(a, AtomColumn) and isinstance(b, AtomColumn) and type(a) is type(b):
@@ -241,7 +245,7 @@ def take(relation: Relation, rows: Array) -> Relation:
     """Some rows of a relation."""
     values = None if relation.values is None else relation.values[rows]
     columns = tuple(c.take(rows) for c in relation.columns)
-    return Relation(relation.key, len(rows), columns, values, relation.value_shape)
+    return Relation(relation.key, len(rows), columns, values, relation.value_shape, names=relation.names)
 
 
 def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

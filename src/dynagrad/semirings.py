@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .calls import checked_class
 from .errors import Error, shown
 from .relation import ValueShape
 
@@ -21,6 +22,7 @@ Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
 
 
+@checked_class
 @dataclass(frozen=True)
 class Semiring:
     """A semiring of one's own: `plus` and `times` are Python functions of two values, traced and compiled.

@@ -6,7 +6,7 @@ the business of `facts`, what facts become inside of `binding`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from .encoding import syntax_value
-from .errors import Error, FactError, shown
+from .errors import Error, FactError, cut, shown, warn
 from .facts import read
 from .plan.order import rank_sources
 from .plan.planner import Options
-from .relation import Relation
-from .rules.check import nearest
+from .relation import Relation, parse_key
+from .rules.check import nearest, resembles
 from .rules.normal import Rules
 from .rules.types import Domains
 from .semirings import Scale
@@ -56,11 +56,12 @@ class Setting:
 
 
 def read_facts(
-    setting: Setting, facts: Mapping[str, Any], probabilities: bool, *, bare: bool = False
+    setting: Setting, facts: Mapping[str, Any], probabilities: bool, *, bare: bool = False, strict: bool = False
 ) -> dict[str, Relation]:
     """Facts in any form as relations. Raises FactError for a predicate that takes none.
 
-    Rows without values have the value one, unless they are wanted `bare`.
+    One that the program does not use is passed over with a warning, so that one table serves several programs, unless
+    this is `strict`. Rows without values have the value one, unless they are wanted `bare`.
     """
     known = setting.rules.predicates
     relations: dict[str, Relation] = {}
@@ -70,7 +71,8 @@ def read_facts(
         if not isinstance(key, str):
             raise FactError(f"{shown(key)} names no predicate; write name/arity, such as 'rewrite/3'")
         if key not in known:
-            raise FactError(f"The program has no predicate `{key}`.{nearest(key, sorted(known))}")
+            unused(key, known, strict=strict)
+            continue
         if known[key].external:
             raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
         shape, finite, _ = setting.scale.given(probabilities)
@@ -83,6 +85,17 @@ def read_facts(
             relation = from_probabilities(setting.scale, relation)
         relations[key] = relation
     return relations
+
+
+def unused(key: str, known: Collection[str], *, strict: bool = False) -> None:
+    """Warns of facts that the program does not use. Raises where they are probably meant for a predicate that it has.
+
+    Where this is `strict`, it raises in any case.
+    """
+    parse_key(key)
+    if strict or resembles(key, known):
+        raise FactError(f"The program has no predicate `{cut(key)}`.{nearest(key, sorted(known))}")
+    warn(f"The program does not use `{cut(key)}`, so the facts given for it are passed over.")
 
 
 def _counts_from_nought(setting: Setting) -> bool:
@@ -101,8 +114,8 @@ def from_probabilities(scale: Scale, relation: Relation) -> Relation:
 
 def probabilities_flag(values: str) -> bool:
     """Whether numbers are given as probabilities."""
-    if values not in ("weights", "probabilities"):
-        raise Error(f'values={values!r}: it is "weights", the semiring\'s own numbers, or "probabilities"')
+    if not isinstance(values, str) or values not in ("weights", "probabilities"):
+        raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
     return values == "probabilities"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .calls import public
 from .errors import FactError, QueryError, cut, shown
 from .facts import import_module
 from .relation import AtomColumn, Column, IntColumn, Relation, take
@@ -42,10 +43,8 @@ class Table:
       np  n    0.75
     """
 
-    __slots__ = ("_finders", "_index", "_scans", "names", "relation")
+    __slots__ = ("_finders", "_index", "_relation", "_scans", "names")
 
-    relation: Relation
-    """The rows, column by column."""
     names: tuple[str, ...]
     """What the columns are called in frames and Arrow tables, the value last."""
 
@@ -53,10 +52,10 @@ class Table:
         if relation.values is None:
             relation = replace(relation, values=np.ones(relation.count, np.bool_), value_shape="boolean")
         if names is None:
-            names = [*(f"arg{i}" for i in range(1, relation.arity + 1)), "value"]
+            names = _names(relation)
         if len(names) != relation.arity + 1 or len(set(names)) != len(names):
             raise QueryError(f"{relation.key} needs {relation.arity + 1} different names for its columns")
-        self.relation = relation
+        self._relation = relation
         self.names = tuple(names)
         self._finders: list[tuple[npt.NDArray[np.int64], Callable[[Any], int | None]]] | None = None
         self._index: dict[tuple[int, ...], int] | None = None
@@ -67,12 +66,12 @@ class Table:
     @property
     def key(self) -> str:
         """The predicate, such as `rewrite/3`."""
-        return self.relation.key
+        return self._relation.key
 
     @property
     def arity(self) -> int:
         """How many columns are arguments."""
-        return self.relation.arity
+        return self._relation.arity
 
     @property
     def values(self) -> npt.NDArray[Any]:
@@ -80,31 +79,31 @@ class Table:
 
         In `expectation` and for tuples it has a row per fact and a column per number.
         """
-        assert self.relation.values is not None
-        values = self.relation.values.view()
-        if self.relation.dense_shape is not None:
-            values = values.reshape(*self.relation.dense_shape, *values.shape[1:])
+        assert self._relation.values is not None
+        values = self._relation.values.view()
+        if self._relation.dense_shape is not None:
+            values = values.reshape(*self._relation.dense_shape, *values.shape[1:])
         values.flags.writeable = False
         return values
 
     @property
     def arguments(self) -> list[Any]:
         """The columns of arguments: arrays where all are integers, else lists."""
-        return [_exposed(column) for column in self.relation.columns]
+        return [_exposed(column) for column in self._relation.columns]
 
     def __len__(self) -> int:
-        return self.relation.count
+        return self._relation.count
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return zip(*(column.to_list() for column in self.relation.columns), self._python_values(), strict=True)
+        return zip(*(column.to_list() for column in self._relation.columns), self._python_values(), strict=True)
 
     def _python_values(self) -> list[Any]:
-        values: npt.NDArray[Any] | None = self.relation.values
+        values: npt.NDArray[Any] | None = self._relation.values
         assert values is not None
         listed: list[Any] = values.tolist()
         if values.ndim == 1:
             return listed
-        return list(map(_pair if self.relation.value_shape == "expectation" else tuple, listed))
+        return list(map(_pair if self._relation.value_shape == "expectation" else tuple, listed))
 
     def __eq__(self, other: object) -> bool:
         """Whether the rows are the same in the same order."""
@@ -114,16 +113,17 @@ class Table:
             return False
         if self._python_values() != other._python_values():
             return False
-        columns = zip(self.relation.columns, other.relation.columns, strict=True)
+        columns = zip(self._relation.columns, other._relation.columns, strict=True)
         return all(_same_column(left, right) for left, right in columns)
 
     __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
 
     def __reduce__(self) -> tuple[type[Table], tuple[Relation, tuple[str, ...]]]:
-        return Table, (self.relation, self.names)
+        return Table, (self._relation, self.names)
 
     # -- lookup
 
+    @public
     def __getitem__(self, arguments: Any) -> Any:
         """The value of the first row with these arguments: `table["s", "np"]`, `table["x"]`, `table[()]`."""
         given = arguments if isinstance(arguments, tuple) else (arguments,)
@@ -131,16 +131,16 @@ class Table:
             hint = f"; a list alone is written ({shown(arguments)},)" if self.arity == 1 and len(given) > 1 else ""
             raise QueryError(f"{self.key} is looked up by {self.arity} arguments, but {len(given)} were given{hint}")
         row = self._row(given)
-        assert self.relation.values is not None
-        value = self.relation.values[row]
+        assert self._relation.values is not None
+        value = self._relation.values[row]
         if isinstance(value, np.ndarray):
             numbers = tuple(value.tolist())
-            return _pair(numbers) if self.relation.value_shape == "expectation" else numbers
+            return _pair(numbers) if self._relation.value_shape == "expectation" else numbers
         return value.item() if isinstance(value, np.generic) else value
 
     def _row(self, given: tuple[Any, ...]) -> int:
         if self._finders is None:
-            self._finders = [_finder(column) for column in self.relation.columns]
+            self._finders = [_finder(column) for column in self._relation.columns]
         codes = []
         for place, (value, (_, find)) in enumerate(zip(given, self._finders, strict=True), 1):
             try:
@@ -181,7 +181,7 @@ class Table:
             if code is not None:
                 agree += column == code
         rows = np.flatnonzero(agree == agree.max())[:CANDIDATES]
-        columns = [column.take(rows).to_list() for column in self.relation.columns]
+        columns = [column.take(rows).to_list() for column in self._relation.columns]
         texts = [self._item_text(row) for row in zip(*columns, strict=True)]
         matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
 
@@ -197,14 +197,15 @@ class Table:
 
     # -- ways out
 
+    @public
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`. Lists of symbols or of integers become lists, other terms text as rules write it."""
         pa = import_module("pyarrow", "arrow", "an Arrow table")
-        arrays = [_arrow_column(pa, column) for column in self.relation.columns]
+        arrays = [_arrow_column(pa, column) for column in self._relation.columns]
         return pa.table([*arrays, self._arrow_values(pa)], names=list(self.names))
 
     def _arrow_values(self, pa: Any) -> Any:
-        values = self.relation.values
+        values = self._relation.values
         assert values is not None
         if values.ndim == 2 and values.shape[1]:
             flat = pa.array(np.ascontiguousarray(values).reshape(-1))
@@ -219,13 +220,14 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    @public
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` with a column per argument and the value last."""
+        """A `pandas.DataFrame` with a column per argument and the value last; called as in the frame that came in."""
         pd = import_module("pandas", "pandas", "a data frame")
         columns: dict[str, Any] = {}
-        for name, column in zip(self.names, self.relation.columns, strict=False):
+        for name, column in zip(self.names, self._relation.columns, strict=False):
             columns[name] = column.numbers if isinstance(column, IntColumn) else _objects(column.to_list())
-        values = self.relation.values
+        values = self._relation.values
         assert values is not None
         columns[self.names[-1]] = values if values.ndim == 1 else _objects(self._python_values())
         return pd.DataFrame(columns)
@@ -233,7 +235,7 @@ class Table:
     def __repr__(self) -> str:
         count = len(self)
         title = f"{self.key}: {count} row{'' if count == 1 else 's'}"
-        head = Table(take(self.relation, np.arange(ROWS_SHOWN))) if count > ROWS_SHOWN else self
+        head = Table(take(self._relation, np.arange(ROWS_SHOWN))) if count > ROWS_SHOWN else self
         cells = [[_cell(value) for value in row] for row in head]
         numbers = [all(isinstance(row[i], int | float) for row in head) for i in range(self.arity + 1)]
         widths = [max((len(row[i]) for row in cells), default=0) for i in range(self.arity + 1)]
@@ -251,6 +253,19 @@ class Table:
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
+
+
+def _names(relation: Relation) -> tuple[str, ...]:
+    """The names of the columns as they came in, else made ones."""
+    names = relation.names
+    if names is None or len(names) < relation.arity:
+        return (*(f"arg{i}" for i in range(1, relation.arity + 1)), "value")
+    if len(names) > relation.arity:
+        return names
+    last = "value"
+    while last in names:
+        last += "_"
+    return (*names, last)
 
 
 def _exposed(column: Column) -> Any:

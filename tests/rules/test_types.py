@@ -118,7 +118,7 @@ class TestKinds:
     ("text", "message"),
     [
         ("p(I+1) += p(I).\np(a) = 1.", "here is the symbol `a`, but in line 1 `I.1` is computed"),
-        ("p(I+1) += p(I).\np(f(a)) = 1.", r"a term `f\(...\)`"),
+        (":- type p(int).\np(I+1) += p(I).\np(f(a)) = 1.", r"a term `f\(...\)`"),
         ("p(I+1) += p(I).\np(0.5) = 1.", "the float `0.5`"),
         ("p(I+1) += q(I). r(X) += q(X). r(b) = 1.", "the symbol `b`"),
         ("p(I+a) += q(I).", "Arithmetic in arguments is for integers"),
@@ -160,3 +160,22 @@ def test_types_that_cannot_meet_are_refused(text: str, message: str) -> None:
 )
 def test_kinds_may_mix_where_nothing_forbids_it(text: str) -> None:
     domains(text)
+
+
+class TestMixedPositions:
+    """Where one rule computes with an argument in which another has a compound term."""
+
+    def test_what_is_computed_has_a_domain_apart_from_the_terms(self) -> None:
+        domains = infer(normalise(parse("p(I+1) += q(I). p(f(X)) += r(X). z(I) += p(I).")))
+        assert "term" in domains.at("p/1", 0).kinds and not domains.at("p/1", 0).arithmetic
+        assert domains.at("q/1", 0).arithmetic and not domains.at("q/1", 0).kinds - {"int"}
+        assert domains.of["z/1", 0] == domains.of["p/1", 0] != domains.of["q/1", 0]
+        assert domains.variables[1]["I"] == domains.of["q/1", 0]
+
+    def test_what_is_only_different_from_an_integer_may_be_a_term(self) -> None:
+        domains = infer(normalise(parse("p(f(X)) += q(X). d(X) += p(X) * q(Y) for X != Y+1, Y < 3.")))
+        assert domains.of["d/1", 0] == domains.of["p/1", 0] != domains.of["q/1", 0]
+
+    def test_orders_are_of_integers_too(self) -> None:
+        domains = infer(normalise(parse("p(f(X)) += q(X). d(X) += p(X) for X < 3.")))
+        assert domains.at("d/1", 0).ordered and not domains.at("p/1", 0).ordered

@@ -12,12 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..errors import Error, FactError
+from ..errors import Error, FactError, warn
 from ..files import read_file
 from ..program import Program, file_text
 from ..relation import Relation, concatenate
 from ..rules import parse
-from ..rules.check import nearest
+from ..rules.check import nearest, resembles
 from ..rules.syntax import PredicateDeclaration
 
 
@@ -59,7 +59,11 @@ def facts_of(program: Program, given: Sequence[str], values: Values) -> dict[str
     found: dict[str, Relation] = {}
     for key, path in _fact_files(given):
         if key not in program.predicates and re.fullmatch(r".+/\d+", key):
-            raise FactError(f"--facts {key}: the program has no predicate `{key}`.{nearest(key, program.predicates)}")
+            if resembles(key, program.predicates):
+                near = nearest(key, program.predicates)
+                raise FactError(f"--facts {key}: the program has no predicate `{key}`.{near}")
+            warn(f"--facts {key}: the program does not use `{key}`, so {path} is not read")
+            continue
         relation = read_file(path, key, value_shape=shape, finite=finite)
         found[key] = concatenate(found[key], relation, one) if key in found else relation
     return found

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..calls import checked
+from ..errors import Error, shown
 from .numbers import plain, real_part
 from .structure import float_of, is_function, leaves, of_result, transform
 from .vectors import join, part, size
@@ -20,6 +21,7 @@ _COLUMNS = 6  # of a table of extrapolations
 _DIRECTIONS = 12  # at most so many coordinates are gone through one by one; above, random directions stand for them
 
 
+@checked
 def check_derivatives(
     f: Function, *args: Any, order: int = 2, modes: Sequence[str] = _MODES, tolerance: float = 1e-6
 ) -> None:
@@ -44,13 +46,13 @@ def check_derivatives(
     from .verbs import argument
 
     if not callable(f):
-        raise Error(f"check_derivatives: {repr(f)[:60]} is no function")
+        raise Error(f"check_derivatives: {shown(f)} is no function")
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise Error(f"check_derivatives: the order is a whole number from 1, and {repr(order)[:40]} is not")
+        raise Error(f"check_derivatives: the order is a whole number from 1, and {shown(order)} is not")
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in modes:
         if mode not in _MODES:
-            raise Error(f'check_derivatives: the modes are "forward" and "reverse", and {repr(mode)[:40]} is neither')
+            raise Error(f'check_derivatives: the modes are "forward" and "reverse", and {shown(mode)} is neither')
     if not args:
         raise Error("check_derivatives: give the arguments at which to check, after the function")
     inputs = tuple(argument("check_derivatives", i, x) for i, x in enumerate(args))

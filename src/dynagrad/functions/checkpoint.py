@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..calls import checked
+from ..errors import Error, shown
 from .closures import Entry
 from .copies import kept
 from .entries import Recorded
@@ -35,6 +36,7 @@ SNAPSHOTS = 64  # where the number of steps is not known
 ROOM = 4096  # entries of a small tape, where one holds few numbers
 
 
+@checked
 def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int | None = None) -> Any:
     """`step` applied n times to `state`, with a reverse pass that keeps few states instead of a tape of all steps.
 
@@ -62,12 +64,12 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
 
 def _run(step: Step, state: Any, n: int | None, snapshots: int | None) -> Any:
     if not callable(step):
-        raise Error(f"checkpoint: the step is a function, and {repr(step)[:60]} is none")
+        raise Error(f"checkpoint: the step is a function, and {shown(step)} is none")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
-        raise Error(f"checkpoint: the number of steps is a whole number from 0, or None, and {repr(n)[:40]} is neither")
+        raise Error(f"checkpoint: the number of steps is a whole number from 0, or None, and {shown(n)} is neither")
     most = _default(n) if snapshots is None else snapshots
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise Error(f"checkpoint: snapshots is a whole number from 1, and {repr(snapshots)[:40]} is not")
+        raise Error(f"checkpoint: snapshots is a whole number from 1, and {shown(snapshots)} is not")
     state = _checked(state)
     tape = _recording()
     if tape is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import Error, NotDifferentiable, shown
 from ..graph import operations as ops
 from ..graph.arrays import surely_finite
 from ..graph.buffers import SMALLEST
@@ -203,7 +203,7 @@ def paired(tag: int, x: Any, d: Any, what: str = "the tangent") -> Any:
 
 def _pair_function(tag: int, f: Any, g: Any) -> Any:
     if not callable(g):
-        raise Error(f"the tangent of a function is a function, and {repr(g)[:40]} is none")
+        raise Error(f"the tangent of a function is a function, and {shown(g)} is none")
 
     def pair(*arguments: Any, **named: Any) -> Any:
         change = g(*primal(tag, arguments), **primal(tag, named))
@@ -239,11 +239,11 @@ class Dual:
     16.0
     """
 
-    __slots__ = ("combination",)
+    __slots__ = ("_combination",)
 
     def __init__(self, terms: Sequence[Callable[[Any], Any]] = ()) -> None:
         several = list(map(Combination, terms))
-        self.combination = functools.reduce(Combination.plus, several) if several else None
+        self._combination = functools.reduce(Combination.plus, several) if several else None
 
     @staticmethod
     def at(c: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None) -> Dual:
@@ -252,42 +252,42 @@ class Dual:
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         total: Any = 0.0
-        for factor, term in self.combination.terms() if self.combination else ():
+        for factor, term in self._combination.terms() if self._combination else ():
             y = term(function)
             if not (type(factor) is float and factor == 1.0):
                 y = apply(ops.multiply, plain(factor), y)
             total = apply(ops.add, total, y)
         return total
 
-    def halves(self, tag: int) -> tuple[Dual, Dual]:
+    def _halves(self, tag: int) -> tuple[Dual, Dual]:
         """The functional without a tag that it may hold, and its tangent along it; see `numbers.split`."""
         return primal(tag, self), tangent(tag, self)
 
-    def plus(self, other: Any) -> Dual:
+    def _plus(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
-            raise Error(f"a Dual adds up with Duals only, and {repr(other)[:40]} is none{place()}")
-        if self.combination is None or other.combination is None:
-            return other if self.combination is None else self
-        return _dual(self.combination.plus(other.combination))
+            raise Error(f"a Dual adds up with Duals only, and {shown(other)} is none{place()}")
+        if self._combination is None or other._combination is None:
+            return other if self._combination is None else self
+        return _dual(self._combination.plus(other._combination))
 
-    def times(self, c: Any) -> Dual:
-        return self if self.combination is None else _dual(self.combination.times(c))
+    def _times(self, c: Any) -> Dual:
+        return self if self._combination is None else _dual(self._combination.times(c))
 
     def __add__(self, other: Any) -> Dual:
-        return self.plus(other)
+        return self._plus(other)
 
     def __mul__(self, c: Any) -> Dual:
-        return self.times(c)
+        return self._times(c)
 
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(self.combination.terms()) if self.combination else 0} terms>"
+        return f"<Dual of {len(self._combination.terms()) if self._combination else 0} terms>"
 
 
 def _dual(combination: Combination) -> Dual:
     made = Dual()
-    made.combination = combination
+    made._combination = combination
     return made
 
 
@@ -307,7 +307,7 @@ def inner(c: Any, x: Any) -> Any:
 
     def functions(d: Any, f: Any) -> Any:
         if not isinstance(d, Dual):
-            raise Error(f"the cotangent of a function is a Dual, and {repr(d)[:40]} is none")
+            raise Error(f"the cotangent of a function is a Dual, and {shown(d)} is none")
         total.append(d(f))
         return d
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from ..graph import Node
 from ..graph.control import Graph
@@ -68,16 +69,16 @@ class Compiled:
         """A call with arguments that the version that was used last does not take as they are."""
         leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(isinstance(leaf, Node) for leaf in leaves):
-            version = self.version(*_changed((arguments, named), Node, lambda node: node.type))
+            version = self._version(*_changed((arguments, named), Node, lambda node: node.type))
             return version.made.output(version.made.graph(*map(_node, leaves)))
         if any(isinstance(leaf, Number) for leaf in leaves):
-            return self.version(*_changed((arguments, named), Number, real_part)).differentiated(leaves)
-        version = self.version(arguments, named)
+            return self._version(*_changed((arguments, named), Number, real_part)).differentiated(leaves)
+        version = self._version(arguments, named)
         if version.flat and not named and len(leaves) == len(arguments):
             self._fast = version.native.call(version.single, self._any)
         return version(leaves)
 
-    def version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
+    def _version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
         """The version for arguments like these."""
         from .lifting import key_of, specialised
 
@@ -178,6 +179,7 @@ def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return taken[1](x, [_changed(part, kind, change) for part in taken[0]])
 
 
+@checked
 def compile(function: Callable[..., Any]) -> Compiled:
     """The function as machine code, for the arguments that it is called with.
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..calls import checked
+from ..errors import Error, shown
 from ..graph import failures
 from ..graph import operations as ops
 from ..graph.arrays import linear
@@ -32,6 +33,7 @@ from .sweep import sweep
 from .vectors import join, part, size
 
 
+@checked
 def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_steps: int = 10_000) -> Any:
     """The solution of x = f(x) that iterating f from `x0` reaches, with derivatives by the implicit function theorem.
 
@@ -57,11 +59,11 @@ def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) 
     from .verbs import argument
 
     if not callable(f):
-        raise Error(f"fixed_point: {repr(f)[:60]} is no function")
+        raise Error(f"fixed_point: {shown(f)} is no function")
     if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
-        raise Error(f"fixed_point: max_steps is a whole number from 1, and {repr(max_steps)[:40]} is not")
+        raise Error(f"fixed_point: max_steps is a whole number from 1, and {shown(max_steps)} is not")
     if not isinstance(tolerance, float | int) or not 0.0 <= tolerance < math.inf:
-        raise Error(f"fixed_point: the tolerance is a real from 0, and {repr(tolerance)[:40]} is not")
+        raise Error(f"fixed_point: the tolerance is a real from 0, and {shown(tolerance)} is not")
     x = transform(argument("fixed_point", 1, x0), real_part)
     if any(is_function(leaf) for leaf in leaves(x)):
         raise Error("fixed_point: x0 has a function in it; a fixed point is of reals, arrays and structures of these")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import checked
 from ..errors import Error
 from .numbers import shape_of
 from .passes import place
@@ -21,6 +22,7 @@ from .verbs import argument, chosen, jvp, marked, needs_function, own, vjp
 Function = Callable[..., Any]
 
 
+@checked
 def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one pass forward for each input: for functions with few inputs and many outputs.
 
@@ -50,6 +52,7 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     return marked(jacobian, "jacfwd", f, argnums=argnums)
 
 
+@checked
 def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
 
@@ -78,6 +81,7 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     return marked(jacobian, "jacrev", f, argnums=argnums)
 
 
+@checked
 def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The matrix of second derivatives: forward over reverse.
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..errors import Error, shown
 from ..graph import operations as ops
 from ..graph.operation import Operation, apply, as_number
 from .floats import SLOPES
@@ -417,7 +417,12 @@ def plain(x: Any) -> Any:
     if isinstance(x, complex | np.complexfloating):
         raise _complex(repr(x))
     if isinstance(x, list | tuple):
-        return np.stack(x) if any(isinstance(part, Number) for part in x) else np.asarray(x, np.float64)
+        if any(isinstance(part, Number) for part in x):
+            return np.stack(x)
+        try:
+            return np.asarray(x, np.float64)
+        except (TypeError, ValueError):
+            raise Error(f"an array of reals is needed, and {shown(x)} is none") from None
     if isinstance(x, Real):  # fractions
         return as_number(x)
     return x

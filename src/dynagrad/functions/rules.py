@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..calls import checked
+from ..errors import Error, shown
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation, apply
 from ..graph.types import array
@@ -24,6 +25,7 @@ from .structure import is_function, is_real, parts
 Function = Callable[..., Any]
 
 
+@checked
 def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: Function | None = None) -> Any:
     """A function of reals and arrays with its own derivative. Also a decorator: `@custom_rule(vjp=...)`.
 
@@ -63,7 +65,7 @@ def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: 
 def _checked(f: Function, jvp: Function | None, vjp: Function | None) -> _Rules:
     for what, given in (("function", f), ("jvp", jvp), ("vjp", vjp)):
         if given is not None and not callable(given):
-            raise Error(f"custom_rule: {repr(given)[:60]}, given as the {what}, is no function")
+            raise Error(f"custom_rule: {shown(given)}, given as the {what}, is no function")
     if jvp is None and vjp is None:
         raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
     return _Rules(f, jvp, vjp)
@@ -193,4 +195,4 @@ def _own(x: Any) -> Any:
 
 
 def _shown(x: Any) -> str:
-    return f"an array of shape {shape_of(x)}" if shape_of(x) else f"{repr(x)[:40]} of type {type(x).__name__}"
+    return f"an array of shape {shape_of(x)}" if shape_of(x) else f"{shown(x)} of type {type(x).__name__}"

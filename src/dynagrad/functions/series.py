@@ -224,7 +224,7 @@ def coefficients(tag: int, x: Any, n: int) -> list[Any]:
 
 def _parts(tag: int, x: Any, n: int) -> list[Any]:
     """The coefficients up to n, without those that are nothing, at the end."""
-    if hasattr(type(x), "halves"):
+    if hasattr(type(x), "_halves"):
         raise Error(
             "high orders and derivatives by functions cannot be mixed here; take dg.derivative of dg.derivative"
         )

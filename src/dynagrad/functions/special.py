@@ -514,6 +514,11 @@ def _whole(name: str, n: Any) -> int:
     return int(value)
 
 
+def __dir__() -> list[str]:
+    """What completion offers: the public names."""
+    return list(__all__)
+
+
 UFUNCS: dict[str, Callable[..., Any]] = {
     name: globals()[name]
     for name in __all__

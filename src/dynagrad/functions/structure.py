@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..calls import checked
+from ..errors import Error, shown
 from ..graph import Node
 from ..graph import operations as ops
 from ..graph.operation import Operation, apply
@@ -33,6 +34,7 @@ _REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
 _MOST = 200  # levels of structures in structures
 
 
+@checked
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Lets derivatives go through a class: `flatten(x)` are the parts of x, `unflatten(x, parts)` is x with others.
 
@@ -188,7 +190,7 @@ def no_hidden_numbers(verb: str, x: Any) -> None:
     for constant in _constants(x):
         if isinstance(constant, Iterator) and type(constant).__module__ in ("builtins", "itertools"):
             raise Error(
-                f"{verb}: the result is, or has in it, {repr(constant)[:40]}, which computes when it is looked at, and "
+                f"{verb}: the result is, or has in it, {shown(constant)}, which computes when it is looked at, and "
                 f"then the derivative is over; return a list{place()}"
             )
         if _holds_number(constant):
@@ -323,12 +325,13 @@ def _described(x: Any) -> str:
     taken = parts(x)
     if taken is not None:
         return f"a {type(x).__name__} of {len(taken[0])}"
-    return f"{repr(x)[:40]} of type {type(x).__name__}"
+    return f"{shown(x)} of type {type(x).__name__}"
 
 
 # -- vector spaces -----------------------------------------------------------------------------------------------------
 
 
+@checked
 def add(a: Any, b: Any) -> Any:
     """The sum of two vectors: reals, arrays, structures of these, functions (pointwise), duals.
 
@@ -345,10 +348,10 @@ def add(a: Any, b: Any) -> Any:
 
 
 def _add_functions(f: Any, g: Any) -> Any:
-    if hasattr(f, "plus"):
-        return f.plus(g)
+    if hasattr(f, "_plus"):
+        return f._plus(g)
     if not callable(g):
-        raise Error(f"a function can be added to a function only, and {repr(g)[:40]} is none{place()}")
+        raise Error(f"a function can be added to a function only, and {shown(g)} is none{place()}")
     return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
 
 
@@ -373,6 +376,7 @@ def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Calla
     return combined
 
 
+@checked
 def scale(c: Any, x: Any) -> Any:
     """A vector times a real: reals, arrays, structures of these, functions (their results), duals.
 
@@ -381,10 +385,12 @@ def scale(c: Any, x: Any) -> Any:
     """
     if isinstance(x, int) and not isinstance(x, bool):
         x = float(x)
+    if not is_real(plain(c)):
+        raise Error(f"scale: a vector is scaled by a real, and {shown(c)} is none{place()}")
     return transform(x, lambda r: apply(ops.multiply, plain(c), plain(r)), lambda f: _scale_function(c, f))
 
 
 def _scale_function(c: Any, f: Any) -> Any:
-    if hasattr(f, "times"):
-        return f.times(c)
+    if hasattr(f, "_times"):
+        return f._times(c)
     return _combined(("scale", f, {"c": c}), combination(f).times(c))

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..calls import checked
+from ..errors import Error, shown
 from ..graph import operations as ops
 from ..graph.operation import apply
 from .closures import (
@@ -129,7 +130,7 @@ def chosen(verb: str, argnums: Any, count: int) -> list[int]:
 
 
 def _shown(x: Any) -> str:
-    return repr(x)[:60]
+    return shown(x)
 
 
 def result(verb: str, x: Any) -> Any:
@@ -159,6 +160,7 @@ _INPUTS = frozenset([TapeCell, TapedFunction])  # of a reverse pass
 # -- forward -----------------------------------------------------------------------------------------------------------
 
 
+@checked
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f` at the primals, and its derivative along the tangents: one pass forward.
 
@@ -183,6 +185,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return result("jvp", value), result("jvp", finite_choice("jvp", derivative, value))
 
 
+@checked
 def derivative(f: Function, n: int = 1) -> Function:
     """The n-th derivative of a function of one real, as a function; the result of `f` may be any structure.
 
@@ -325,6 +328,7 @@ def wrapped(tape: Tape, x: Any) -> Any:
     return transform(x, tape.cell, function)
 
 
+@checked
 def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
 
@@ -365,6 +369,7 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
     return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
 
 
+@checked
 def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
 
@@ -375,6 +380,8 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     (18.0, 12.0)
     """
     needs_function("grad", f)
+    if not isinstance(has_aux, bool):
+        raise Error(f"grad: has_aux is True or False, and {shown(has_aux)} is neither")
 
     def both(*arguments: Any, **named: Any) -> Any:
         places = chosen("grad", argnums, len(arguments))
@@ -386,6 +393,11 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
                 full[n] = x
             y = f(*full, **named)
             if has_aux:
+                if not isinstance(y, tuple | list) or len(y) != 2:
+                    raise Error(
+                        f"grad: with has_aux the function should return its value and something else, and returned "
+                        f"{_returned(y)}{place()}"
+                    )
                 y, extra = y
                 no_hidden_numbers("grad", extra)
                 aux.append(extra)
@@ -407,6 +419,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
 
 
+@checked
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The gradient of a function whose result is one real; see `value_and_grad`.
 
@@ -472,6 +485,7 @@ def _returned(y: Any) -> str:
     return f"{_shown(y)} of type {type(y).__name__}"
 
 
+@checked
 def pullback(f: Function, omega: Function) -> Function:
     """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) taken back to x (Betancourt 2018; 001, 2.2).
 
@@ -492,6 +506,7 @@ def pullback(f: Function, omega: Function) -> Function:
     return marked(form, "pullback", f, omega=omega)
 
 
+@checked
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of a function with one real as its result, times a vector: forward over reverse.
 

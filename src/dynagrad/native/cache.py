@@ -21,10 +21,10 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from ..errors import warn
 from . import toolchain
 
 if sys.platform != "win32":  # there, processes may compile the same program twice, and the last one wins
@@ -255,11 +255,10 @@ def _private(reason: str) -> Path:
         if _Private.path is None:
             _Private.path = Path(tempfile.mkdtemp(prefix="dynagrad-"))
             atexit.register(_remove, _Private.path, os.getpid())
-            warnings.warn(
+            warn(
                 f"the cache of compiled programs cannot be written ({reason}); programs are compiled again in each "
                 "process. Set DYNAGRAD_CACHE to a folder that can be written.",
                 RuntimeWarning,
-                stacklevel=3,
             )
         return _Private.path
 

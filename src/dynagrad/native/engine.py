@@ -147,7 +147,8 @@ EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), cty
 
 
 def _address(array: npt.NDArray[Any]) -> int:
-    return int(array.ctypes.data)
+    address: int = array.__array_interface__["data"][0]  # as `array.ctypes.data`, in a third of the time
+    return address
 
 
 def _finally(owner: Any, free: Callable[..., Any], *arguments: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .combine import COPIES, KINDS
+from .combine import COPIES, KINDS, stated
 from .model import Plan, Stage, Table
 from .statements import Names
 
@@ -21,6 +21,8 @@ def head_kind(plan: Plan, table: Table) -> str:
     """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
     if plan.semiring == "plain":
         return KINDS[table.aggregator]
+    if stated(plan, table):
+        return "step"
     return "select" if plan.selective else "sum"
 
 

@@ -12,7 +12,7 @@ from .access import write_access
 from .adjoints import head_kind
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
-from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing
+from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
 from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
@@ -516,6 +516,9 @@ class ClassWriter:
         if self.plain and table.aggregator in TRUTHS:
             out.line("x = semiring::constant(semiring::primal(x) != 0);")
         out.line(f"const int64_t cell = {name}.locate({self.stored(table)});")
+        if stated(self.plan, table):
+            out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
+            out.line("x = semiring::one();")
         if stage.unknowns and not table.sink:
             at = solving.line_of(self, stage, table)
             out.line(f"if (grown(place_{name}, {at}, 0u)) return;  // it is solved, and this is part of the solution")

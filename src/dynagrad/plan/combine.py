@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .model import Plan, Table
+from .model import Join, Plan, Table
 
 # How each aggregator of plain arithmetic joins two contributions, and its value for nothing.
 COMBINE = {
@@ -35,6 +35,17 @@ JET_COMBINE = {
 
 TRUTHS = ("|=", "&=")
 """Aggregators whose values are 0 and 1, whatever comes."""
+
+
+def stated(plan: Plan, table: Table) -> bool:
+    """Whether an item of the table is worth one, however often it is derived: by `head :- item.` in a semiring."""
+    return plan.semiring != "plain" and table.aggregator == "|="
+
+
+def states(plan: Plan, join: Join) -> bool:
+    """Whether the head of a join is such an item, so that it has no part in the equations of a cycle."""
+    return stated(plan, plan.tables[join.rule.head.key])
+
 
 # How a contribution enters the value of a head in plain arithmetic.
 KINDS = {

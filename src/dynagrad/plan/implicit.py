@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .adjoints import posteriors
+from .combine import states
 from .grounding import driver_of
 from .model import Stage, Table
 from .solving import by_table, line_of, write_ground_all
@@ -107,6 +108,6 @@ def _share(writer: ClassWriter, stage: Stage, key: str) -> None:
     out.line("(void)first, (void)update, (void)old, (void)gold, (void)gupdate;")
     arguments = "".join(f", a{i}" for i in range(table.arity))
     for join in stage.inner_joins:
-        if driver_of(join) == key:
+        if driver_of(join) == key and not states(writer.plan, join):
             out.line(f"{writer.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
     out.close()

@@ -49,7 +49,7 @@ class _Scope:
         self.possible = True
         for antecedent in rule.antecedents:
             for i, term in enumerate(antecedent.item.arguments):
-                interval = known.get((antecedent.item.key, i), WHOLE)
+                interval = known.get((antecedent.item.key, i), UNBOUNDED)  # not of integers, or not of them alone
                 if interval is None:
                     self.possible = False
                 elif isinstance(term, Variable):

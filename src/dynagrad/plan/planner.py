@@ -232,6 +232,9 @@ class _Planner:
             names = ", then ".join(f.name for f in levels.forms)
             reason = f"items become final in order of {names}; each is popped once"
             return _Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
+        if self.semiring != "plain" and {self.rules.predicates[k].aggregator for k in keys} == {"|="}:
+            reason = "an item is worth one by being derived: first in, first out"
+            return _Draft(members, "queue", "", (), False, reason)
         if self._grounds(keys):
             return self._solving(keys, members, edges, levels)
         self._refuse_products(keys)
@@ -293,6 +296,10 @@ class _Planner:
                 return True
             if any(name in depth and d > depth[name] for name, d in _depths(term)):
                 return True
+            if domain.kind == "term" and isinstance(term, Variable) and term.name not in depth:
+                own = self.domains.variables[rule.number].get(term.name)  # integers among terms have no bound
+                if own is not None and self.summary.domains[own].kind == "int":
+                    return True
         return False
 
     def _refuse_products(self, keys: frozenset[str]) -> None:

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..errors import ProgramWarning
+from ..errors import ProgramWarning, warn
 from ..native.cache import folder
 from ..rules import check, parse
 from ..rules.normal import Rules
@@ -36,13 +36,13 @@ def checked(text: str, filename: str, semiring: str | None, functions: Mapping[s
             rules = None
         if isinstance(rules, Rules):
             for warning in rules.warnings:
-                warnings.warn(warning, ProgramWarning, stacklevel=3)
+                warn(warning)
             return rules
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProgramWarning)
         rules = check(parse(text, filename), semiring=semiring, functions=functions)
     for warning in rules.warnings:
-        warnings.warn(warning, ProgramWarning, stacklevel=3)
+        warn(warning)
     if place is not None:
         _store(place, rules)
     return rules

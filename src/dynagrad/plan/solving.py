@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .combine import stated, states
 from .grounding import driver_of, write_join
 from .model import Stage, Table
 
@@ -141,7 +142,7 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
     out, n = writer.out, stage.number
     for join in stage.inner_joins:
         write_join(writer, join, "edges")
-        if stage.unknowns:
+        if stage.unknowns and not states(writer.plan, join):
             write_join(writer, join, "ground")
     _all_joins(writer, stage, "explore", "edges")
     if stage.unknowns:
@@ -163,6 +164,8 @@ def _all_joins(writer: ClassWriter, stage: Stage, verb: str, prefix: str) -> Non
     for key in stage.keys:
         table, name = writer.plan.tables[key], writer.names.table[key]
         own = [j for j in stage.inner_joins if driver_of(j) == key]
+        if verb == "ground":
+            own = [j for j in own if not states(writer.plan, j)]
         out.open(f"void {verb}_{name}(int64_t cell)")
         if own:
             writer.unpack(table)
@@ -359,9 +362,13 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         lambda _, name: [f"grown(place_{name}, cell_of(h), 0u) = (uint32_t)(solved_first + i);"],
     )
     out.close()
-    each_item(
-        lambda _, name: [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
-    )
+
+    def given(table: Table, name: str) -> list[str]:
+        if stated(plan, table):  # what is found is derived, and that is all
+            return [f"{solver}.given[{number}] = semiring::one();"]
+        return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
+
+    each_item(given)
     write_ground_all(writer, stage, node)
     out.line(f"const Solved how = halt ? Solved::halted : {solver}.solve();")
     out.open("if (how != Solved::fine && how != Solved::near_critical)")

@@ -23,7 +23,9 @@ def stable_arguments(
     Of several the first one is taken.
     """
     recursive = [(r, [a.item for a in r.antecedents if a.item.key in keys]) for r in rules]
-    if any(tables[k].kind != "dense" for k in keys) or any(len(inside) > 1 for _, inside in recursive):
+    if any(tables[k].kind != "dense" or tables[k].aggregator == "|=" for k in keys):
+        return {}
+    if any(len(inside) > 1 for _, inside in recursive):
         return {}
     edges = [(r, inside[0]) for r, inside in recursive if inside]
     for first in range(tables[keys[0]].arity):

@@ -133,7 +133,7 @@ class Scope:
         match term:
             case Variable(name=name):
                 is_int = self.kind(self.domain(name)) == "int"
-                if is_int and domain is None:  # an integer inside a term
+                if is_int and self.kind(domain) == "term":  # an integer inside a term, or among terms
                     node = self.fresh("node")
                     self.out.line(f"const Terms::Node {node} = world->terms.node({text});")
                     self.out.open(f"if ({node}.kind == Terms::integer)")
@@ -173,7 +173,7 @@ class Scope:
         verb = "make" if create else "find"
         match term:
             case Variable(name=name):
-                if domain is None and self.kind(self.domain(name)) == "int":
+                if self.kind(domain) == "term" and self.kind(self.domain(name)) == "int":
                     boxed = self.fresh("boxed")
                     self.out.line(
                         f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {local(name)}, nullptr, 0);"
@@ -196,7 +196,11 @@ class Scope:
                 made = self.fresh("number")
                 self.out.line(f"const int32_t {made} = arithmetic.narrow({self.whole(term)});")
                 self.out.line(OVERFLOWED)
-                return made
+                if self.kind(domain) != "term":
+                    return made
+                boxed = self.fresh("boxed")
+                self.out.line(f"const int32_t {boxed} = world->terms.make(Terms::integer, {made}, nullptr, 0);")
+                return boxed
         return self.literal(term, domain)
 
     def whole(self, term: Term) -> str:
@@ -228,11 +232,9 @@ class Scope:
         return False
 
     def side_domain(self, *terms: Term) -> int | None:
-        """The domain in which two sides of a comparison are coded."""
-        for term in terms:
-            if isinstance(term, Variable):
-                return self.domain(term.name)
-        return None
+        """The domain in which two sides of a comparison are coded: one of terms, where one is of terms."""
+        found = [self.domain(term.name) for term in terms if isinstance(term, Variable)]
+        return next((d for d in found if self.kind(d) == "term"), found[0] if found else None)
 
     def error(self, message: str, term: Term) -> ProgramError:
         source = self.plan.rules.source

@@ -6,13 +6,12 @@ What depends on facts beyond their names (types of columns, values) is no matter
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from ..errors import ProgramError, ProgramWarning, Span
+from ..errors import ProgramError, Span, warn
 from .normal import NormalRule, Rules
 from .normalise import (
     condition_variables,
@@ -99,6 +98,28 @@ def nearest(key: str, known: Iterable[str]) -> str:
         return f" There {verb} {listed}: a predicate is told by its name and the number of its arguments."
     close = get_close_matches(key, keys, 1, 0.6)
     return f" Did you mean `{close[0]}`?" if close else ""
+
+
+_ALIKE = 0.75  # so alike are names of which one may be a slip of the other
+_SHORTEST, _LONGEST = 3, 200  # names beyond which likeness says nothing
+
+
+def resembles(key: str, known: Iterable[str]) -> bool:
+    """Whether a predicate may be meant for one of `known`: its arity is another, or its name is nearly the same.
+
+    >>> known = ["rewrite/3", "word/3", "end/1"]
+    >>> [resembles(key, known) for key in ("rewrite/2", "words/3", "Word/3", "edn/1", "colour/2", "e/1")]
+    [True, True, True, True, False, False]
+    """
+    name = key.rpartition("/")[0].lower()
+    names = {other.rpartition("/")[0].lower() for other in known}
+    if name in names:
+        return True
+    if not _SHORTEST <= len(name) <= _LONGEST:
+        return False
+    if any(sorted(name) == sorted(other) for other in names):  # letters changed places
+        return True
+    return bool(get_close_matches(name, [n for n in names if len(n) >= _SHORTEST], 1, _ALIKE))
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------
@@ -193,11 +214,15 @@ def _declared_keys(declaration: Declaration) -> tuple[str, ...]:
             return ()
 
 
+def _is_input(declaration: Declaration) -> bool:
+    return isinstance(declaration, PredicateDeclaration) and declaration.kind == "input"
+
+
 def _check_declarations(source: Source, functions: Mapping[str, object] | None, report: _Reporter) -> None:
     occurring = _occurring(source)
     for declaration in source.declarations:
         for key in _declared_keys(declaration):
-            if key not in occurring:
+            if key not in occurring and not (_is_input(declaration) and not resembles(key, occurring)):
                 raise report.error(
                     f"No rule speaks of `{key}`, which is declared here.{nearest(key, occurring)}", declaration.span
                 )
@@ -369,27 +394,54 @@ def _is_constant(rule: Rule) -> bool:
     )
 
 
+def _is_clause(rule: Rule) -> bool:
+    """Whether a rule asks for items and for nothing else of them: `head :- item, condition.`"""
+    stack: list[Expression] = [rule.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply) and node.operator == "*":
+            stack.extend(node.operands)
+        elif not isinstance(node, Side):
+            return False
+    return rule.aggregator == "|="
+
+
+def _spelling(rule: Rule) -> str:
+    """The aggregator of a rule as it is written."""
+    return ":-" if rule.aggregator == "|=" and "|=" not in rule.text else rule.aggregator
+
+
 def _check_aggregators(source: Source, semiring: str | None, report: _Reporter) -> None:
     first: dict[str, Rule] = {}
+    numbers: list[Rule] = []
     for rule in source.rules:
         if rule.aggregator == "=" and _is_constant(rule):
             if semiring is not None and rule.body != ONE and not isinstance(rule.body, Number):
                 raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
+            numbers.append(rule)
             continue
         if semiring == "boolean" and rule.aggregator == "|=":
             continue  # another way to write its plus
-        if semiring is not None and rule.aggregator != "+=":
+        if semiring is not None and rule.aggregator != "+=" and not _is_clause(rule):
             what = (
                 "`=` only asserts a constant"
                 if rule.aggregator == "="
-                else f"`{rule.aggregator}` {'(or `:-`) ' * (rule.aggregator == '|=')}is for programs without a semiring"
+                else f"`{rule.aggregator}` is for programs without a semiring"
             )
             raise report.error(f"This program has a semiring, so {what}; its plus is written `+=`.", rule.span)
         earlier = first.setdefault(rule.head.key, rule)
         if earlier.aggregator != rule.aggregator:
             raise report.error(
-                f"`{rule.head.key}` is aggregated with `{rule.aggregator}` here, but with `{earlier.aggregator}` in "
+                f"`{rule.head.key}` is aggregated with `{_spelling(rule)}` here, but with `{_spelling(earlier)}` in "
                 f"line {earlier.span.line}; a predicate has one aggregator.",
+                rule.span,
+            )
+    for rule in numbers if semiring not in (None, "boolean") else ():
+        clause = first.get(rule.head.key)
+        if clause is not None and clause.aggregator == "|=" and rule.body != ONE:
+            raise report.error(
+                f"`{rule.head.key}` is defined by `:-` in line {clause.span.line}, so each of its items is worth one, "
+                "and a number cannot be asserted.",
                 rule.span,
             )
 
@@ -975,5 +1027,5 @@ def check(
         undefined(rules, facts_for)
     texts = _collect(_single_variables(source), report)
     for text in texts:
-        warnings.warn(text, ProgramWarning, stacklevel=2)
+        warn(text)
     return replace(rules, warnings=tuple(texts))

@@ -65,7 +65,7 @@ class Predicate:
 
     name: str
     arity: int
-    aggregator: str  # "+=" for inputs of which no rule says another, and in programs with a semiring
+    aggregator: str  # "+=" for inputs of which no rule says another, and in programs with a semiring, but for clauses
     defined: bool  # some rule that is no axiom has it as its head
     input: bool  # facts may be given: declared, or no rule defines it
     external: bool = False

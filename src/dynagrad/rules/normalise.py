@@ -279,7 +279,8 @@ class _Normaliser:
             number = body.value if isinstance(body, Number) else None if self.semiring else _constant(body)
             if number is not None:
                 return Axiom(head, number, rule.span, rule.aggregator)
-        aggregator = rule.aggregator if self.semiring is None else "+="  # or is the plus of truth
+        stated = rule.aggregator == "|=" and self.semiring != "boolean"  # where it is no other way to write plus
+        aggregator = rule.aggregator if self.semiring is None or stated else "+="
         return NormalRule(0, head, aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
 
 
@@ -496,8 +497,14 @@ class _Unfolder:
         key, span = antecedent.item.key, antecedent.item.span
         if antecedent.side:
             raise self.error(f"SIDE cannot ask for `{key}`: a transient predicate is never stored.", span)
-        if self.normaliser.semiring is not None:
-            return  # a right side is a product there, and times distributes over plus
+        if self.normaliser.semiring is not None:  # a right side is a product there, and times distributes over plus
+            if any(d.aggregator == "|=" for d in definitions):
+                raise self.error(
+                    f"The transient predicate `{key}` cannot be unfolded here: an item that `:-` derives is worth one, "
+                    "however often it is derived, so it has to be stored.",
+                    span,
+                )
+            return
         wanted = {rule.aggregator} | {d.aggregator for d in definitions if d.aggregator}
         if len(wanted) != 1:
             other = next(aggregator for aggregator in sorted(wanted) if aggregator != rule.aggregator)
@@ -662,7 +669,7 @@ def normalise(source: Source, semiring: str | None = None) -> Rules:
             rules.append(normal)
     defined = {rule.head.key for rule in rules}
     transients = {key: d.span for d in _predicate_declarations(source, "transient") for key in d.keys}
-    aggregators = _aggregators(source, defined)
+    aggregators = _aggregators(source, defined, semiring)
     if semiring is None:
         axioms = _agreed(normaliser, axioms, aggregators)
     if transients:
@@ -677,7 +684,7 @@ def normalise(source: Source, semiring: str | None = None) -> Rules:
             functions[name] = int(arity)
     agendas = [d.name for d in source.declarations if isinstance(d, AgendaDeclaration)]
     outputs = [key for d in _predicate_declarations(source, "output") for key in d.keys]
-    predicates = _predicates(source, aggregators, defined, semiring is not None, transients)
+    predicates = _predicates(source, aggregators, defined, transients)
     return Rules(
         source=source,
         rules=tuple(rules),
@@ -702,11 +709,14 @@ def _predicate_declarations(source: Source, kind: str) -> Iterator[PredicateDecl
             yield declaration
 
 
-def _aggregators(source: Source, defined: set[str]) -> dict[str, str]:
-    """The aggregators of a program without a semiring, by predicate.
+def _aggregators(source: Source, defined: set[str], semiring: str | None) -> dict[str, str]:
+    """The aggregators by predicate. In a semiring all are its plus, but for what `head :- item.` states.
 
     A constant asserted by `=` says nothing about the aggregator; one with `max=` does.
     """
+    if semiring is not None:
+        stated = {rule.head.key for rule in source.rules if rule.aggregator == "|=" and semiring != "boolean"}
+        return dict.fromkeys(stated & defined, "|=")
     found = {key: "=" for key in defined}
     for rule in reversed(source.rules):
         if rule.aggregator != "=":
@@ -741,7 +751,6 @@ def _predicates(
     source: Source,
     aggregators: Mapping[str, str],
     defined: set[str],
-    semiring: bool,
     transients: Mapping[str, Span],
 ) -> dict[str, Predicate]:
     """Every predicate that occurs, in the order of the text."""
@@ -775,7 +784,7 @@ def _predicates(
         key: Predicate(
             name=name,
             arity=arity,
-            aggregator="+=" if semiring else aggregators.get(key, "+="),
+            aggregator=aggregators.get(key, "+="),
             defined=key in defined,
             input=key in kinds["input"] or (key not in defined and key not in kinds["external"]),
             external=key in kinds["external"],

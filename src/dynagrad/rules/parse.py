@@ -177,7 +177,7 @@ def is_variable(name: str) -> bool:
     return first == "_" or first.isupper() or first.istitle()
 
 
-_SPELT = {"<=": "=<"}  # other spellings of operators
+_SPELT = {"<=": "=<", "**": "^"}  # other spellings of operators
 _ARGUMENT = re.compile(r"[^\s(),]+")
 
 
@@ -367,7 +367,7 @@ def _parser() -> Lark:
 _WORD = re.compile(r"\b_[0-9]+\b")
 # What to write in place of operators that terms have not.
 _INSTEAD = {
-    "^": " A power of an integer is a product, such as `K*K`, or a table of facts, such as `power(K,P)`.",
+    "^": " A power (`^` or `**`) of an integer is a product, such as `K*K`, or a table of facts, such as `power(K,P)`.",
 }
 _LAYOUT = re.compile(r"""('[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")|(?:%[^\n]*|\s)+""")
 
@@ -540,13 +540,14 @@ class _Resolver:
             return Side(self.item(operands[0]), raw.span)
         if operator == "if":
             return self._conditional(raw, depth, variables)
+        if operator == "chain":
+            operator = operands[0].operator
         raise self.error(
             {
                 "list": "A list has no value; it can only stand in an argument.",
                 "...": "`...` stands for the remaining arguments in `:- distribution` only.",
                 "//": "`//` divides integers in arguments; values are divided with `/`.",
                 "mod": "`mod` is for integers in arguments; it is not defined for values.",
-                "chain": "A chain of comparisons stands after `for`; an `if` has one comparison.",
             }.get(
                 operator,
                 f"A comparison (`{operator}`) has no value; use it in `if ... then ... else ...` or after `for`.",
@@ -571,12 +572,24 @@ class _Resolver:
 
     def _conditional(self, raw: _Operation, depth: int, variables: bool) -> Expression:
         condition, *branches = raw.operands
-        if type(condition) is not _Operation or condition.operator not in COMPARISONS:
+        operator = condition.operator if type(condition) is _Operation else None
+        if operator not in (*COMPARISONS, "chain"):
             raise self.error(
-                "What stands between `if` and `then` must be a comparison of values (< =< > >= == !=).", condition.span
+                "What stands between `if` and `then` must be a comparison of values (< =< > >= == !=), or a chain of "
+                "them.",
+                condition.span,
             )
-        sides = tuple([self.expression(x, depth + 1, variables) for x in condition.operands])
-        test = Apply(condition.operator, sides, condition.span)
+        links = condition.operands if operator == "chain" else [condition]
+        inner = depth + 3 * len(links) - 2  # how deep the comparisons of a chain stand below
+        if inner >= MAX_DEPTH:
+            raise self.too_deep(condition.span)
+        sides = [self.expression(links[0].operands[0], inner, variables)]
+        sides += [self.expression(link.operands[1], inner, variables) for link in links]
+        tests = [Apply(link.operator, (a, b), link.span) for link, a, b in zip(links, sides, sides[1:], strict=False)]
+        test = tests[-1]
+        for earlier in reversed(tests[:-1]):  # both hold where one is 1, and else 0
+            both = Apply("if", (earlier, Apply("if", (test, Number(1), Number(0))), Number(0)))
+            test = Apply(">", (both, Number(0)), condition.span)
         return Apply("if", (test, *[self.expression(x, depth + 1, variables) for x in branches]), raw.span)
 
     # Statements.
@@ -760,7 +773,7 @@ def _run(text: str, filename: str, start: str) -> Any:
 
 _SKIP = re.compile(
     r"""%[^\n]*|\s+|(?P<quoted>'[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")"""
-    r"""|(?P<number>\d+\.\d+)|(?P<dots>\.\.\.)|(?P<dot>\.)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<word>\w+)"""
+    r"""|(?P<number>\d*\.\d+)|(?P<dots>\.\.\.)|(?P<dot>\.)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<word>\w+)"""
     r"""|(?P<other>.)""",
     re.DOTALL,
 )
@@ -774,7 +787,6 @@ _FOREIGN: tuple[tuple[str, str], ...] = (
     ("<>", "The comparison is written `!=`."),
     ("\\=", "The comparison is written `!=`."),
     ("\\+", "Negation is written `not item`, after `for`."),
-    ("**", "A power is written `^`."),
     ("&&", "Conditions are separated by commas, after `for`."),
     ("||", "Write one rule for each of the alternatives."),
     ("//", "A comment starts with `%`."),
@@ -823,7 +835,7 @@ def _expected(accepts: set[str]) -> str:
     if "AGGREGATOR" in accepts:
         accepts = accepts - {"EQUALS", "_LPAR"}
     if "SLASH" in accepts and "PLUS" in accepts:
-        accepts = accepts - {"SLASH", "FLOOR", "MOD", "CARET"}
+        accepts = accepts - {"SLASH", "FLOOR", "MOD", "POWER"}
     if "_FOR" in accepts:
         accepts = accepts - {"COMPARE", "_LPAR"}
     words = [words for words, group in _EXPECTED if accepts.intersection(group)]
@@ -915,8 +927,6 @@ def _message(
             "A `,` cannot stand on a right side: items are joined with `*`, and conditions come after the word `for`.",
             position,
         )
-    if rest[:1] == "." and rest[1:2].isdigit() and "FLOAT" in accepts:
-        return "A number does not start with `.`: write a zero before it.", position
     if "SEMIRING" in accepts:
         word = re.match(r"\w*", text[position : position + 60])
         near = get_close_matches(word[0] if word else "", _DECLARATIONS, 1)

@@ -2,7 +2,9 @@
 
 Two positions share a domain where one variable stands at both, or where an equation or a comparison ties two variables.
 A domain collects what the text says of its members: constants, arithmetic, patterns, declarations. The facts say the
-rest later. Positions may mix kinds, unless arithmetic or a declaration forbids it.
+rest later. Positions may mix kinds, unless arithmetic or a declaration forbids it. Where one rule computes with an
+argument in which another has a compound term, the position is *mixed*: it holds terms, and a variable that is computed
+with has a domain of its own, of integers, so that it matches those members that are integers and no others.
 """
 
 from __future__ import annotations
@@ -122,8 +124,11 @@ NO_DIVISION = (
 
 
 class _Inference:
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, mixed: frozenset[Position] = frozenset()) -> None:
         self.rules = rules
+        self.mixed = mixed
+        self.computed: frozenset[str] = frozenset()  # the variables of the rule in hand that hold integers
+        self.loose: set[str] = set()  # and those that stand at mixed positions and may hold terms
         self.groups = _Groups()
         self.positions: dict[Position, int] = {}
         self.kinds: list[tuple[int, str, _Evidence]] = []
@@ -150,6 +155,7 @@ class _Inference:
         nodes: dict[str, int | None] = {}
         self.variables[rule.number] = nodes
         self.allowed = {}
+        self.computed, self.loose = _computed(rule) if self.mixed else frozenset(), set()
         for item in _items(rule):
             self.item(item, nodes)
         for condition in rule.conditions:
@@ -181,7 +187,10 @@ class _Inference:
             if types is not None:
                 self.fit(term, types[argument], key, argument)
             if isinstance(term, Variable):
-                self.tie(term, node, nodes)
+                apart = (key, argument) in self.mixed and term.name in self.computed
+                if (key, argument) in self.mixed and not apart:
+                    self.loose.add(term.name)
+                self.tie(term, self.node(term, nodes) if apart else node, nodes)
             else:
                 self.evidence(term, node)
 
@@ -232,6 +241,13 @@ class _Inference:
 
     def condition(self, condition: Comparison | Equation, nodes: dict[str, int | None]) -> None:
         sides = (condition.left, condition.right)
+        if self.apart(condition):
+            for side in sides:
+                if isinstance(side, Arithmetic):
+                    for variable in self.operands(side):
+                        words = f"`{variable.name}` is computed with"
+                        self.arithmetic.append((self.node(variable, nodes), (variable.span, words)))
+            return
         computed = any(isinstance(side, Arithmetic) for side in sides)
         tied: list[int] = []
         for side in sides:
@@ -264,6 +280,20 @@ class _Inference:
                 raise self.error(f"Only integers have an order here; this is {_what(side)}.", side.span)
         if order and tied and not computed:
             self.ordered.append((tied[0], (condition.span, "members are compared by their order")))
+
+    def apart(self, condition: Comparison | Equation) -> bool:
+        """Whether a condition asks that what may be a term is different from an integer."""
+        if not isinstance(condition, Comparison) or condition.operator != "!=":
+            return False
+
+        def whole(side: Term) -> bool:
+            return isinstance(side, Arithmetic) or (isinstance(side, Variable) and side.name in self.computed)
+
+        def loose(side: Term) -> bool:
+            return isinstance(side, Variable) and side.name in self.loose
+
+        left, right = condition.left, condition.right
+        return (loose(left) and whole(right)) or (whole(left) and loose(right))
 
     def operands(self, arithmetic: Arithmetic) -> Iterable[Variable]:
         """The variables that `arithmetic` computes with; whatever else stands in it must be an integer."""
@@ -302,6 +332,7 @@ class _Inference:
         rules = self.rules
         items = [prune.item for prune in rules.prunes] + [beam.item for beam in rules.beams]
         items += [distribution.item for distribution in rules.distributions if not distribution.rest]
+        self.computed = frozenset()
         for item in items:
             self.allowed = {}
             self.item_if_known(item, {})
@@ -319,6 +350,7 @@ class _Inference:
                     items.append(node.item)
                 elif isinstance(node, VariableValue):
                     values.append(node)
+            self.computed = frozenset(value.name for value in values)
             for item in items:
                 self.item_if_known(item, nodes)
             for value in values:
@@ -333,12 +365,23 @@ class _Inference:
 
     # Drawing the conclusion.
 
-    def run(self) -> Domains:
+    def gather(self) -> None:
+        """All that the text says."""
         for axiom in self.rules.axioms:
             self.item(axiom.item, {})
         for rule in self.rules.rules:
             self.rule(rule)
         self.declarations()
+
+    def terms(self, computed: bool) -> frozenset[Position]:
+        """The positions of domains with compound terms; where it says so, of those that are also computed with."""
+        find = self.groups.find
+        roots = {find(node) for node, kind, _ in self.kinds if kind == "term"}
+        if computed:
+            roots &= {find(node) for node, _ in (*self.arithmetic, *self.ordered)}
+        return frozenset(position for position, node in self.positions.items() if find(node) in roots)
+
+    def run(self) -> Domains:
         find = self.groups.find
         numbers: dict[int, int] = {}
         for node in range(len(self.groups.parent)):
@@ -458,6 +501,33 @@ class _Inference:
         )
 
 
+def _computed(rule: NormalRule) -> frozenset[str]:
+    """The variables of a rule that can only be integers: what is computed, computed with, or compared by order."""
+    found: set[str] = set()
+    pairs: list[tuple[str, str]] = []
+    for condition in rule.conditions:
+        if isinstance(condition, Negation):
+            continue
+        sides = (condition.left, condition.right)
+        operator = condition.operator if isinstance(condition, Comparison) else "=="
+        for side in sides:
+            if isinstance(side, Arithmetic):
+                found.update(v.name for v in term_variables(side))
+        if operator == "!=":  # also a term is different from an integer
+            continue
+        if operator != "==" or any(isinstance(side, Arithmetic) for side in sides):
+            found.update(side.name for side in sides if isinstance(side, Variable))
+        elif isinstance(condition.left, Variable) and isinstance(condition.right, Variable):
+            pairs.append((condition.left.name, condition.right.name))
+    size = -1
+    while size != len(found):  # what is equal to an integer is one
+        size = len(found)
+        for pair in pairs:
+            if not found.isdisjoint(pair):
+                found.update(pair)
+    return frozenset(found)
+
+
 def _items(rule: NormalRule) -> Iterable[Item]:
     yield rule.head
     for antecedent in rule.antecedents:
@@ -538,4 +608,17 @@ def infer(rules: Rules) -> Domains:
     >>> domains.at("path/1", 0).arithmetic, sorted(domains.at("path/1", 0).kinds)
     (True, ['int'])
     """
-    return _Inference(rules).run()
+    typed = {d.key for d in rules.source.declarations if isinstance(d, TypeDeclaration)}
+    mixed: frozenset[Position] = frozenset()
+    while True:
+        inference = _Inference(rules, mixed)
+        inference.gather()
+        clashing = frozenset(p for p in inference.terms(computed=True) if p[0] not in typed) - mixed
+        if not clashing:
+            return inference.run()
+        apart = _Inference(rules, mixed | clashing)  # which of them have terms, whatever is computed elsewhere
+        apart.gather()
+        more = clashing & apart.terms(computed=False)
+        if not more:
+            return inference.run()
+        mixed |= more  # more of them each time

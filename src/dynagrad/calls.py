@@ -1,0 +1,110 @@
+"""What holds for calls of public functions: a misspelt option is an error of ours, and tracebacks are short.
+
+`public` stands on every function and method that a user calls with options. Type checkers and completion see the
+function as it is written. `checked` is the same without shorter tracebacks, for functions that call what the user
+wrote. What the functions do is not known here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from types import FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from .errors import HOUSE, Error, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def public(f: Callable[P, R]) -> Callable[P, R]:
+    """A function whose misspelt options are errors, and whose own errors show the line of the caller, not our insides.
+
+    >>> @public
+    ... def brew(*, minutes: int = 3) -> int:
+    ...     return minutes
+    >>> brew(minuets=4)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.Error: brew has no option minuets; did you mean minutes?
+    """
+    options = _options(f)
+    refused = functools.partial(_refused, f)
+    shortened, ours = _shortened, Error  # locals: what is made of `call` has the globals of f
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        if not options.issuperset(named):
+            raise refused(named)
+        try:
+            return f(*arguments, **named)
+        except ours as error:
+            raise shortened(error)  # noqa: B904  -- it is the same error
+
+    return _like(f, call)
+
+
+def checked(f: Callable[P, R]) -> Callable[P, R]:
+    """A function whose misspelt options are errors."""
+    options = _options(f)
+    refused = functools.partial(_refused, f)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        if not options.issuperset(named):
+            raise refused(named)
+        return f(*arguments, **named)
+
+    return _like(f, call)
+
+
+def checked_class(cls: type[R]) -> type[R]:
+    """A class that is made from options, of which a misspelt one is an error."""
+    cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]  # the same parameters
+    return cls
+
+
+def _options(f: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(f).parameters.values()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return frozenset(p.name for p in parameters if p.kind in named)
+
+
+def _like(f: Callable[P, R], call: Callable[..., Any]) -> Callable[P, R]:
+    """`call` in the place of `f`, with its name, its signature, and its module, where its examples are looked for."""
+    assert isinstance(call, FunctionType) and isinstance(f, FunctionType)
+    made = FunctionType(call.__code__, f.__globals__, f.__name__, None, call.__closure__)
+    return functools.update_wrapper(made, f)
+
+
+def _refused(f: Callable[..., Any], named: Iterable[str]) -> Error:
+    """The error for the first name that is no option."""
+    options = sorted(_options(f) - {"self", "cls"})
+    wrong = next(name for name in named if name not in options)
+    name = f.__qualname__.removesuffix(".__init__").split("<locals>.")[-1]
+    return Error(f"{name} has no option {wrong}{nearest_option(wrong, options)}")
+
+
+def nearest_option(wrong: str, options: Iterable[str]) -> str:
+    """A hint at the option that was meant.
+
+    >>> nearest_option("treads", ["query", "threads"]), nearest_option("colour", ["query", "threads"])
+    ('; did you mean threads?', '; there are query, threads')
+    """
+    options = list(options)
+    close = difflib.get_close_matches(wrong[:100], options, 1, 0.5)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; there are {', '.join(options)}" if options else f"; it takes none, and {shown(wrong)} was given"
+
+
+def _shortened(error: Error) -> Error:
+    """An error without our frames; whoever's function was called on the way keeps all of them."""
+    frame: TracebackType | None = error.__traceback__
+    frame = frame.tb_next if frame is not None else None
+    while frame is not None:
+        if not frame.tb_frame.f_code.co_filename.startswith(HOUSE):
+            return error
+        frame = frame.tb_next
+    return error.with_traceback(None)

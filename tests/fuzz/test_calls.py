@@ -1,0 +1,315 @@
+"""Random calls of the public functions, with what fits and with what does not: each succeeds or raises a `dg.Error`.
+
+A call is drawn from the methods of a small world of programs, charts, tables, gradients, batches and functions; what it
+gives is a part of that world afterwards. Parameters get values that fit their names, or anything at all. The same seed
+makes the same calls. Costs ten seconds: three programs are compiled, and 6,000 calls made.
+
+`python tests/fuzz/test_calls.py CALLS SEED` makes as many calls as it is told to, and prints those that end otherwise.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+import sys
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+
+TEXTS = {
+    "log": "path(V) += start(V). path(V) += path(U) * edge(U,V). goal += path(V) * end(V).",
+    "tropical": "path(V) += start(V). path(V) += path(U) * edge(U,V). goal += path(V) * end(V).",
+    None: "goal += x(I) * w(I,J) * x(J) + exp(x(I)) for I < J. :- output goal. rest += x(_).",
+    "boolean": "reach(X) :- start(X). reach(Y) :- reach(X), edge(X,Y). goal += reach(X) * end(X).",
+    "expectation": "goal += start(X) * end(X).",
+}
+NODES = ("a", "b", "c", 1, [1, "a"], dg.Term("f", "a"))
+ITEMS = (
+    "goal",
+    "path(a)",
+    "path(X)",
+    "edge(a,b)",
+    "edge(U,V)",
+    "x(0)",
+    "x(I)",
+    "reach(a)",
+    "start(_)",
+    "rest",
+    "w(0,1)",
+)
+KEYS = ("edge/2", "start/1", "end/1", "x/1", "w/2", "path/1", "goal/0", "reach/1", "nothing/3")
+
+
+class Broken:
+    """An object of nobody's."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+ANYTHING: tuple[Callable[[random.Random], Any], ...] = (
+    lambda r: None,
+    lambda r: r.choice([True, False]),
+    lambda r: r.choice([0, 1, -1, 7, 2**31, -(2**63), 10**40]),
+    lambda r: r.choice([0.0, 0.5, -1.5, math.inf, -math.inf, math.nan, 1e308, 5e-324]),
+    lambda r: r.choice(["", "goal", "path(", "sum", "log", "ü", "a\0b", "x" * 300, "\ud800", "1", "for", "/2", "a/b"]),
+    lambda r: r.choice([b"", b"goal", 3j, Ellipsis, NotImplemented, object(), Broken(), type, len, math]),
+    lambda r: r.choice(
+        [Decimal("0.5"), Fraction(1, 2), range(3), slice(1), frozenset("a"), {1: 2}, {"a"}, Path("x.tsv")]
+    ),
+    lambda r: [anything(r) for _ in range(r.randrange(3))],
+    lambda r: tuple(anything(r) for _ in range(r.randrange(3))),
+    lambda r: {str(k): anything(r) for k in range(r.randrange(2))},
+    lambda r: (x for x in [1, 2]),
+    lambda r: r.choice(
+        [np.zeros(0), np.zeros((2, 3)), np.array(["a"]), np.array([None]), np.array(1.5), np.array([1j])]
+    ),
+    lambda r: r.choice([np.float32(0.5), np.int8(3), np.bool_(True), np.datetime64("2020-01-01"), np.str_("a")]),
+    lambda r: r.choice([np.ma.masked_array([1.0, 2.0], [True, False]), np.matrix([[1.0]]), np.zeros(2, "f4,i4")]),
+    lambda r: r.choice([dg.Term("f", "a", 1), dg.Term("g", dg.Term("h", 2.5)), dg.Program, dg.Error("x")]),
+)
+
+
+def anything(r: random.Random) -> Any:
+    return r.choice(ANYTHING)(r)
+
+
+def rows(r: random.Random, arity: int) -> Any:
+    """Facts that may fit a predicate."""
+    count = r.randrange(5)
+    match r.randrange(7):
+        case 0:
+            return np.array([r.random() for _ in range(3**arity)]).reshape((3,) * arity)
+        case 1:
+            return {tuple(r.choice("abc") for _ in range(arity)): r.random() for _ in range(count)}
+        case 2:
+            return np.array([[r.randrange(4) for _ in range(arity)] for _ in range(3)]).reshape(3, arity), np.ones(3)
+        case 3:
+            return [tuple(r.choice(NODES) for _ in range(arity)) for _ in range(count)]
+        case 4:
+            return r.random() if arity == 0 else [(*[r.choice("abc") for _ in range(arity)], (r.random(), r.random()))]
+        case 5:
+            return [
+                [r.choice("ab") for _ in range(arity)] + [r.choice([0.5, "x", None, math.nan])] for _ in range(count)
+            ]
+        case _:
+            return [(*(r.choice("abc") for _ in range(arity)), r.random()) for _ in range(count)]
+
+
+def facts(r: random.Random) -> Any:
+    """Facts for all inputs of the programs, most of which fit."""
+    given: dict[str, Any] = {
+        "edge/2": [(*r.sample("abc", 2), 0.5 * r.random()) for _ in range(r.randrange(5))],
+        "start/1": [("a", r.random())],
+        "end/1": {(x,): r.random() for x in "bc"},
+        "x/1": np.array([r.random() for _ in range(r.randrange(1, 4))]),
+        "w/2": np.ones((3, 3)),
+    }
+    kept = {key: rows for key, rows in given.items() if r.random() < 0.9}
+    if r.random() < 0.3:
+        key = r.choice(KEYS)
+        kept[key] = rows(r, int(key[-1])) if r.random() < 0.8 else anything(r)
+    return kept
+
+
+def numbers(r: random.Random) -> Any:
+    return r.choice([np.ones(3), np.full(3, 0.5), [1.0, 2.0, 3.0], np.zeros((3, 3)), [0.5], 2.0])
+
+
+# What fits a parameter, by its name.
+FITTING: dict[str, Callable[[random.Random], Any]] = {
+    "facts": facts,
+    "numbers": lambda r: {r.choice(KEYS): numbers(r)},
+    "examples": lambda r: [facts(r) for _ in range(r.randrange(4))],
+    "item": lambda r: r.choice([r.choice(ITEMS), ("edge", "a", "b"), {"goal": 1.0, "path(a)": 0.5}]),
+    "goal": lambda r: r.choice([r.choice(ITEMS), [r.choice(ITEMS)]]),
+    "pattern": lambda r: r.choice(ITEMS),
+    "query": lambda r: r.choice(ITEMS),
+    "until": lambda r: r.choice(ITEMS),
+    "key": lambda r: r.choice(KEYS),
+    "rows": lambda r: rows(r, r.randrange(3)),
+    "inputs": lambda r: r.sample(KEYS, r.randrange(1, 3)),
+    "gradient": lambda r: r.choice([r.choice(KEYS), r.sample(KEYS, 2)]),
+    "direction": lambda r: {r.choice(KEYS): numbers(r)},
+    "directions": lambda r: [[numbers(r)] for _ in range(r.randrange(3))],
+    "primals": lambda r: [numbers(r)],
+    "tangents": lambda r: [numbers(r)],
+    "arrays": numbers,
+    "arguments": lambda r: r.choice([("a",), ("a", "b"), "a", 0, (0,), (0, 1)]),
+    "cotangent": lambda r: r.choice([1.0, numbers(r)]),
+    "cotangents": lambda r: [1.0] * r.randrange(4),
+    "objective": lambda r: r.choice(["sum", "log"]),
+    "values": lambda r: r.choice(["weights", "probabilities"]),
+    "threads": lambda r: r.choice([1, 2]),
+    "progress": lambda r: False,
+    "max_pops": lambda r: r.choice([None, 0, 1, 5, 1000]),
+    "max_items": lambda r: r.choice([None, 0, 3, 10**9]),
+    "max_bytes": lambda r: r.choice([None, 0, 10**9]),
+    "timeout": lambda r: r.choice([None, 0, 0.5, 10.0]),
+    "tolerance": lambda r: r.choice([None, 0.0, 1e-6]),
+    "semiring": lambda r: r.choice(["real", "log", None]),
+    "name": lambda r: r.choice(["goal", "edge"]),
+    "functions": lambda r: {},
+    "source": lambda r: r.choice(list(TEXTS.values())),
+    "f": lambda r: r.choice([np.sin, np.sum, np.cumsum, lambda x: x * x]),
+    "omega": lambda r: lambda y: y,
+    "functor": lambda r: "f",
+    "zero": lambda r: 0.0,
+    "one": lambda r: 1.0,
+    "plus": lambda r: lambda a, b: a + b,
+    "times": lambda r: lambda a, b: a * b,
+    "argnums": lambda r: 0,
+    "c": lambda r: 2.0,
+    "a": numbers,
+    "b": numbers,
+}
+TYPES = (dg.Program, dg.Bound, dg.Chart, dg.Table, dg.Function, dg.Batch)
+HELD = 12  # of each type, so many live at once
+VERBS = ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "pullback")
+MADE_BY = ("Program", "Semiring", "Term", "read_file", "add", "scale", *VERBS)
+ALWAYS = ("__getitem__", "__contains__", "__call__", "__len__", "__iter__", "__repr__", "__bool__", "__eq__")
+
+
+class World:
+    """What random calls are made on, and what they gave."""
+
+    def __init__(self, seed: int, semirings: Iterable[str | None]) -> None:
+        self.random = random.Random(seed)
+        self.calls: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.programs = [dg.Program(text, semiring) for semiring, text in TEXTS.items() if semiring in semirings]
+        self.live: dict[type, list[Any]] = {}
+        for program in self.programs:
+            self.keep(program)
+
+    def keep(self, thing: Any) -> None:
+        kind = type(thing)
+        if kind.__module__.startswith("dynagrad") and not issubclass(kind, BaseException):
+            held = self.live.setdefault(kind, [])
+            held.append(thing)
+            if len(held) > HELD:
+                held.pop(self.random.randrange(HELD) + (kind is dg.Program and HELD - len(held) + 1))
+
+    def argument(self, name: str) -> Any:
+        r = self.random
+        if r.random() < 0.12 or name not in FITTING:
+            return anything(r)
+        return FITTING[name](r)
+
+    def drawn(self, f: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments for a call."""
+        r = self.random
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for p in inspect.signature(f).parameters.values():
+            if p.kind is p.VAR_POSITIONAL:
+                positional += [self.argument(p.name) for _ in range(r.choice([0, 1, 1, 1, 2, 2, 3]))]
+            elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+                positional.append(self.argument(p.name))
+            elif p.kind is p.KEYWORD_ONLY or p.kind is p.POSITIONAL_OR_KEYWORD:
+                if r.random() < 0.3 and not any(q.kind is q.VAR_POSITIONAL for q in [p]):
+                    named[p.name] = self.argument(p.name)
+        if r.random() < 0.03 and hasattr(f, "__wrapped__") and not f.__name__.startswith("__"):
+            named[r.choice(["querry", "max_pop", "ünder"])] = anything(r)
+        return positional, named
+
+    def step(self) -> None:
+        r = self.random
+        if r.random() < 0.1:
+            self.make()
+            return
+        kind = r.choice(list(self.live))
+        thing = r.choice(self.live[kind])
+        public = [n for n in dir(kind) if not n.startswith("_")]
+        names = [*public * 3, *(n for n in ALWAYS if any(n in vars(k) for k in kind.__mro__))]
+        name = r.choice(names)
+        member = inspect.getattr_static(kind, name, None)
+        text = f"{kind.__name__}.{name}"
+        self.calls[kind.__name__] += 1
+        if inspect.isfunction(member):
+            self.call(f"{text} of {_text(thing)}", getattr(thing, name))
+        else:
+            self.call(f"{text} of {_text(thing)}", lambda: getattr(thing, name), [])
+
+    def make(self) -> None:
+        """A call of a function of the package, and of what it gives where that is a function."""
+        name = self.random.choice(MADE_BY)
+        self.calls[f"dg.{name}"] += 1
+        found = self.call(f"dg.{name}", getattr(dg, name))
+        if name in VERBS and callable(found):
+            self.call(f"what dg.{name} gave", found, [np.atleast_1d(numbers(self.random))])
+
+    def call(self, text: str, f: Callable[..., Any], positional: list[Any] | None = None) -> Any:
+        """One call; what it gave."""
+        r, found = self.random, None
+        named: dict[str, Any] = {}
+        if positional is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of numpy, about what is drawn
+                positional, named = self.drawn(f)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                warnings.simplefilter("ignore", dg.ProgramWarning)
+                found = f(*positional, **named)
+        except dg.Error as error:
+            self.ended[type(error).__name__] += 1
+            assert str(error).strip()
+        except Exception:
+            shown = [f"{type(x).__name__}: {_text(x)}" for x in (*positional, *named.items())]
+            self.wrong.append(f"{text}({', '.join(shown)})\n{traceback.format_exc(limit=-4)}")
+        else:
+            self.ended["fine"] += 1
+            self.keep(found)
+            if isinstance(found, tuple) and len(found) == 2 and callable(found[1]) and r.random() < 0.5:
+                self.pull(found[1])
+        return found
+
+    def pull(self, pullback: Callable[[Any], Any]) -> None:
+        """The function that `vjp` gives."""
+        given = self.argument("cotangent")
+        try:
+            pullback(given)
+        except dg.Error:
+            pass
+        except Exception:
+            self.wrong.append(f"pullback({_text(given)})\n{traceback.format_exc(limit=-4)}")
+
+
+def _text(x: Any) -> str:
+    try:
+        return repr(x)[:200]
+    except Exception:
+        return "?"
+
+
+def run(calls: int, seed: int, semirings: Iterable[str | None] = tuple(TEXTS)) -> World:
+    world = World(seed, tuple(semirings))
+    for _ in range(calls):
+        world.step()
+    return world
+
+
+@pytest.mark.parametrize(("seed", "semirings"), [(1, ("log", "boolean")), (2, (None,)), (3, ("log",))])
+def test_random_calls_succeed_or_raise_an_error_of_ours(seed: int, semirings: tuple[str | None, ...]) -> None:
+    world = run(2000, seed, semirings)
+    assert not world.wrong, world.wrong[0]
+    assert world.ended["fine"] > 500 and len(world.live) >= 8  # it gets somewhere
+
+
+if __name__ == "__main__":
+    made = run(int(sys.argv[1]), int(sys.argv[2]))
+    print(*made.wrong[:20], sep="\n")
+    print(len(made.wrong), "wrong;", dict(made.ended), dict(made.calls))

@@ -1,0 +1,417 @@
+"""What calls and what users see of the package: signatures, misspelt options, names, completion, charts as mappings,
+column names, the line that warnings point at, and short tracebacks. mypy and IPython are asked themselves.
+
+Costs twelve seconds, of which mypy takes most.
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import traceback
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.functions.compiled import Compiled
+from dynagrad.gradient import Gradient, Tangents
+
+HOUSE = str(Path(dg.__file__).parent)
+CLASSES = [
+    *(c for c in map(dg.__dict__.get, dg.__all__) if isinstance(c, type)),
+    Compiled,
+    Gradient,
+    Tangents,
+]
+PATHS = "path(V) min= path(U) + edge(U,V).  path(a) = 0."
+EDGES = {"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]}
+
+
+@pytest.fixture(scope="module")
+def program() -> dg.Program:
+    return dg.Program(PATHS)
+
+
+@pytest.fixture(scope="module")
+def chart(program: dg.Program) -> dg.Chart:
+    return program.run(EDGES)
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+
+def public_functions() -> dict[str, Callable[..., Any]]:
+    """Every function and method that users call, by its name."""
+    found = {f"dg.{name}": f for name in dg.__all__ if inspect.isfunction(f := getattr(dg, name))}
+    for cls in CLASSES:
+        for name, f in vars(cls).items():
+            if inspect.isfunction(f) and (not name.startswith("_") or name == "__init__"):
+                found[f"{cls.__name__}.{name}"] = f
+    return found
+
+
+PASSED_ON = {"dg.cpp": "named", "dg.graph": "named"}  # to the function of the user's that is called
+
+
+@pytest.mark.parametrize("name", public_functions())
+def test_every_parameter_is_named_and_has_a_type(name: str) -> None:
+    f = public_functions()[name]
+    for parameter in inspect.signature(f).parameters.values():
+        if parameter.name == "self":
+            continue
+        assert parameter.annotation is not inspect.Parameter.empty
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            assert PASSED_ON.get(name) == parameter.name
+
+
+def test_limits_are_the_same_everywhere() -> None:
+    limits = ["max_pops", "tolerance", "timeout", "until", "max_items", "max_bytes"]
+    for f in (dg.Program.run, dg.Program.run_batch, dg.Program.function, dg.Chart.run):
+        assert [p for p in inspect.signature(f).parameters if p in limits] == limits
+    for name in ("run", "run_batch", "function", "explain"):
+        of_program, of_bound = (inspect.signature(getattr(c, name)) for c in (dg.Program, dg.Bound))
+        assert of_program.parameters == of_bound.parameters
+
+
+MISSPELT: list[tuple[Callable[[dg.Program, dg.Chart], Any], str]] = [
+    (lambda p, c: dg.Program("a += b.", semirng="log"), "Program has no option semirng; did you mean semiring?"),
+    (lambda p, c: p.bind(EDGES, value="weights"), "Program.bind has no option value; did you mean values?"),
+    (lambda p, c: p.run(EDGES, max_pop=1), "Program.run has no option max_pop; did you mean max_pops?"),
+    (lambda p, c: p.bind(EDGES).run(timout=1), "Bound.run has no option timout; did you mean timeout?"),
+    (lambda p, c: p.bind(EDGES).run_batch([], querry="p"), "Bound.run_batch has no option querry; did you mean query?"),
+    (lambda p, c: p.run_batch([], thread=1), "Program.run_batch has no option thread; did you mean threads?"),
+    (lambda p, c: p.function("path(b)", input=["edge/2"]), "has no option input; did you mean inputs?"),
+    (lambda p, c: p.explain(fact={}), "Program.explain has no option fact; did you mean facts?"),
+    (lambda p, c: c.run(max_byte=3), "Chart.run has no option max_byte; did you mean max_bytes?"),
+    (lambda p, c: c.marginal("path(b)", gaol="path(c)"), "Chart.marginal has no option gaol; did you mean goal?"),
+    (lambda p, c: c.add("edge/2", [], value="weights"), "Chart.add has no option value; did you mean values?"),
+    (lambda p, c: dg.Semiring(0.0, 1.0, max, min, les=max), "Semiring has no option les; did you mean less?"),
+    (lambda p, c: dg.grad(np.sin, argnum=0), "grad has no option argnum; did you mean argnums?"),
+    (lambda p, c: dg.fixed_point(np.cos, 1.0, max_step=1), "fixed_point has no option max_step; did you mean max_ste"),
+    (lambda p, c: dg.checkpoint(np.cos, 1.0, 2, snapshot=1), "checkpoint has no option snapshot; did you mean snap"),
+    (lambda p, c: dg.read_file("x.tsv", "a/1", kind=[]), "read_file has no option kind; did you mean kinds?"),
+    (lambda p, c: c.run(colour=3), "Chart.run has no option colour; there are max_bytes, max_items, max_pops"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISSPELT, ids=[message for _, message in MISSPELT])
+def test_a_misspelt_option_is_an_error_with_the_nearest_name(
+    program: dg.Program, chart: dg.Chart, call: Callable[[dg.Program, dg.Chart], Any], message: str
+) -> None:
+    with pytest.raises(dg.Error) as caught:
+        call(program, chart)
+    assert message in str(caught.value)
+
+
+SNIPPET = """
+import dynagrad as dg
+program = dg.Program("path(V) min= path(U) + edge(U,V).", semirng="log")
+program.run({}, max_pop=1)
+bound = program.bind({})
+bound.run_batch([{}], querry="path(b)")
+bound.function("path(b)", ["edge/2"], timout=1.0)
+chart = bound.run({}, timeout=1.0, until="path(b)", max_items=10, progress=True)
+chart.run(max_pops=None, timeout=2.0)
+chart.run(max_byte=3)
+chart.add("edge/2", [], value="weights")
+dg.grad(abs, argnum=1)
+dg.Semiring(0.0, 1.0, max, min, les=max)
+program.explain(fact={})
+bound.run_batch([{}], query="path(b)", gradient=["edge/2"], threads=2, timeout=1.0)
+for text in chart:
+    text.upper()
+"""
+
+
+def test_mypy_finds_misspelt_options_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "snippet.py"
+    file.write_text(SNIPPET)
+    root = Path(HOUSE).parent
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary"]
+    done = subprocess.run(
+        [*command, f"--cache-dir={tmp_path}", "--follow-imports=silent", str(file)],
+        capture_output=True,
+        text=True,
+        env={"MYPYPATH": str(root), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
+    found = {int(line.split(":")[1]) for line in errors}
+    assert found == {3, 4, 6, 7, 10, 11, 12, 13, 14}, done.stdout + done.stderr
+    assert all("Unexpected keyword argument" in line for line in errors)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_package_shows_its_public_names_and_nothing_else() -> None:
+    assert {name for name in dir(dg) if not name.startswith("__")} == set(dg.__all__) - {"__version__"}
+    modules = [name for name in dir(dg) if isinstance(getattr(dg, name), types.ModuleType)]
+    assert modules == ["special"]
+    assert set(dir(dg.special)) == set(dg.special.__all__)
+
+
+OF_CLASSES = {
+    "Program": "bind explain function inputs predicates run run_batch semiring source warnings",
+    "Bound": "bind explain function program run run_batch with_values",
+    "Chart": "add converged entropy error_bound expected_counts gradient items jvp keys marginal outside pending query "
+    "retract run set stats status table values",
+    "Batch": "charts errors gradient values",
+    "Table": "arguments arity key names to_arrow to_pandas values",
+    "Term": "arguments functor",
+    "Function": "adjoint derivative goal gradient hvp inputs jvp result_shapes shapes tangent value value_and_grad vjp",
+    "Gradient": "get item items keys to_pandas value values",
+    "Tangents": "query",
+    "Dual": "at",
+}
+
+
+def test_objects_show_what_users_call_and_nothing_else(program: dg.Program, chart: dg.Chart) -> None:
+    bound = program.bind(EDGES)
+    batch = bound.run_batch([{}], query="path(c)", gradient=["edge/2"])
+    objects = [program, bound, chart, batch, chart.table("edge/2"), dg.Term("f", 1), dg.Dual()]
+    objects += [bound.function("path(c)", ["edge/2"]), chart.gradient("path(c)"), chart.jvp({"edge/2": [1.0, 0.0]})]
+    for thing in objects:
+        names = [name for name in dir(thing) if not name.startswith("_")]
+        assert names == sorted(OF_CLASSES[type(thing).__name__].split()), type(thing).__name__
+
+
+def test_no_public_class_shows_what_is_inside() -> None:
+    for cls in CLASSES:
+        for name in dir(cls):
+            if not name.startswith("_") and inspect.isfunction(f := getattr(cls, name)):
+                told = " ".join(map(str, inspect.get_annotations(f).values()))
+                assert not any(word in told for word in ("Prepared", "Stop", "Along", "Relation", "Binding")), (cls, f)
+
+
+# -- completion --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def completed(program: dg.Program, chart: dg.Chart) -> Callable[[str], list[str]]:
+    """What IPython offers after some text."""
+    shell_module = pytest.importorskip("IPython.core.interactiveshell")
+    shell = shell_module.InteractiveShell.instance()
+    shell.Completer.use_jedi = False
+    batch = program.bind(EDGES).run_batch([{}], query="path(c)", gradient=["edge/2"])
+    names = {"dg": dg, "program": program, "chart": chart, "gradient": chart.gradient("path(c)"), "batch": batch}
+    shell.user_ns.update(names)
+
+    def complete(text: str) -> list[str]:
+        return list(shell.Completer.complete(line_buffer=text, cursor_pos=len(text))[1])
+
+    return complete
+
+
+def test_ipython_completes_names_of_items(completed: Callable[[str], list[str]]) -> None:
+    found = completed('chart["pa')
+    assert [name.rpartition('"')[2] for name in found] == ["path(a)", "path(b)", "path(c)"]
+    assert len(completed('chart["')) == 5
+
+
+def test_ipython_completes_keys_of_gradients(completed: Callable[[str], list[str]]) -> None:
+    assert [name.rpartition('"')[2] for name in completed('gradient["')] == ["edge/2", "path/1"]
+    assert [name.rpartition('"')[2] for name in completed('batch.gradient["')] == ["edge/2"]
+
+
+def test_ipython_completes_options_and_public_names(completed: Callable[[str], list[str]]) -> None:
+    assert completed("program.run(max_") == ["max_bytes=", "max_items=", "max_pops="]
+    assert completed("program.run_batch([], que") == ["query="]
+    assert ".Program" in completed("dg.Pro") and not completed("dg.bind")
+
+
+def test_completion_of_a_chart_that_has_to_be_run_offers_nothing(program: dg.Program) -> None:
+    chart = program.run(EDGES)
+    chart.add("edge/2", [("c", "d", 1.0)])
+    assert chart._ipython_key_completions_() == []
+
+
+# -- charts as mappings ------------------------------------------------------------------------------------------------
+
+
+def test_a_chart_is_a_mapping_from_texts_of_items_to_values(chart: dg.Chart) -> None:
+    expected = {"path(a)": 0.0, "path(b)": 2.0, "path(c)": 3.0, "edge(a,b)": 2.0, "edge(b,c)": 1.0}
+    assert dict(chart) == expected == dict(chart.items())
+    assert list(chart) == list(chart.keys()) == list(expected)
+    assert list(chart.values()) == list(expected.values())
+    assert len(chart) == len(chart.keys()) == 5
+    assert "path(b)" in chart and "path(d)" not in chart
+    assert {"path(b)", "path(d)"} & chart.keys() == {"path(b)"}
+
+
+def test_a_chart_without_items_is_true() -> None:
+    chart = dg.Program(":- input q/1. p(X) += q(X).").run()
+    assert len(chart) == 0 and list(chart) == [] and bool(chart)
+
+
+def test_texts_of_items_are_looked_up_whatever_stands_in_them() -> None:
+    deep: Any = "x"
+    for _ in range(500):
+        deep = dg.Term("f", deep)
+    rows = [(deep, 1.0), (list(range(400)), 2.0), (-1, 3.0), (0.5, 4.0), ("It's a\nname", 5.0), (dg.Term("if", 1), 6.0)]
+    chart = dg.Program("p(X) += q(X).").run({"q/1": rows})
+    assert sum(dict(chart).values()) == 2 * sum(value for _, value in rows)
+    assert all(chart[str(text)] == value for text, value in dict(chart).items() if len(text) < 300)
+
+
+def test_a_chart_that_has_to_be_run_has_no_items(program: dg.Program) -> None:
+    chart = program.run(EDGES)
+    chart.add("edge/2", [("c", "d", 1.0)])
+    for ask in (list, len, dict):
+        with pytest.raises(dg.QueryError, match=r"call chart.run\(\) first"):
+            ask(chart)
+    assert bool(chart)
+
+
+def test_what_outputs_do_not_need_is_not_among_the_items() -> None:
+    program = dg.Program(":- output p/1. p(X) += q(X). r(X) += q(X).")
+    assert sorted(program.run({"q/1": [("a",)]})) == ["p(a)", "q(a)"]
+
+
+def test_the_plan_of_a_program_is_told_without_binding(program: dg.Program) -> None:
+    assert program.explain(EDGES) == program.bind().explain(EDGES)
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+SUM = "goal += arc(X,_) * weight(X)."
+
+
+def test_names_of_columns_are_kept() -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    columns = {"from": ["a", "b"], "to": ["b", "c"], "cost": [2.0, 3.0]}
+    weights = [("a", 1.0), ("b", 2.0)]
+    program = dg.Program(SUM)
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        chart = program.run({"arc/2": frame, "weight/1": weights})
+        gradient = chart.gradient("goal")
+        assert gradient["arc/2"].to_pandas().to_dict("list") == {**columns, "cost": [1.0, 2.0]}
+        assert list(chart.query("arc(X,b)").to_pandas()) == list(columns)
+        assert gradient["arc/2"].to_arrow().column_names == list(columns)
+        frames = gradient.to_pandas()
+        assert list(frames) == ["goal/0", "arc/2", "weight/1"]
+        assert frames["weight/1"].to_dict("list") == {"arg1": ["a", "b"], "value": [2.0, 3.0]}
+        bound = program.bind({"arc/2": frame})
+        batch = bound.run_batch([{"weight/1": weights}], query="goal", gradient=["arc/2"])
+        assert list(batch.gradient["arc/2"].to_pandas()) == list(columns)
+
+
+def test_names_of_columns_without_values_and_such_as_cannot_be_kept() -> None:
+    pd = pytest.importorskip("pandas")
+    program = dg.Program(SUM)
+    for names, expected in (
+        (["from", "to"], ["from", "to", "value"]),
+        (["value", "value_"], ["value", "value_", "value__"]),
+        (["same", "same"], ["arg1", "arg2", "value"]),
+        ([0, 1], ["arg1", "arg2", "value"]),
+    ):
+        frame = pd.DataFrame([["a", "b"]], columns=names)
+        chart = program.run({"arc/2": frame, "weight/1": [("a",)]})
+        assert list(chart.gradient("goal")["arc/2"].to_pandas()) == expected
+
+
+def test_series_are_facts() -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    program = dg.Program(SUM)
+    index = pd.MultiIndex.from_tuples([("a", "b"), ("b", "c")], names=["from", "to"])
+    weights = pd.Series([1.0, 2.0], index=["a", "b"], name="w")
+    chart = program.run({"arc/2": pd.Series([2.0, 3.0], index=index, name="cost"), "weight/1": weights})
+    assert chart["goal"] == 8.0
+    assert list(chart.gradient("goal")["arc/2"].to_pandas()) == ["from", "to", "cost"]
+    for some in (pd.Series(["a", "b"], name="x"), pl.Series("x", ["a", "b"])):
+        assert program.run({"arc/2": [("a", "b", 2.0)], "weight/1": some})["goal"] == 2.0
+    counted = dg.Program("goal += weight(X) * other(X).")
+    facts = {"weight/1": pl.Series([1.0, 2.0]), "other/1": pd.Series([3.0, 4.0])}
+    assert counted.run(facts)["goal"] == 11.0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda pd, pl: pd.Series([1.0, 2.0]),
+            "the index of the Series has 1 level, and the predicate has 2",
+        ),
+        (lambda pd, pl: pl.Series([1.0, 2.0]), "a Series has one column, and the predicate has 2 arguments"),
+        (lambda pd, pl: pd.Series([1.0], index=pd.MultiIndex.from_tuples([("a", None)])), "row 1, column 2"),
+        (lambda pd, pl: pd.Series(["x"], index=pd.MultiIndex.from_tuples([("a", "b")])), "row 1, value"),
+    ],
+)
+def test_series_that_do_not_fit(make: Callable[[Any, Any], Any], message: str) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    with pytest.raises(dg.FactError, match=message):
+        dg.Program(SUM).run({"arc/2": make(pd, pl), "weight/1": [("a",)]})
+
+
+# -- warnings and tracebacks -------------------------------------------------------------------------------------------
+
+WARNED: list[Callable[[], Any]] = [
+    lambda: dg.Program("p += q(X)."),  # a variable that occurs once
+    lambda: dg.Program("p += q(_).").run({"q/1": [("a",)], "unused/1": []}),
+    lambda: dg.Program("p(x) += q(x).").bind({"q/1": [("a",)]}).run(),
+    lambda: dg.Program("p += q(_).", "log").run_batch([{"q/1": [(1, 0.5), (2, 0.25)]}], query="p"),
+    lambda: dg.Program("p += q(X) * r(X).").run({"q/1": [("1",)], "r/1": [(1,)]}),
+    lambda: dg.Program("a += 1e-200 * b. b += 1e-200 * c.", "real").run({"c/0": 1e-200}),
+    lambda: dg.Program("a(X) += a(Y) * w(Y,X). a(x) = 1. :- agenda fifo.").run({"w/2": [("x", "x", 0.5)]}),
+]
+
+
+@pytest.mark.parametrize("call", WARNED)
+def test_warnings_point_at_the_line_of_the_caller(call: Callable[[], Any]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert caught
+    for warning in caught:
+        assert warning.filename == __file__
+        assert warning.lineno == call.__code__.co_firstlineno
+
+
+RAISED: list[Callable[[dg.Program, dg.Chart], Any]] = [
+    lambda p, c: dg.Program("p += ."),
+    lambda p, c: dg.Program("p(X) += q(Y)."),
+    lambda p, c: p.run({"edge/2": [("a", "b", "c", "d")]}),
+    lambda p, c: p.run({"edeg/2": []}),
+    lambda p, c: p.bind(EDGES).run(max_pops=-1),
+    lambda p, c: p.bind(EDGES).run_batch(3),  # type: ignore[arg-type]
+    lambda p, c: p.function("path(b)", ["edge/2"], EDGES)([1.0]),
+    lambda p, c: p.function("path(b)", ["edge/2"], EDGES).vjp([1.0]),
+    lambda p, c: c["paths(b)"],
+    lambda p, c: "path(b" in c,
+    lambda p, c: c.query("path("),
+    lambda p, c: c.gradient("path(b)")["edges/2"],
+    lambda p, c: c.gradient("path(b)").item("edge(a)"),
+    lambda p, c: c.jvp({"edge/2": [1.0]}),
+    lambda p, c: c.table("edge/2")["a", "x"],
+    lambda p, c: c.entropy("path(b)"),
+    lambda p, c: dg.read_file("nothing.tsv", "a/1"),
+]
+
+
+@pytest.mark.parametrize("call", RAISED)
+def test_tracebacks_show_the_line_of_the_caller_and_not_our_insides(
+    program: dg.Program, chart: dg.Chart, call: Callable[[dg.Program, dg.Chart], Any]
+) -> None:
+    with pytest.raises(dg.Error) as caught:
+        call(program, chart)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    ours = [frame for frame in frames if frame.filename.startswith(HOUSE)]
+    assert len(ours) <= 1 and frames[-1] in (*ours, frames[-1])
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_tracebacks_through_functions_of_users_are_whole() -> None:
+    def distance(x: str, y: str) -> float:
+        raise dg.Error(f"no distance from {x} to {y}")
+
+    rules = ":- external dist/2. p(X) += q(X) * dist(X,X)."
+    program = dg.Program(rules, functions={"dist/2": distance})
+    with pytest.raises(dg.Error, match="no distance from a to a") as caught:
+        program.run({"q/1": [("a",)]})
+    assert any(frame.name == "distance" for frame in traceback.extract_tb(caught.value.__traceback__))
