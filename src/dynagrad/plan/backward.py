@@ -29,10 +29,11 @@ from .adjoints import (
     write_clear,
     write_readers,
 )
+from .facade.text import comment
 from .model import Join, Plan, Scan, Stage, Table
 from .resting import resting, rests, write_late, write_passes, write_solve, write_undo_settling
 from .solving import write_undo_component
-from .statements import JoinWriter, comment
+from .statements import JoinWriter
 from .values import adjoints_cxx
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from .adjoints import head_kind
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing
+from .facade.text import comment
 from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .policies import priority, prune
-from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local, python_value
+from .statements import JoinWriter, Names, PatternScope, Scope, Writer, local, python_value
 from .values import semiring_cxx
 
 BUILT_IN = {

@@ -22,8 +22,9 @@ from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import AntecedentValue, Apply, Expression, Number
 from .adjoints import posteriors, stage_of
+from .facade.text import comment
 from .model import Join, Plan, Stage, Table
-from .statements import JoinWriter, comment
+from .statements import JoinWriter
 from .values import called, lifted_cxx, numbers, product_order, to_node
 
 if TYPE_CHECKING:
