@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .columns import Raw, finish
-from .errors import FactError, Place, cut, shown
+from .errors import FactError, Place, cut, raised, shown
 from .facts import from_arrow, import_module
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
 from .terms import INTEGER_MAX, INTEGER_MIN, canonical
@@ -62,7 +62,8 @@ def read_file(
     except OSError as error:
         raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
-    relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
+    with place.reading():
+        relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
     if kinds is None:
         return relation
     columns = tuple(
@@ -238,7 +239,7 @@ def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Pla
     try:
         table = read_table()
     except Exception as error:  # pyarrow has errors of many kinds for files that are not what they say
-        raise place.error(f"this is no {path.suffix} file: {cut(str(error))}") from error
+        raise place.error(f"this is no {path.suffix} file: {raised(error)}") from error
     place = Place(place.key, place.arity, place.file)
     return place, from_arrow(place, table)
 
