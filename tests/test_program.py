@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -477,3 +480,16 @@ def test_probabilities_of_one_call_are_those_of_the_text_too():
     assert bound.run()["goal"] == pytest.approx(np.logaddexp(0.5 + math.log(0.5), 0.25))
     batch = dg.Program(source).run_batch([facts, facts], query="goal", values="probabilities")
     assert batch.values == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_a_batch_in_a_daemon_thread_does_not_keep_the_interpreter_from_ending() -> None:
+    code = """
+import threading, time, dynagrad as dg
+program = dg.Program("n(X+1) max= n(X) + 1. n(0) = 0.")
+program.run(max_pops=10)
+threading.Thread(target=lambda: program.run_batch([{}] * 4, threads=2, max_items=10**9), daemon=True).start()
+time.sleep(0.5)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=30, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

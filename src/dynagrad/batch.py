@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from threading import Semaphore
+from queue import SimpleQueue
+from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -132,21 +133,44 @@ def in_order(
             yield finished(n, started(n))
         return
     waiting: deque[Future[Result | Exception]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for n in range(count):
-                while waiting and (waiting[0].done() or len(waiting) >= ahead):
-                    yield _awaited(waiting.popleft())
-                while not room.acquire(timeout=LOOK):
-                    pass
-                waiting.append(pool.submit(finished, n, started(n)))
-            while waiting:
+    tasks: SimpleQueue[tuple[Future[Result | Exception], int, Prepared | Exception] | None] = SimpleQueue()
+
+    def work() -> None:
+        while (task := tasks.get()) is not None:
+            future, n, prepared = task
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(finished(n, prepared))
+            except BaseException as error:  # what ends more than one example, and is raised where the results are read
+                future.set_exception(error)
+
+    # Daemons, unlike the threads of an executor: whoever reads the results waits for them, and the interpreter waits
+    # for that thread, unless it is a daemon itself.
+    workers = [Thread(target=work, name=f"dynagrad-batch-{n}", daemon=True) for n in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        for n in range(count):
+            while waiting and (waiting[0].done() or len(waiting) >= ahead):
                 yield _awaited(waiting.popleft())
-        except BaseException:  # Ctrl-C, and whoever reads this goes away
-            stop()
-            for future in waiting:
-                future.cancel()
-            raise
+            while not room.acquire(timeout=LOOK):
+                pass
+            waiting.append(Future())
+            tasks.put((waiting[-1], n, started(n)))
+        while waiting:
+            yield _awaited(waiting.popleft())
+    except BaseException:  # Ctrl-C, and whoever reads this goes away
+        stop()
+        for future in waiting:
+            future.cancel()
+        raise
+    finally:
+        for _ in workers:
+            tasks.put(None)
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join()
 
 
 def _awaited(future: Future[Result]) -> Result:
