@@ -112,12 +112,14 @@ class Binding:
         derivatives: Derivatives | None = None,
         along: Along | None = None,
         iterate: bool = False,
+        room: int | None = None,
     ) -> Prepared:
         """A chart for the shared facts and those of one run.
 
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
         and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
+        `room` is what the chart may take, in bytes.
         """
         setting = self.setting
         relations = self.gathered(run, instead or {})
@@ -152,7 +154,7 @@ class Binding:
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
             loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts)
             base.loaded[id(compiled)] = loaded
-        prepared = set_up(setting, compiled, loaded, facts)
+        prepared = set_up(setting, compiled, loaded, facts, room)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())

@@ -162,6 +162,7 @@ class Chart:
             derivatives=binding.derivatives if along is None else derivatives,
             along=along,
             iterate=self._iterate,
+            room=limits.room,
         )
         self._connect(prepared)
         self._prepared = prepared

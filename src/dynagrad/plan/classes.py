@@ -532,6 +532,7 @@ class ClassWriter:
             out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
         where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
         if stage.strategy == "sweep":
+            out.line(f"if (!{name}.seen.test(cell) && full()) return;")
             out.line(f"const bool fresh = !{name}.place[cell];")
             out.line(f"{name}.place[cell] = 1;")
             out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
@@ -544,6 +545,7 @@ class ClassWriter:
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()
+            out.line("if (full()) return;")
             if self.plan.adjoint:
                 record_contribution(self, table, where, "true")
             out.line(f"{name}.seen.set(cell);")
@@ -555,6 +557,7 @@ class ClassWriter:
             out.line()
             return
         else:
+            out.line(f"if (!{name}.seen.test(cell) && full()) return;")
             out.line(f"const bool fresh = {name}.seen.set(cell);")
             out.line(f"if (fresh) {name}.items++, report.items++;")
             agree(where, "!fresh && ")
@@ -923,7 +926,7 @@ class ClassWriter:
         if self.plan.adjoint:
             out.line(f"report.tape = {tape_bytes(self.plan)};")
         out.line("report.bytes = account.bytes + world->account.bytes;")
-        out.line("report.peak = account.peak + world->account.peak;")
+        out.line("report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;")
         out.line("spent_before += clock_ns() - started;")
         out.line("report.nanoseconds = spent_before;")
         out.close()

@@ -551,7 +551,8 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         name = writer.names.table[table.key]
         out.open(f"case {table.number}:")
         out.line(f"{name}.value[cell_of(h)] = system{n}.value[i];")
-        out.line(f"if ({name}.seen.set(cell_of(h))) {name}.items++, report.items++;")
+        out.line(f"if ({name}.seen.test(cell_of(h)) || full()) break;")
+        out.line(f"{name}.seen.set(cell_of(h)), {name}.items++, report.items++;")
         out.line("break;")
         out.close()
     out.close()
