@@ -191,6 +191,8 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
         raise ValueRangeError(near_critical(reported(prepared, chart.report)))
     if status == "function_failed":
         raise function_failed(prepared, chart.report)
+    if status in ("bytes", "no_memory"):
+        raise out_of_memory(status == "bytes")
     if status != "done":
         raise Error(f"the backward pass ended with {status}")
 

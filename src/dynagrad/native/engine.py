@@ -152,7 +152,7 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "adjoints_backward": (_L, _P, _P, _P, _P),
     "adjoints_item": (_L, _P, _L, _P, _P, _L),
     "adjoints_items": (_L, _P, _L, _P, _L),
-    "adjoints_rows": (None, _P, _L, _P, _P),
+    "adjoints_rows": (_Failure, _P, _L, _P, _P),
     "block_new": (_Made, _L),
     "block_free": (None, _P, _L),
     "tape_pops": (_L, _P, _P, _P, _L),

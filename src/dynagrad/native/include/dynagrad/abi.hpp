@@ -187,8 +187,8 @@ DYNAGRAD_EXPORT int64_t dg_adjoints_items(const program* c, int64_t table, uint6
   return c->adjoints_of_items(table, words, room);
 }
 // Those of facts, row by row as they were given, with the numbers that were given (null: all one).
-DYNAGRAD_EXPORT void dg_adjoints_rows(const program* c, int64_t table, const uint64_t* given, uint64_t* words) {
-  c->adjoints_of_rows(table, given, words);
+DYNAGRAD_EXPORT int64_t dg_adjoints_rows(const program* c, int64_t table, const uint64_t* given, uint64_t* words) {
+  return guard(nullptr, [=] { c->adjoints_of_rows(table, given, words); });
 }
 // Room for results, out of the blocks that charts use again and again.
 DYNAGRAD_EXPORT void* dg_block_new(int64_t bytes) {

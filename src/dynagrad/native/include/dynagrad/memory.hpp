@@ -87,11 +87,11 @@ struct Blocks {
   inline static Room* kept[most] = {};
 
   static Room* fresh(int64_t bytes, bool zeros) {
-    if (fails()) return nullptr;
     const size_t size = sizeof(Room) + (size_t)bytes;
     return (Room*)(zeros ? calloc(1, size) : malloc(size));
   }
   static Room* find(int64_t bytes, bool zeros) {
+    if (fails()) out_of_memory();
     for (Room*& slot : kept) {
       if (bytes < least) break;
       Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
