@@ -43,12 +43,12 @@ WAITING_BYTES = 1 << 27
 class Batch:
     """What `run_batch` gives back.
 
-    `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
-    or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
-    a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
-    example what failed and why. `gradient` has, for each predicate that was asked for, a table like its bound facts:
-    the same rows in the same order and shape, with the derivative of the objective in place of the value, summed over
-    the examples that did not fail.
+    `values` has one value per example, the semiring's zero where the example failed: an array of floats, of
+    booleans, or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number.
+    `charts` has a chart per example, or None where it failed; it is empty where only a query was asked for.
+    `errors` says by example, counted from 0, what failed and why. `gradient` has, for each predicate that was asked
+    for, a table like its bound facts: the same rows in the same order and shape, with the derivative of the
+    objective in place of the value, summed over the examples that did not fail.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -68,10 +68,17 @@ class Batch:
         results: Sequence[Any], scale: Scale, query: str | None, gradient: Mapping[str, Table] | None = None
     ) -> Batch:
         """From one result per example: a value, a chart, or the error that it ended with."""
-        errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
+        errors = {n: _of_example(n, r) for n, r in enumerate(results) if isinstance(r, Exception)}
         if query is None:
             return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
         return Batch(_values(results, scale), (), errors, gradient or {})
+
+
+def _of_example(n: int, error: Exception) -> Exception:
+    """The error with the number of its example in its message, as in `Batch.errors`."""
+    if isinstance(error, Error):
+        error.args = (f"example {n}: {error}", *error.args[1:])
+    return error
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:

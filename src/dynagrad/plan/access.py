@@ -44,7 +44,7 @@ def write_access(writer: ClassWriter) -> None:
         writer,
         "static void* facts_new(int64_t table, dynagrad::Failure& failure)",
         facts,
-        "return dynagrad::create<facts_{name}>(nullptr, failure);",
+        "return dynagrad::blank<facts_{name}>(failure);",
         "return (void)failure, nullptr;",
     )
     out.open("static void load(auto* facts, World* world, const int32_t* const* columns, int64_t rows)")

@@ -165,7 +165,7 @@ class base {
     if (!order() || !check_gaps() || !check_ranges()) return false;
     world.account.limit = settings.max_bytes >= 0 ? settings.max_bytes : INT64_MAX;
     dynagrad::Failure failure = dynagrad::none;
-    chart_ = dynagrad::create<program>(nullptr, failure, &world, facts, weights, rule_words);
+    chart_ = dynagrad::create<program>(failure, &world, facts, weights, rule_words);
     if (!chart_) dynagrad::out_of_memory(failure);
     for (int t = 0; t < tables; t++)
       if (ask[t]) chart_->externals[t] = asked[t];
@@ -514,7 +514,7 @@ class base {
     dynagrad::Failure failure = dynagrad::none;
     loading = t;
     facts[t] = engine::program::facts_new(t, failure);
-    auto* const w = dynagrad::create<dynagrad::Weights<engine::semiring>>(nullptr, failure);
+    auto* const w = dynagrad::blank<dynagrad::Weights<engine::semiring>>(failure);
     weights[t] = w;
     if (!facts[t] || !w) dynagrad::out_of_memory(failure);
     engine::program::facts_load(&world, t, facts[t], data, m);

@@ -19,7 +19,7 @@ template <class F> static int64_t guard(dynagrad::Account* account, F work) {
 DYNAGRAD_EXPORT int64_t dg_failure() { return failure; }
 
 DYNAGRAD_EXPORT World* dg_world_new(const World* base) {
-  World* w = dynagrad::create<World>(nullptr, failure);
+  World* w = dynagrad::blank<World>(failure);
   if (w && guard(nullptr, [&] { w->terms.open(base ? &base->terms : nullptr); })) dynagrad::dispose(w), w = nullptr;
   return w;
 }
@@ -78,14 +78,14 @@ DYNAGRAD_EXPORT const uint32_t* dg_facts_row_of(int64_t table, const void* facts
   return program::facts_row_of(table, facts);
 }
 DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const void* facts, const uint64_t* words) {
-  auto* made = dynagrad::create<dynagrad::Weights<semiring>>(nullptr, failure);
+  auto* made = dynagrad::blank<dynagrad::Weights<semiring>>(failure);
   if (made && guard(nullptr, [=] { program::weigh(table, facts, words, *made); })) dynagrad::dispose(made), made = nullptr;
   return made;
 }
 DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad::dispose((dynagrad::Weights<semiring>*)weights); }
 
 DYNAGRAD_EXPORT program* dg_chart_new(World* w, void* const* facts, void* const* weights, const uint64_t* constants) {
-  return dynagrad::create<program>(nullptr, failure, w, facts, weights, constants);
+  return dynagrad::create<program>(failure, w, facts, weights, constants);
 }
 DYNAGRAD_EXPORT void dg_chart_free(program* c) { dynagrad::dispose(c); }
 DYNAGRAD_EXPORT void dg_chart_run(program* c, const Settings* settings, Report* report, const Host* host, int32_t* stop) {

@@ -161,12 +161,18 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
   return here.failure;
 }
 
-// An object that lives until `dispose`, constructed in zeroed memory: where memory ends in its constructor, what it had
-// by then can be given back. Null where there was none.
-template <class T, class... A>
-T* create(Account* account, Failure& failure, A... arguments) {
+// An object that lives until `dispose`, whose constructor takes no memory. Null where there is no room for it.
+template <class T>
+inline T* blank(Failure& failure) {
   void* place = fails() ? nullptr : calloc(1, sizeof(T));
-  failure = place ? guarded(account, [&] { new (place, Here{}) T(arguments...); }) : exhausted;
+  failure = place ? none : exhausted;
+  return place ? new (place, Here{}) T() : nullptr;
+}
+// One whose constructor takes some, in zeroed memory: where memory ends in it, what it had by then can be given back.
+template <class T, class... A>
+T* create(Failure& failure, A... arguments) {
+  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  failure = place ? guarded(nullptr, [&] { new (place, Here{}) T(arguments...); }) : exhausted;
   if (failure == none) return (T*)place;
   if (place) ((T*)place)->~T();
   ::free(place);
