@@ -57,10 +57,11 @@ def read_file(
     reader = _FORMATS.get(path.suffix.lower())
     if reader is None:
         raise place.error(f"no format has the suffix {path.suffix!r}; files of facts end in {', '.join(_FORMATS)}")
-    try:
-        place, raw = reader(place, path, value_shape)
-    except OSError as error:
-        raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
+    with place.reading():
+        try:
+            place, raw = reader(place, path, value_shape)
+        except OSError as error:
+            raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
     with place.reading():
         relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)

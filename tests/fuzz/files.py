@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dynagrad as dg
+from fuzz.tables import ours
 
 
 @functools.cache
@@ -93,6 +94,6 @@ def check(seed: int) -> str | None:
         try:
             facts = dg.read_file(path, "f/2")
             program().run({"f/2": facts}, max_pops=1000)
-        except dg.Error:
-            return None
+        except dg.Error as error:
+            return ours(error)
     return None

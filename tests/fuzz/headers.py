@@ -6,15 +6,18 @@ namespace of its own, whose name is hostile as well.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import dynagrad as dg
 from dynagrad.encoding import kinds, program_constants
-from dynagrad.native import cache, toolchain
+from dynagrad.native import toolchain
 from dynagrad.plan.assume import assumed_plan
 from dynagrad.plan.facade.members import member_names
 from dynagrad.plan.facade.text import namespace
@@ -78,6 +81,14 @@ ODD = (
 VARIABLES = ("X", "NULL", "EOF", "__FILE_", "_x", "X²", "Ü", "BUFSIZ", "Int", "X1", "INT32_MAX", "M_PI", "World")
 
 
+@functools.cache
+def zig_folder() -> Path:
+    """What the compiler keeps from unit to unit, as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="dynagrad-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def quoted(name: str) -> str:
     escapes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
     return "'" + "".join(escapes.get(c, c) for c in name) + "'"
@@ -121,6 +132,12 @@ def program(draw: random.Random) -> str:
     return "\n".join(rules)
 
 
+def check(seed: int) -> str | None:
+    """What is wrong with the headers from `HEADERS * seed` on, or nothing."""
+    found = unit(list(range(HEADERS * seed, HEADERS * (seed + 1))))
+    return "\n".join(found) or None
+
+
 def unit(numbers: list[int]) -> list[str]:
     """What is wrong with these headers, compiled together."""
     heads, bodies, wanted = [], [], []
@@ -162,7 +179,7 @@ def unit(numbers: list[int]) -> list[str]:
         options = [f for f in toolchain.flags(tool, 0) if f not in dropped]
         try:
             toolchain.compile_source(
-                main, folder / "main", options=[*options, f"-I{folder}"], tool=tool, zig_cache=cache.zig_folder()
+                main, folder / "main", options=[*options, f"-I{folder}"], tool=tool, zig_cache=zig_folder()
             )
         except dg.CompileError as error:
             return [f"headers {numbers}: {error}"]
