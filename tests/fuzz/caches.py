@@ -32,7 +32,11 @@ def folder() -> Path:
         for text in PROGRAMS:
             facts = {key: [] for key in dg.Program(text).inputs}
             dg.Program(text).run(facts)
-    return place
+    copied = place / "copied"  # the libraries of the others are loaded, and must not change under this process
+    copied.mkdir(mode=0o700)
+    for path in [path for path in place.iterdir() if path.is_file()]:
+        shutil.copy(path, copied)
+    return copied
 
 
 class environment:

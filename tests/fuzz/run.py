@@ -9,6 +9,7 @@ An input is known by its number: the same number is the same input, everywhere. 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import os
 import signal
@@ -99,9 +100,10 @@ def pairs(_: str, first: int, *, seconds: float, environment: dict[str, str]) ->
     command = [sys.executable, str(script), str(seconds), str(first)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     said = done.stdout.strip().splitlines()
-    counts = [int(word) for word in (said[-1].split() if said else ()) if word.isdigit()]
-    failed = done.returncode != 0 or " failed 0" not in (said[-1] if said else "")
-    return counts[1] if len(counts) > 1 else 0, [*said[-20:], done.stderr[-2000:]] if failed else []
+    if done.returncode != 0 or not said:
+        return 0, [f"ended with {done.returncode}: {done.stderr[-2000:]}"]
+    counts = ast.literal_eval(said[-1])
+    return counts.get("pairs", 0), said[:-1]
 
 
 def child(kind: str, first: int, last: Path, seconds: float, end: int) -> None:
