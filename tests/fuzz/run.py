@@ -37,11 +37,8 @@ def main() -> int:
     found = 0
     for kind in options.kinds:
         seconds = options.seconds / len(options.kinds)
-        count, wrong = (
-            pairs(seconds, options.first, environment)
-            if kind == "pairs"
-            else fuzz(kind, options.first, seconds=seconds, environment=environment)
-        )
+        tried = pairs if kind == "pairs" else fuzz
+        count, wrong = tried(kind, options.first, seconds=seconds, environment=environment)
         print(f"{kind}: {count:,} inputs, {len(wrong)} of them wrong", flush=True)
         for text in wrong:
             print(f"  {text}", flush=True)
@@ -51,10 +48,14 @@ def main() -> int:
 
 def sanitized() -> dict[str, str]:
     """The environment in which compiled programs are checked by AddressSanitizer."""
-    said = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    # The C++ library first of all, too: libasan looks there for what throws, and pyarrow throws.
+    libraries = [
+        subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so")
+    ]
     return {
         "DYNAGRAD_CXX": "g++ -fsanitize=address -fno-omit-frame-pointer",
-        "LD_PRELOAD": said.stdout.strip(),
+        "LD_PRELOAD": " ".join(libraries),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
     }
 
