@@ -123,7 +123,8 @@ def test_the_default_limit_knows_of_ulimit_and_what_lies_beyond_is_an_error() ->
 import resource, dynagrad as dg
 program = dg.Program("n(X+1) max= n(X) + 1. n(0) = 0.")
 program.run(max_pops=10)
-resource.setrlimit(resource.RLIMIT_AS, (1200 << 20, 1200 << 20))
+most = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (200 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
 for options in ({}, {"max_bytes": 1 << 40, "max_items": 10**12}):
     try:
         program.run(**options)
