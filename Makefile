@@ -1,4 +1,4 @@
-# make demo, make test, make bench, make lint: each sets up .venv in this folder by itself. All that is needed is
+# make demo, make test, make bench, make lint, make fuzz: each sets up .venv in this folder by itself. All that is needed is
 # Python (3.11 or later) and make; PYTHON=python3.13 names another Python.
 
 PYTHON ?= python3
@@ -9,7 +9,7 @@ PYTEST ?= -n 2
 BASE := .venv/.ready-base
 TEST := .venv/.ready-test
 
-.PHONY: demo test bench lint format clean
+.PHONY: demo test bench lint fuzz format clean
 
 demo: $(BASE)
 	@$(BIN)/dynagrad demo
@@ -19,6 +19,13 @@ test: $(TEST)
 
 bench: $(TEST)
 	@$(BIN)/python -m benchmarks
+
+# The fuzzers, for an hour, or as in: make fuzz SECONDS=60 FIRST=1000 KINDS="programs files". With SANITIZE=1 compiled
+# programs are checked by AddressSanitizer, for which g++ has to be there.
+SECONDS ?= 3600
+FIRST ?= 0
+fuzz: $(TEST)
+	@PYTHONPATH=src:tests $(BIN)/python -m fuzz.run --seconds $(SECONDS) --first $(FIRST) $(if $(SANITIZE),--sanitize) $(KINDS)
 
 lint: $(TEST)
 	@$(BIN)/ruff check

@@ -363,6 +363,20 @@ def test_symbols_of_any_bytes_are_kept(tmp_path: Path):
     assert r'"\012\042\134\303\251\077"' in text
 
 
+@pytest.mark.parametrize("end", ["\\n", "\r", "\u2028", "??/\\n", "\\\\\\n"])
+def test_a_name_puts_no_line_of_its_own_into_a_header(end: str):
+    text = any_header("x", f"'{end}int ran = 1; //'(X) += start(X).")
+    assert not [line for line in text.splitlines() if line.startswith("int ran")]
+
+
+def test_functions_of_predicates_never_have_one_name_and_as_many_arguments():
+    source = ":- input s/1. goal += add_s(X) * s(X) * 'a b'(X) * a_b(X) * 'NULL'(X) * 'all_s_1'. add_s(1) = 1."
+    text = any_header("x", source)
+    for function in ("bool add_s(argument a1)", "result add_s_2(argument a1)", "result a_b(argument a1)",
+                     "result a_b_2(argument a1)", "result NULL_(argument a1)", "result all_s_1_2()"):  # fmt: skip
+        assert text.count(f"  {function} ") == 1, function
+
+
 # -- derivatives -------------------------------------------------------------------------------------------------------
 
 CYCLE = """

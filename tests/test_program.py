@@ -5,8 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -477,3 +481,44 @@ def test_probabilities_of_one_call_are_those_of_the_text_too():
     assert bound.run()["goal"] == pytest.approx(np.logaddexp(0.5 + math.log(0.5), 0.25))
     batch = dg.Program(source).run_batch([facts, facts], query="goal", values="probabilities")
     assert batch.values == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_a_batch_in_a_daemon_thread_does_not_keep_the_interpreter_from_ending() -> None:
+    code = """
+import threading, time, dynagrad as dg
+program = dg.Program("n(X+1) max= n(X) + 1. n(0) = 0.")
+program.run(max_pops=10)
+threading.Thread(target=lambda: program.run_batch([{}] * 4, threads=2, max_items=10**9), daemon=True).start()
+time.sleep(0.5)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=30, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_timeout_is_that_of_the_whole_call_and_compiling_goes_on_for_the_next_one() -> None:
+    rules = "".join(f"timed{i}(X) += q{i}(X) * {i}. " for i in range(60))
+    facts = {f"q{i}/1": [("a",)] for i in range(60)}
+    program = dg.Program(rules)
+    began = time.monotonic()
+    with pytest.raises(dg.NotConverged, match="limit on time") as caught:
+        program.run(facts, timeout=0.05)
+    assert caught.value.chart is None
+    assert time.monotonic() - began < 1.0
+    for _ in range(1000):
+        try:
+            chart = program.run(facts, timeout=0.2)
+        except dg.NotConverged:
+            continue
+        assert chart["timed7(a)"] == 7.0
+        break
+    assert program.run(facts)["timed8(a)"] == 8.0
+    loaded = pickle.loads(pickle.dumps(program.run(facts, timeout=100)))
+    assert loaded["timed9(a)"] == 9.0
+
+
+def test_messages_of_a_batch_name_the_example_and_the_predicate(bound: dg.Bound) -> None:
+    batch = bound.run_batch([{"end/1": [("c",)]}, {"end/1": [("c", "x")]}, {"end/1": 7}], query="goal")
+    assert sorted(batch.errors) == [1, 2]
+    for n, error in batch.errors.items():
+        assert str(error).startswith(f"example {n}: end/1")

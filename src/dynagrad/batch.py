@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from threading import Semaphore
+from queue import SimpleQueue
+from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -120,8 +121,8 @@ class Batch:
     `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
     or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
     a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
-    example what failed and why. `gradient` has, for each predicate that was asked for, derivatives of the objective by
-    its facts, see `BatchGradient`.
+    example, counted from 0, what failed and why. `gradient` has, for each predicate that was asked for, derivatives of
+    the objective by its facts, see `BatchGradient`.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -139,10 +140,17 @@ class Batch:
 
 def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: BatchGradient | None = None) -> Batch:
     """From one result per example: a value, a chart, or the error that it ended with."""
-    errors = {n: r for n, r in enumerate(results) if isinstance(r, Exception)}
+    errors = {n: _of_example(n, r) for n, r in enumerate(results) if isinstance(r, Exception)}
     if query is None:
         return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
     return Batch(_values(results, scale), (), errors, BatchGradient({}) if gradient is None else gradient)
+
+
+def _of_example(n: int, error: Exception) -> Exception:
+    """The error with the number of its example in its message, as in `Batch.errors`."""
+    if isinstance(error, Error):
+        error.args = (f"example {n}: {error}", *error.args[1:])
+    return error
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:
@@ -204,21 +212,44 @@ def in_order(
             yield finished(n, started(n))
         return
     waiting: deque[Future[Result | Exception]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for n in range(count):
-                while waiting and (waiting[0].done() or len(waiting) >= ahead):
-                    yield _awaited(waiting.popleft())
-                while not room.acquire(timeout=LOOK):
-                    pass
-                waiting.append(pool.submit(finished, n, started(n)))
-            while waiting:
+    tasks: SimpleQueue[tuple[Future[Result | Exception], int, Prepared | Exception] | None] = SimpleQueue()
+
+    def work() -> None:
+        while (task := tasks.get()) is not None:
+            future, n, prepared = task
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(finished(n, prepared))
+            except BaseException as error:  # what ends more than one example, and is raised where the results are read
+                future.set_exception(error)
+
+    # Daemons, unlike the threads of an executor: whoever reads the results waits for them, and the interpreter waits
+    # for that thread, unless it is a daemon itself.
+    workers = [Thread(target=work, name=f"dynagrad-batch-{n}", daemon=True) for n in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        for n in range(count):
+            while waiting and (waiting[0].done() or len(waiting) >= ahead):
                 yield _awaited(waiting.popleft())
-        except BaseException:  # Ctrl-C, and whoever reads this goes away
-            stop()
-            for future in waiting:
-                future.cancel()
-            raise
+            while not room.acquire(timeout=LOOK):
+                pass
+            waiting.append(Future())
+            tasks.put((waiting[-1], n, started(n)))
+        while waiting:
+            yield _awaited(waiting.popleft())
+    except BaseException:  # Ctrl-C, and whoever reads this goes away
+        stop()
+        for future in waiting:
+            future.cancel()
+        raise
+    finally:
+        for _ in workers:
+            tasks.put(None)
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join()
 
 
 def _awaited(future: Future[Result]) -> Result:

@@ -10,7 +10,10 @@ it is made in `encoding`, `summary` and `loading`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Mapping
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +21,7 @@ import numpy as np
 
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
+from .errors import NotConverged
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
 from .plan.compiled import Compiled, compile_plan
 from .plan.model import Derivatives, Summary
@@ -37,6 +41,7 @@ class _Base:
     loaded: dict[int, Loaded] = field(default_factory=dict)  # by id of the compiled plan
     alone: dict[Hashable, tuple[dict[int, Codes], Compiled]] = field(default_factory=dict)
     """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
+    jobs: list[tuple[Any, Future[Compiled]]] = field(default_factory=list)  # what is being compiled in the background
 
 
 Plans = dict[tuple[str, ...], list[tuple[Compiled, Signature]]]
@@ -81,7 +86,7 @@ class Binding:
         made._looked_at, made._said = self._looked_at, self._said
         with self._lock:
             for chosen, base in self._bases.items():
-                fresh = _Base(base.known, base.plans, {}, base.alone)
+                fresh = replace(base, loaded={}, jobs=[])
                 for place, loaded in base.loaded.items():
                     kept = {key: held for key, held in loaded.weights.items() if key not in changed}
                     fresh.loaded[place] = loaded.with_weights(kept)
@@ -135,12 +140,16 @@ class Binding:
         derivatives: Derivatives | None = None,
         along: Along | None = None,
         iterate: bool = False,
+        room: int | None = None,
+        deadline: float | None = None,
     ) -> Prepared:
         """A chart for the shared facts and those of one run.
 
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
         and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
+        `room` is what the chart may take, in bytes. Where compiling is not done by the `deadline`, of the clock
+        `time.monotonic`, it raises NotConverged, and compiling goes on.
         """
         setting = self.setting
         relations = self.gathered(run, instead or {})
@@ -162,7 +171,7 @@ class Binding:
             warn(setting, relations)
         superior = until is not None and is_superior(setting, relations)
         stop = until if superior else None
-        with self._lock:
+        with self._turn(deadline):
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
             alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
@@ -177,13 +186,13 @@ class Binding:
                 options = replace(
                     setting.options, until=stop, changing=changing, derivatives=derivatives, iterate=iterate
                 )
-                compiled = self._compiled(base, summary, present, options, progress)
+                compiled = self._compiled(base, summary, present, options, progress, deadline)
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
             loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts)
             base.loaded[id(compiled)] = loaded
-        prepared = set_up(setting, compiled, loaded, facts)
+        prepared = set_up(setting, compiled, loaded, facts, room)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())
@@ -205,6 +214,7 @@ class Binding:
         present: frozenset[str],
         options: Options,
         progress: Callable[[str], None] | None,
+        deadline: float | None,
     ) -> Compiled:
         """A plan that fits the facts, compiled: one made for others, or a new one."""
         marks = signature(summary, present)
@@ -212,10 +222,57 @@ class Binding:
             if made_for == marks and fits(compiled.plan, summary, options):
                 return compiled
         rough = rounded(self.setting, base.known, summary)
-        plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
-        if not self._said and not plan.changes:
-            self._said = True
-            warn_of_iteration(self.setting, plan)
-        compiled = compile_plan(plan, progress)
+
+        def work() -> Compiled:
+            plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
+            if not self._said and not plan.changes:
+                self._said = True
+                warn_of_iteration(self.setting, plan)
+            return compile_plan(plan, progress)
+
+        compiled = work() if deadline is None else self._in_time(base, (marks, options), work, deadline)
         base.plans.append((compiled, marks))
         return compiled
+
+    def _in_time(self, base: _Base, job: Any, work: Callable[[], Compiled], deadline: float) -> Compiled:
+        """What `work` gives, if that is by the deadline; if not, it goes on, and is there for who asks next."""
+        found = next((future for known, future in base.jobs if known == job), None)
+        if found is None:
+            found = Future()
+            base.jobs.append((job, found))
+            threading.Thread(target=_settle, args=(found, work), name="dynagrad-compile", daemon=True).start()
+        done, _ = wait([found], _until(deadline))
+        if not done:
+            raise _late()
+        base.jobs[:] = [(known, future) for known, future in base.jobs if future is not found]
+        return found.result()
+
+    @contextmanager
+    def _turn(self, deadline: float | None) -> Iterator[None]:
+        """One thread at a time."""
+        if not self._lock.acquire(timeout=-1 if deadline is None else _until(deadline)):
+            raise _late()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+def _settle(future: Future[Compiled], work: Callable[[], Compiled]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:  # raised where the result is asked for
+        future.set_exception(error)
+
+
+def _until(deadline: float) -> float:
+    """The seconds that are left, as waiting takes them."""
+    return min(max(deadline - time.monotonic(), 0.0), 1e6)
+
+
+def _late() -> NotConverged:
+    """What a run ends with that did not begin in time."""
+    return NotConverged(
+        "the limit on time was met before the run began, while its program was compiled; that goes on in the "
+        "background, so the next call finds it done, or nearer to it. There is no chart"
+    )

@@ -9,6 +9,7 @@ answer in `questions`.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
@@ -71,8 +72,15 @@ class Chart:
     """
 
     def __init__(
-        self, binding: Binding, relations: Mapping[str, Relation], limits: Limits, probabilities: bool
+        self,
+        binding: Binding,
+        relations: Mapping[str, Relation],
+        limits: Limits,
+        probabilities: bool,
+        spent: float = 0.0,
     ) -> None:
+        """`spent` are seconds that count towards the limit on the time of the first run."""
+        self._spent = spent
         self._facts = Database(binding, dict(relations))
         self._limits = limits
         self._probabilities = probabilities
@@ -127,6 +135,7 @@ class Chart:
         wanted.check()
         if not isinstance(progress, bool):
             raise Error(f"progress is True or False, and {shown(progress)} is neither")
+        began, self._spent = time.monotonic() - self._spent, 0.0
         if (
             self._prepared is None
             or self._stale
@@ -135,9 +144,9 @@ class Chart:
         ):
             if self._follow(wanted):
                 return self
-            self._start(wanted, progress)
+            self._start(wanted, progress, began)
         self._limits = wanted
-        self._go(wanted, progress, stop)
+        self._go(wanted, progress, stop, began)
         return self
 
     def _follow(self, limits: Limits) -> bool:
@@ -173,8 +182,9 @@ class Chart:
         Where there are directions, the values in the native chart are jets, and only who knows that may look at it.
         """
         self._limits.check()
-        self._start(self._limits, False, derivatives, along)
-        self._go(self._limits, False, None)
+        began = time.monotonic()
+        self._start(self._limits, False, began, derivatives, along)
+        self._go(self._limits, False, None, began)
         prepared = self._ready()
         if along.order and self._status != "done" and not prepared.chart.report.partial:
             # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
@@ -187,6 +197,7 @@ class Chart:
         self,
         limits: Limits,
         progress: bool,
+        began: float,
         derivatives: Derivatives | None = None,
         along: Along | None = None,
         iterate: bool | None = None,
@@ -195,7 +206,7 @@ class Chart:
         binding = self._facts.binding
         limited = limits.max_pops is not None or limits.tolerance is not None
         self._iterate = limited if iterate is None else iterate
-        self._started = (limits, progress, derivatives, along)
+        self._started = (limits, progress, began, derivatives, along)
         prepared = binding.prepare(
             self._facts.run,
             None if limits.until is None else self._item(limits.until).key,
@@ -204,6 +215,8 @@ class Chart:
             derivatives=binding.derivatives if along is None else derivatives,
             along=along,
             iterate=self._iterate,
+            room=limits.room,
+            deadline=None if limits.timeout is None else began + limits.timeout,
         )
         self._connect(prepared)
         self._prepared = prepared
@@ -212,14 +225,19 @@ class Chart:
 
     def _prepare(self) -> Chart:
         """Does all of the first run that comes before its native part; `run` is to follow."""
-        self._start(self._limits, False)
+        began = time.monotonic() - self._spent
+        self._start(self._limits, False, began)
+        self._spent = time.monotonic() - began
         return self
 
-    def _go(self, limits: Limits, progress: bool, stop: Stop | None) -> None:
+    def _go(self, limits: Limits, progress: bool, stop: Stop | None, began: float) -> None:
         prepared = self._prepared
         assert prepared is not None
         report = prepared.chart.report
         settings = limits.settings(report.pops, report.nanoseconds)
+        if limits.timeout is not None:  # reading facts and compiling count as well
+            spent = int((time.monotonic() - began) * 1e9)
+            settings.timeout_ns = max(settings.timeout_ns - spent, report.nanoseconds)
         if limits.until is not None and prepared.stops:
             item = self._item(limits.until)
             table = prepared.compiled.plan.tables[item.key]
@@ -244,7 +262,7 @@ class Chart:
             raise
         if STATUS[report.status] == "cyclic" and self._setting.can_iterate:
             self._start(*self._started, iterate=True)
-            return self._go(limits, progress, stop)
+            return self._go(limits, progress, stop, began)
         ran = None if report.status == 0 else report.pops
         self._course.append((ran, settings.tolerance, bool(settings.refine)))
         self._after(report)
@@ -677,11 +695,14 @@ class Chart:
         self.__init__(state["facts"].binding, {}, limits, state["probabilities"])  # type: ignore[misc]  # made anew
         self._facts = state["facts"]
         if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
-            there = limits if state["pops"] is None else replace(limits, max_pops=state["pops"], timeout=None)
+            there = replace(limits, timeout=None)
+            if state["pops"] is not None:
+                there = replace(there, max_pops=state["pops"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
-                self._start(there, False, iterate=state["iterate"])
-                self._go(there, False, None)
+                self._start(there, False, 0.0, iterate=state["iterate"])
+                self._go(there, False, None, 0.0)
+            self._limits = limits
             self._status = state["status"]
 
     def __repr__(self) -> str:

@@ -70,7 +70,10 @@ def finish(
     for index, column in enumerate(columns):
         if len(column) != raw.count:
             raise place.error(f"{len(column)} entries, but {raw.count} rows were expected", None, index)
-    values = None if raw.values is None else read_values(place, raw.count, raw.values, value_shape, finite)
+    given = raw.values
+    if isinstance(given, Coded):  # texts, which are no values; what reads them says so
+        given = [given.names[code] for code in given.codes.tolist()]
+    values = None if given is None else read_values(place, raw.count, given, value_shape, finite)
     return Relation(place.key, raw.count, columns, values, value_shape, raw.dense_shape, raw.names)
 
 

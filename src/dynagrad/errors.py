@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,19 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
+def raised(error: BaseException) -> str:
+    """What somebody else's code raised, for messages.
+
+    >>> raised(ValueError("no such file")), raised(KeyError())
+    ('ValueError: no such file', 'KeyError')
+    """
+    try:
+        said = cut(str(error))
+    except Exception:
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Says in messages where facts stand. `lines` are the numbers of rows in a file, where these are not 1, 2, ..."""
@@ -87,6 +101,16 @@ class Place:
             return check(value)
         except FactError as error:
             raise self.error(str(error), row, column) from None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """What a table raises that somebody else made, whatever it is asked, becomes a `FactError`."""
+        try:
+            yield
+        except Error:
+            raise
+        except Exception as error:
+            raise self.error(f"the table cannot be read: {raised(error)}") from error
 
 
 class Error(Exception):

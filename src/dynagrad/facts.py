@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .columns import Coded, Raw, finish
-from .errors import Error, Place, cut, shown
+from .errors import Error, Place, raised, shown
 from .relation import IntColumn, Relation, ValueShape, parse_key
 from .terms import INTEGER_MAX, Term
 from .values import MISSING, as_array, is_array, read_values
@@ -58,25 +58,28 @@ def read(
     """
     name, arity = parse_key(key)
     place = Place(f"{name}/{arity}", arity)
-    given = rows if isinstance(rows, Relation) else getattr(rows, "_relation", None)
+    with place.reading():
+        given = rows if isinstance(rows, Relation) else getattr(rows, "_relation", None)
     if isinstance(given, Relation):
         return _read_relation(place, given, value_shape, finite)
-    raw = _raw(place, rows, value_shape)
-    return finish(place, raw, value_shape=value_shape, finite=finite, float_columns=float_columns)
+    with place.reading():
+        raw = _raw(place, rows, value_shape)
+        return finish(place, raw, value_shape=value_shape, finite=finite, float_columns=float_columns)
 
 
 def with_values(relation: Relation, values: object, *, value_shape: ValueShape, finite: str = "finite") -> Relation:
     """The same rows with new values: one per row in their order, or an array shaped like the one that came in."""
     place = Place(relation.key, relation.arity)
-    if relation.dense_shape is not None and is_array(values):
-        array = as_array(place, values)
-        if array.shape[: relation.arity] == relation.dense_shape:
-            values = array.reshape(relation.count, *array.shape[relation.arity :])
-    if not is_array(values):
-        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-            raise place.error(f"{shown(values)} is no array of values; give one value for each of the rows")
-        values = _listed(place, values)
-    new = read_values(place, relation.count, values, value_shape, finite)
+    with place.reading():
+        if relation.dense_shape is not None and is_array(values):
+            array = as_array(place, values)
+            if array.shape[: relation.arity] == relation.dense_shape:
+                values = array.reshape(relation.count, *array.shape[relation.arity :])
+        if not is_array(values):
+            if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+                raise place.error(f"{shown(values)} is no array of values; give one value for each of the rows")
+            values = _listed(place, values)
+        new = read_values(place, relation.count, values, value_shape, finite)
     return replace(relation, values=new, value_shape=value_shape)
 
 
@@ -147,9 +150,7 @@ def _listed(place: Place, rows: Iterable[Any]) -> list[Any]:
     try:
         table.extend(rows)
     except Exception as error:  # the caller's generator may raise anything
-        raise place.error(
-            f"the rows could not be read: {type(error).__name__}: {cut(str(error))}", len(table)
-        ) from error
+        raise place.error(f"the rows could not be read: {raised(error)}", len(table)) from error
     return table
 
 
@@ -314,7 +315,9 @@ def _pandas_column(place: Place, index: int, column: Any) -> Any:
 def _polars_column(place: Place, index: int, column: Any) -> Any:
     if column.null_count():
         raise place.error(MISSING, int(column.is_null().arg_max()), index)
-    if column.dtype.is_integer() or column.dtype.is_float():
+    if (
+        column.dtype.is_integer() and "128" not in str(column.dtype)
+    ) or column.dtype.is_float():  # numpy has none of 128
         return column.to_numpy()
     return column.to_list()
 
@@ -328,8 +331,9 @@ def from_arrow(place: Place, rows: Any) -> Raw:
                 rows = pa.RecordBatchReader.from_stream(rows).read_all()
             else:
                 rows = pa.Table.from_batches([pa.record_batch(rows)])
+        rows.validate(full=True)  # what is read from here on trusts lengths, offsets, indices and texts
     except Exception as error:  # the maker of the stream may raise anything
-        raise place.error(f"the {type(rows).__name__} is no Arrow table of facts: {cut(str(error))}") from error
+        raise place.error(f"the {type(rows).__name__} is no Arrow table of facts: {raised(error)}") from error
     return _from_frame(place, rows.columns, rows.num_rows, _arrow_column, rows.column_names)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from .calls import public
 from .columns import Raw, finish
-from .errors import Error, FactError, Place, cut, shown
+from .errors import Error, FactError, Place, cut, raised, shown
 from .facts import from_arrow, import_module
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
 from .terms import INTEGER_MAX, INTEGER_MIN, canonical
@@ -86,14 +86,16 @@ def read_file(
     reader = _FORMATS.get(path.suffix.lower())
     if reader is None:
         raise place.error(f"no format has the suffix {path.suffix!r}; files of facts end in {', '.join(_FORMATS)}")
-    try:
-        place, raw = reader(place, path, value_shape)
-    except OSError as error:
-        raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
-    except UnicodeEncodeError:
-        raise place.error(f"the file {str(path)!a} cannot be read: its name is no text") from None
+    with place.reading():
+        try:
+            place, raw = reader(place, path, value_shape)
+        except OSError as error:
+            raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
+        except UnicodeEncodeError:
+            raise place.error(f"the file {str(path)!a} cannot be read: its name is no text") from None
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
-    relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
+    with place.reading():
+        relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
     if kinds is None:
         return relation
     columns = tuple(
@@ -269,7 +271,7 @@ def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Pla
     try:
         table = read_table()
     except Exception as error:  # pyarrow has errors of many kinds for files that are not what they say
-        raise place.error(f"this is no {path.suffix} file: {cut(str(error))}") from error
+        raise place.error(f"this is no {path.suffix} file: {raised(error)}") from error
     place = Place(place.key, place.arity, place.file)
     return place, from_arrow(place, table)
 

@@ -20,7 +20,7 @@ from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
 from .limits import function_failed, near_critical, unsettled
 from .loading import Along, Prepared, jet_words
-from .plan.compiled import STATUS, Settings, Stop
+from .plan.compiled import STATUS, Settings, Stop, out_of_memory
 from .plan.model import Derivatives
 from .reading import code, place_text, reported, reported_item
 from .relation import IntColumn, Relation, fact_text
@@ -98,6 +98,7 @@ class Source:
             derivatives=derivatives,
             along=along,
             iterate=self.iterate,
+            room=self.max_bytes if self.max_bytes >= 0 else None,
         )
         self.connect(prepared)
         return prepared
@@ -148,6 +149,8 @@ def ended(prepared: Prepared, report: Any) -> None:
             f"the run with its derivatives needs more than {report.bytes:,} bytes; raise max_bytes, or stop it earlier "
             "with max_pops"
         )
+    if status == "no_memory":
+        raise out_of_memory(0)
     if status == "host_error":
         raise Error("a function behind an external predicate failed when the run was made again for its derivatives")
     raise ValueRangeError(
@@ -189,6 +192,8 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
         raise ValueRangeError(near_critical(reported(prepared, chart.report)))
     if status == "function_failed":
         raise function_failed(prepared, chart.report)
+    if status in ("bytes", "no_memory"):
+        raise out_of_memory(status == "bytes")
     if status != "done":
         raise Error(f"the backward pass ended with {status}")
 

@@ -6,13 +6,16 @@ was made again for its derivatives says is `gradient`'s.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from .errors import Error, NotConverged, ProgramError, QueryError, ValueRangeError, cut, shown, warn
+from .errors import Error, NotConverged, ProgramError, QueryError, RoomError, ValueRangeError, cut, shown, warn
 from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
@@ -20,6 +23,9 @@ from .plan.compiled import Settings
 from .plan.convergence import QUIET
 from .reading import place_text, reported
 from .semirings import Scale
+
+if sys.platform != "win32":
+    import resource
 
 MAX_ITEMS = 200_000_000
 """The limit on the items of a chart where none is given."""
@@ -90,13 +96,53 @@ class Statistics:
     tape_bytes: int = 0
 
 
-@functools.cache
 def default_bytes() -> int:
-    """The default limit on a chart's memory: half of the machine's."""
+    """The default limit on a chart's memory: half of what there is for this process.
+
+    That is the memory of the machine, or of the container (a control group), or what `ulimit -v` leaves.
+    """
+    return min(_machine(), _left()) // 2
+
+
+@functools.cache
+def _machine() -> int:
+    """The memory of the machine, or of the control groups that this process is in."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
-        return 8 << 30
+        least = 16 << 30
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        groups = []
+    for line in groups:
+        number, kinds, name = line.split(":", 2)
+        if number == "0":
+            top, file = Path("/sys/fs/cgroup"), "memory.max"
+        elif "memory" in kinds.split(","):
+            top, file = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
+        else:
+            continue
+        place = top / name.lstrip("/")
+        for folder in (place, *place.parents):
+            if folder == top or top in folder.parents:
+                with contextlib.suppress(OSError, ValueError):  # not there, or "max"
+                    least = min(least, int((folder / file).read_text()))
+    return least
+
+
+def _left() -> int:
+    """What the limit on this process's address space leaves."""
+    if sys.platform == "win32":
+        return 2**62
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        return 2**62
+    try:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        used = 0
+    return max(most - used, 0)
 
 
 def _whole(number: float) -> int:
@@ -289,8 +335,12 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
     "near_critical": lambda end: ValueRangeError(near_critical(reported(end.prepared, end.report))),
     "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
     "interrupted": lambda end: KeyboardInterrupt(),
+    "no_memory": lambda end: RoomError(
+        f"there is no memory left after {end.report.pops:,} pops; limit the run with max_items or max_bytes, or give "
+        "it fewer facts or less to derive"
+    ),
 }
-LOST = frozenset({"host_error", "interrupted"})
+LOST = frozenset({"host_error", "interrupted", "no_memory"})
 """Ends after which a chart can neither be read nor go on."""
 
 

@@ -127,10 +127,10 @@ def load_shared(setting: Setting, compiled: Compiled, before: Loaded | None, kno
 # -- charts ------------------------------------------------------------------------------------------------------------
 
 
-def set_up(setting: Setting, compiled: Compiled, loaded: Loaded, run: RunFacts) -> Prepared:
-    """A chart over the shared facts and those of one run."""
+def set_up(setting: Setting, compiled: Compiled, loaded: Loaded, run: RunFacts, room: int | None = None) -> Prepared:
+    """A chart over the shared facts and those of one run; `room` is what it may take, in bytes."""
     encoding, relations, along = run.encoding, run.relations, run.along
-    world = World(compiled.engine, loaded.world)
+    world = World(compiled.engine, loaded.world, room)
     world.set_domains([d.low for d in encoding.domains], [d.high - d.low + 1 for d in encoding.domains])
     for number, rank in run.ranks.items():
         world.set_rank(number, rank)

@@ -7,6 +7,7 @@ chart. Compiling happens at the first run, because storage and order depend on t
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -365,13 +366,16 @@ class Bound:
     ) -> Chart:
         """The chart of the bound facts and those of this run.
 
-        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
-        and `.pending`. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums
-        are solved, unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`,
-        whose tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on items (200
-        million) and bytes (half of the machine's memory) raise `NotConverged`. `progress` draws a bar while a long run
-        goes on. `values` says whether the numbers of these facts are `"weights"`, the semiring's own, or
-        `"probabilities"`.
+        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in
+        `.converged` and `.pending`. A timeout is that of the whole call: where it ends before the program is
+        compiled, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
+        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are
+        solved, unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`,
+        whose tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on
+        items (200 million) and bytes (half of what memory there is for the process) are never exceeded: where
+        more is needed, they raise `NotConverged`, whose `.chart` holds what stands so far, or None where there
+        was no room for one. `progress` draws a bar while a long run goes on. `values` says whether the numbers
+        of these facts are `"weights"`, the semiring's own, or `"probabilities"`.
 
         Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
         `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
@@ -390,6 +394,7 @@ class Bound:
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
         """The chart of a run that has not begun."""
+        began = time.monotonic()
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         bound = self
@@ -402,7 +407,7 @@ class Bound:
             bound = Bound(shaped, self._binding.given)
         if bound is not self and self._binding.derivatives is not None:
             bound._binding.derivatives = self._binding.derivatives
-        return Chart(bound._binding, relations, limits, probabilities)
+        return Chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
 
     def _keep_tapes(self) -> None:
         """Lets later runs keep a tape from the start, for derivatives that will be asked for."""

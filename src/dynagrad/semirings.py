@@ -180,9 +180,8 @@ def _count_words(values: Array) -> Words:
     if values.dtype == object:
         for row, value in enumerate(values.tolist()):
             if not 0 <= value < 2**128 - 1:
-                raise Error(
-                    f"row {row + 1}: {value} is not a whole number from 0 to 2**128 - 2, as the count semiring has"
-                )
+                allowed = "a whole number from 0 to 2**128 - 2, as the count semiring has"
+                raise Error(f"row {row + 1}: {shown(value)} is not {allowed}")
             words[row] = (value & (2**64 - 1), value >> 64)
         return words
     if (values < 0).any():

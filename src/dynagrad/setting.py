@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .encoding import syntax_value
-from .errors import Error, FactError, cut, shown, warn
+from .errors import Error, FactError, cut, raised, shown, warn
 from .facts import read
 from .plan.order import rank_sources
 from .plan.planner import Options
@@ -67,7 +67,11 @@ def read_facts(
     relations: dict[str, Relation] = {}
     if not isinstance(facts, Mapping):
         raise FactError(f'{shown(facts)} is no dict of facts; give one from predicates to rows: {{"rewrite/3": rows}}')
-    for key, rows in facts.items():
+    try:
+        items = list(facts.items())
+    except Exception as error:  # of a mapping that somebody else made
+        raise FactError(f"the facts cannot be listed: {raised(error)}") from error
+    for key, rows in items:
         if not isinstance(key, str):
             raise FactError(f"{shown(key)} names no predicate; write name/arity, such as 'rewrite/3'")
         if key not in known:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import FactError, Place, cut, shown
+from .errors import FactError, Place, raised, shown
 from .relation import Array, ValueShape
 
 MISSING = "nothing is there; leave rows with missing entries out"
@@ -36,7 +36,7 @@ def as_array(place: Place, value: Any) -> Array:
             return np.asarray(value)
         return np.from_dlpack(value)
     except Exception as error:  # other libraries' arrays may raise anything: on another device, needing a gradient
-        raise place.error(f"the {type(value).__name__} could not be read as an array: {cut(str(error))}") from error
+        raise place.error(f"the {type(value).__name__} could not be read as an array: {raised(error)}") from error
 
 
 def _unmasked(place: Place, value: Any) -> Array:
@@ -99,7 +99,7 @@ def _number(value: Any) -> float:
     except OverflowError:
         raise FactError(f"the value {shown(value)} is beyond the range of floats") from None
     except Exception as error:
-        raise FactError(f"the value {shown(value)} is no number: {cut(str(error))}") from None
+        raise FactError(f"the value {shown(value)} is no number: {raised(error)}") from None
 
 
 def _each(place: Place, raw: Iterable[Any], check: Callable[[Any], Any]) -> Iterator[Any]:

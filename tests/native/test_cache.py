@@ -1,20 +1,24 @@
-"""The cache of compiled programs: quick, shared, and never broken by what happens to its makers."""
+"""The cache of compiled programs: quick, shared, private, and never broken by what happens to its makers (90 s)."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dynagrad
 from dynagrad.errors import CompileError
-from dynagrad.native import cache, library, toolchain
+from dynagrad.native import cache, library, sealed, toolchain
 
 EXPORT = 'extern "C" __attribute__((visibility("default"))) '
 SOURCE_ROOT = Path(dynagrad.__path__[0]).parent
@@ -50,7 +54,7 @@ def python(code: str, **environment: str) -> subprocess.Popen[str]:
 
 def contents(folder: Path) -> set[str]:
     """What lies in a cache folder, apart from the locks and what zig keeps."""
-    return {path.name for path in folder.iterdir()} - {"locks", "zig"}
+    return {path.name for path in folder.iterdir() if path.suffix != ".zig"} - {"locks"}
 
 
 def slow_compiler(folder: Path, seconds: float) -> str:
@@ -85,7 +89,8 @@ def fresh(tmp_path, monkeypatch):
     cache.build(source(0, "warm"))
     folder = tmp_path / "cache"
     folder.mkdir()
-    (folder / "zig").symlink_to(Path(shared) / "zig")
+    for kept in Path(shared).glob("*.zig"):
+        shutil.copy(kept, folder)
     monkeypatch.setenv("DYNAGRAD_CACHE", str(folder))
     return folder
 
@@ -179,7 +184,6 @@ class TestKilled:
         wait_for(tmp_path / "running")
         process.kill()
         process.communicate()
-        os.kill(int((tmp_path / "running").read_text()), signal.SIGKILL)  # the compiler would go on
         assert not list(fresh.glob("*.so")) and not list(fresh.glob("*.seal"))
         slow_compiler(tmp_path, 0)
         again = python("print(build(source(7)))", DYNAGRAD_CXX=f"{sys.executable} {tmp_path / 'slow.py'}")
@@ -195,6 +199,31 @@ class TestKilled:
         assert "KeyboardInterrupt" in err
         assert time.monotonic() - start < 2
         assert contents(fresh) == set()
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_whatever_ends_the_process_ends_its_compiler(self, fresh, tmp_path, number):
+        process = python("build(source(14))", DYNAGRAD_CXX=slow_compiler(tmp_path, 60))
+        wait_for(tmp_path / "running")
+        compiler = int((tmp_path / "running").read_text())
+        process.send_signal(number)
+        process.communicate(timeout=20)
+        until = time.monotonic() + 10
+        while Path(f"/proc/{compiler}").exists() or not Path("/proc").exists():
+            state = Path(f"/proc/{compiler}/stat").read_text().split()[2] if Path("/proc").exists() else "Z"
+            if state == "Z":  # dead, and nobody there to notice
+                break
+            assert time.monotonic() < until, "the compiler goes on"
+            time.sleep(0.02)
+
+    def test_kills_at_any_moment_leave_nothing_that_counts(self, fresh):
+        code = "from dynagrad import Program; print(Program('p += q(_X) * 21.').run({'q/1': [('a', 2.0)]})['p'])"
+        for n in range(6):
+            process = python(code)
+            time.sleep(0.1 + n * 0.3)
+            process.kill()
+            process.communicate()
+        out, err = python(code).communicate(timeout=60)
+        assert out == "42.0\n", err
 
 
 class TestMany:
@@ -279,3 +308,145 @@ class TestFolders:
         assert cache.folder() == tmp_path / "xdg" / "dynagrad"
         monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "named"))
         assert cache.folder() == tmp_path / "named"
+
+    def test_the_folder_and_all_in_it_are_for_this_user_alone(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "made" / "cache"))
+        before = os.umask(0)
+        try:
+            dynagrad.Program("p += q(_X) * 15.").run({"q/1": [("a", 2.0)]})
+        finally:
+            os.umask(before)
+        made = [tmp_path / "made" / "cache", *(tmp_path / "made" / "cache").rglob("*")]
+        assert {path.suffix for path in made} >= {".so", ".cpp", ".seal", ".rules", ".zig"}
+        assert not [path for path in made if path.name != "locks" and path.stat().st_mode & 0o077]
+
+    @pytest.mark.parametrize(
+        "name", ["a%sb%20", "a:b", "a\\b", "a\nb", "a'b\"c d", "$x;y #", "\u00e9\u2028", "-a", "@a", "a\udcffb"]
+    )
+    def test_paths_of_any_characters(self, fresh, monkeypatch, tmp_path, name):
+        place = tmp_path / name
+        place.mkdir()
+        for kept in fresh.glob("*.zig"):
+            shutil.copy(kept, place)
+        monkeypatch.setenv("DYNAGRAD_CACHE", str(place))
+        path = cache.build(source(15, ascii(name)))
+        assert path.parent == place and answer(path) == 15
+
+    @pytest.mark.parametrize("name", ["a%b", "a:b", "a\\b", "a\nb"])
+    def test_headers_at_paths_of_any_characters(self, fresh, monkeypatch, tmp_path, name):
+        shutil.copytree(toolchain.INCLUDE, tmp_path / name)
+        monkeypatch.setattr(toolchain, "INCLUDE", tmp_path / name)
+        monkeypatch.setattr(toolchain.compile_source, "__defaults__", (tmp_path / name,))
+        path = cache.build("#include <dynagrad/memory.hpp>\n" + source(16, ascii(name)))
+        assert answer(path) == 16
+
+    def test_a_full_disk_falls_back_and_is_an_error_at_last(self, fresh, monkeypatch, tmp_path):
+        script = tmp_path / "full.py"
+        zig = list(toolchain._ziglang().command)
+        script.write_text(
+            "import os, subprocess, sys\n"
+            f"if '--version' in sys.argv: sys.exit(subprocess.call({zig!r} + ['--version']))\n"
+            f"if os.getcwd().startswith(tuple(os.environ['FULL'].split(':'))):\n"
+            "    sys.exit('error: unable to write: No space left on device')\n"
+            f"sys.exit(subprocess.call({zig!r} + sys.argv[1:]))\n"
+        )
+        monkeypatch.setenv("DYNAGRAD_CXX", f"{sys.executable} {script}")
+        monkeypatch.setattr(cache._Private, "path", None)
+        monkeypatch.setenv("FULL", str(fresh))
+        with pytest.warns(RuntimeWarning, match="No space left on device"):
+            assert answer(cache.build(source(17))) == 17
+        monkeypatch.setenv("FULL", "/")
+        with pytest.raises(CompileError, match=r"(?s)no place for a compiled program: .*make room"):
+            cache.build(source(18))
+        monkeypatch.setattr(cache._Private, "path", None)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+        with pytest.raises(CompileError, match="no place for a compiled program"):
+            cache.build(source(18))
+
+
+PROGRAM, FACTS = "p += q(X) * 16 for X < 3. p += 0.5.", {"q/1": [(1, 2.0), (7, 1.0)]}
+CHECK = f"import dynagrad; print(dynagrad.Program({PROGRAM!r}).run({FACTS!r})['p'])"
+
+
+def checked() -> str:
+    """What a process of its own computes with the cache as it is; in this one libraries stay loaded."""
+    out, err = python(CHECK).communicate(timeout=60)
+    return out.strip() or err
+
+
+class TestPlanted:
+    """What others may have put into the folder is never loaded."""
+
+    def entry(self, folder: Path) -> Path:
+        assert checked() == "32.5"
+        (library,) = folder.glob("*.so")
+        return library
+
+    def test_a_library_that_others_may_write_to(self, fresh):
+        library = self.entry(fresh)
+        made = library.stat().st_mtime_ns
+        for file in (library, library.with_suffix(".seal")):
+            file.chmod(0o722)
+            assert checked() == "32.5"
+            assert library.stat().st_mtime_ns != made, "it was loaded"
+            made = library.stat().st_mtime_ns
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of another user")
+    def test_files_and_folders_of_another_user(self, fresh):
+        library = self.entry(fresh)
+        for file in (library, library.with_suffix(".seal"), *fresh.glob("*.rules"), *fresh.glob("*.zig")):
+            made = library.stat().st_mtime_ns
+            os.chown(file, 4242, 4242)
+            assert checked() == "32.5"
+            assert file.suffix not in (".so", ".seal") or library.stat().st_mtime_ns != made, "it was loaded"
+        os.chown(fresh, 4242, 4242)
+        out, err = python(CHECK).communicate(timeout=60)
+        assert out == "32.5\n" and "belongs to the user with the number 4242" in err and "Set DYNAGRAD_CACHE" in err
+
+    def test_a_folder_that_others_may_write_to_is_made_private(self, fresh):
+        fresh.chmod(0o777)
+        assert checked() == "32.5"
+        assert fresh.stat().st_mode & 0o777 == 0o700
+
+    def test_links_and_pipes(self, fresh, tmp_path):
+        library = self.entry(fresh)
+        elsewhere = tmp_path / "elsewhere.so"
+        library.rename(elsewhere)
+        library.symlink_to(elsewhere)
+        assert checked() == "32.5" and not library.is_symlink()
+        (rules,) = fresh.glob("*.rules")
+        rules.unlink()
+        os.mkfifo(rules)
+        assert checked() == "32.5"
+        precious = tmp_path / "precious"
+        precious.write_text("precious")
+        for lock in (fresh / "locks").iterdir():
+            lock.unlink()
+            lock.symlink_to(precious)
+        library.unlink()
+        assert checked().startswith("32.5")
+        assert precious.read_text() == "precious"
+
+    def test_no_pickle_is_loaded(self, fresh, tmp_path):
+        self.entry(fresh)
+        (rules,) = fresh.glob("*.rules")
+        ran = tmp_path / "ran"
+
+        class Planted:
+            def __reduce__(self) -> Any:
+                return (Path.touch, (ran,))
+
+        for data in (
+            pickle.dumps(Planted()),
+            sealed.seal(rules.name, pickle.dumps(Planted())) + pickle.dumps(Planted()),
+        ):
+            rules.write_bytes(data)
+            assert checked() == "32.5"
+            assert not ran.exists()
+
+    def test_one_entry_does_not_pass_for_another(self, fresh):
+        library = self.entry(fresh)
+        other = cache.build(source(19))
+        for suffix in (".so", ".seal"):
+            shutil.copy(other.with_suffix(suffix), library.with_suffix(suffix))
+        assert checked() == "32.5"

@@ -343,13 +343,13 @@ def cpp(
     sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
     for that, its runs remember what they popped, eight bytes each or more, and --no-gradient leaves it out.
     """
-    from ..plan.facade.text import cxx_name
+    from ..plan.facade.text import namespace
     from ..plan.header import header
 
     program = program_of(file, semiring, values, functions, hosted=False)
     plan = header_plan(program, facts_of(program, facts, values), values)
     setting = program._setting
-    space = cxx_name(name or (output or file).stem)
+    space = namespace(name or (output or file).stem)
     text = header(plan, space, program_constants(setting.rules, setting.domains), gradient=gradient)
     if output is None:
         typer.echo(text, nl=False)

@@ -2,8 +2,9 @@
 
 An entry is three files in the cache folder: the library, its source beside it for people to read, and a seal, written
 last, that holds the library's hash. What has no seal that fits is no entry, so that neither a killed compiler nor a
-damaged disk can make one. The folder is `DYNAGRAD_CACHE`, or `dynagrad` in the user's cache folder; where it cannot be
-written, a private temporary one takes its place. No knowledge of flags or compilers lives here.
+damaged disk can make one; nor is what others may have written (`sealed`). The folder is `DYNAGRAD_CACHE`, or `dynagrad`
+in the user's cache folder, for this user alone; where it cannot be written or trusted, a private temporary one takes
+its place. What else is kept there goes through `recall` and `remember`. No knowledge of flags lives here.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ import ctypes
 import ctypes.util
 import functools
 import hashlib
+import io
 import os
 import platform
 import shutil
 import sys
+import tarfile
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ..errors import warn
-from . import toolchain
+from ..errors import CompileError, warn
+from . import sealed, toolchain
 
 if sys.platform != "win32":  # there, processes may compile the same program twice, and the last one wins
     import fcntl
 
-_FORMAT = "1"  # a new number makes every older entry unknown
+_FORMAT = "2"  # a new number makes every older entry unknown
 
 
 def build(
@@ -48,18 +51,44 @@ def build(
     tool = toolchain.compiler()
     options = (*toolchain.flags(tool, optimise), *flags)
     name = _name(source, tool, options)
-    home = folder()
+    home, reason = _home()
     for place in (home, _Private.path):
         found = None if place is None else _entry(place, name)
         if found is not None:
             return found
     work = functools.partial(_compile, name=name, source=source, tool=tool, options=options, progress=progress)
-    if home is None:
-        return work(_private("there is no folder for it: HOME is not set"))
     try:
-        return work(home)
+        if home is not None:
+            return work(home)
     except OSError as error:
-        return work(_private(str(error)))
+        reason = str(error)
+    try:
+        return work(_private(reason))
+    except OSError as error:
+        raise CompileError(
+            f"there is no place for a compiled program: in the cache folder, {reason}; in a temporary one, {error}\n"
+            "  make room, or set DYNAGRAD_CACHE to a folder of yours that can be written"
+        ) from None
+
+
+def recall(name: str) -> bytes | None:
+    """What was kept under this name, if it is whole and ours."""
+    home, _ = _home()
+    return None if home is None else sealed.load(home / name)
+
+
+def remember(name: str, data: bytes) -> None:
+    """Keep something small under a name. Where that cannot be, nothing is kept, and nothing is said.
+
+    >>> remember("example", b"something")
+    >>> recall("example")
+    b'something'
+    """
+    home, _ = _home()
+    if home is not None:
+        with contextlib.suppress(OSError):
+            sealed.make(home)
+            sealed.save(home / name, data)
 
 
 def folder() -> Path | None:
@@ -81,6 +110,15 @@ def folder() -> Path | None:
         return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "dynagrad"
     except RuntimeError:  # no home
         return None
+
+
+def _home() -> tuple[Path | None, str]:
+    """The cache folder if it may be used, and why not if it may not."""
+    home = folder()
+    if home is None:
+        return None, "there is no folder for it: HOME is not set"
+    reason = sealed.distrust(home)
+    return (None, reason) if reason else (home, "")
 
 
 # -- names -----------------------------------------------------------------------------------------------------------
@@ -161,18 +199,11 @@ def _processor() -> str:
 def _entry(home: Path, name: str) -> Path | None:
     """The library of that name if it is whole."""
     library = home / (name + toolchain.SUFFIX)
-    try:
-        if (home / f"{name}.seal").read_text() == _seal(library):
-            return library
-    except (OSError, UnicodeDecodeError):
-        pass
-    return None
-
-
-def _seal(library: Path) -> str:
-    """What the seal of this library says: its size and its hash."""
-    data = library.read_bytes()
-    return f"{len(data)} {hashlib.sha256(data).hexdigest()}\n"
+    given = sealed.read(home / f"{name}.seal")
+    if given is None:
+        return None
+    data = sealed.read(library)
+    return library if data is not None and given == sealed.seal(library.name, data) else None
 
 
 def _compile(
@@ -185,7 +216,7 @@ def _compile(
     progress: Callable[[str], None] | None,
 ) -> Path:
     """Make the entry, unless another thread or process did so while this one waited for its turn."""
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sealed.make(home)
     with _turn(home, name):
         found = _entry(home, name)
         if found is not None:
@@ -196,14 +227,45 @@ def _compile(
         # In the same folder, so that the moves below are renames, which cannot be seen half done.
         with tempfile.TemporaryDirectory(prefix="tmp-", dir=home, ignore_cleanup_errors=True) as scratch:
             made = Path(scratch) / (name + toolchain.SUFFIX)
-            seal = made.with_suffix(".seal")
-            toolchain.compile_source(
-                source, made, tool=tool, options=options, zig_cache=home / "zig", keep=home / "failed" / f"{name}.cpp"
-            )
-            seal.write_text(_seal(made))
-            for file in (made.with_suffix(".cpp"), made, seal):
+            own = _Own(home, tool, options, Path(scratch) / "zig")
+            own.unpack()
+            keep = home / "failed" / f"{name}.cpp"
+            toolchain.compile_source(source, made, tool=tool, options=options, zig_cache=own.folder, keep=keep)
+            own.pack()
+            text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
+            seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
+            for file in (text, made, seal):
+                os.chmod(file, 0o700 if file == made else 0o600)
                 os.replace(file, home / file.name)
         return home / made.name
+
+
+class _Own:
+    """What zig keeps from one call to the next, such as its stubs of libc: one sealed file, unpacked for each call.
+
+    Zig does not look at whether what it kept is whole, and what it kept goes into libraries.
+    """
+
+    def __init__(self, home: Path, tool: toolchain.Compiler, options: Sequence[str], folder: Path) -> None:
+        target = options[options.index("-target") + 1] if "-target" in options else ""
+        digest = hashlib.sha256(f"{_FORMAT} {tool.identity} {target}".encode("utf-8", "backslashreplace"))
+        self.path, self.folder, self.zig = home / f"{digest.hexdigest()[:40]}.zig", folder, tool.zig
+        self.known = False
+
+    def unpack(self) -> None:
+        data = sealed.load(self.path) if self.zig else None
+        if data is not None:
+            with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+                archive.extractall(self.folder, filter="data")
+            self.known = True
+
+    def pack(self) -> None:
+        if self.zig and not self.known and self.folder.is_dir():
+            data = io.BytesIO()
+            with tarfile.open(fileobj=data, mode="w") as archive:
+                archive.add(self.folder, "")
+            with contextlib.suppress(OSError):  # it can be made again
+                sealed.save(self.path, data.getvalue())
 
 
 def _sweep(home: Path) -> None:
@@ -212,7 +274,7 @@ def _sweep(home: Path) -> None:
     for left in home.glob("tmp-*"):
         with contextlib.suppress(OSError):
             if left.stat().st_mtime < old:
-                shutil.rmtree(left, ignore_errors=True)
+                left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)
 
 
 # -- turns -----------------------------------------------------------------------------------------------------------
@@ -231,8 +293,9 @@ def _turn(home: Path, name: str) -> Iterator[None]:
     """
     path = home / "locks" / name[:2]
     with _turns.setdefault(str(path), threading.Lock()):
-        path.parent.mkdir(exist_ok=True)
-        with open(path, "wb") as file:
+        sealed.make(path.parent)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with open(handle, "wb") as file:
             if sys.platform != "win32":
                 with contextlib.suppress(OSError):  # a file system without locks is as bad
                     fcntl.lockf(file, fcntl.LOCK_EX)
@@ -256,8 +319,8 @@ def _private(reason: str) -> Path:
             _Private.path = Path(tempfile.mkdtemp(prefix="dynagrad-"))
             atexit.register(_remove, _Private.path, os.getpid())
             warn(
-                f"the cache of compiled programs cannot be written ({reason}); programs are compiled again in each "
-                "process. Set DYNAGRAD_CACHE to a folder that can be written.",
+                f"the cache of compiled programs cannot be used ({reason}); programs are compiled again in each "
+                "process. Set DYNAGRAD_CACHE to a folder of yours that can be written.",
                 RuntimeWarning,
             )
         return _Private.path

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import Error, NotConverged, RoomError
 from .library import Stop, host, load
 
 Codes = npt.NDArray[np.int32]
@@ -90,35 +91,49 @@ STATUS = (
     "near_critical",
     "quiet",
     "no_order",
+    "no_memory",
 )
+
+_LIMITED = 1  # of `dynagrad::Failure`
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
 
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 
+
+class _Made(ctypes.c_void_p):
+    """The result of functions that make something: null where memory ended."""
+
+
+class _Failure(ctypes.c_int64):
+    """The result of functions that take memory: a `dynagrad::Failure`."""
+
+
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "world_new": (_P, _P),
+    "world_new": (_Made, _P),
+    "failure": (_L,),
     "world_free": (None, _P),
-    "world_domains": (None, _P, _L, _P, _P),
-    "world_rank": (None, _P, _L, _P, _L),
-    "world_constants": (None, _P, _L, _P),
-    "terms_make": (None, _P, _L, _P, _P, _P, _P, _P),
+    "world_limit": (None, _P, _L),
+    "world_domains": (_Failure, _P, _L, _P, _P),
+    "world_rank": (_Failure, _P, _L, _P, _L),
+    "world_constants": (_Failure, _P, _L, _P),
+    "terms_make": (_Failure, _P, _L, _P, _P, _P, _P, _P),
     "terms_count": (_L, _P),
     "terms_node": (None, _P, _I, _P, _P, _I),
     "terms_find": (_I, _P, _I, _I, _P, _I),
-    "facts_new": (_P, _P, _L, _P, _L),
+    "facts_new": (_Made, _P, _L, _P, _L),
     "facts_free": (None, _L, _P),
     "facts_rows": (_L, _L, _P),
     "facts_bytes": (_L, _L, _P),
     "facts_row_of": (_P, _L, _P),
-    "weights_new": (_P, _L, _P, _P),
+    "weights_new": (_Made, _L, _P, _P),
     "weights_free": (None, _P),
-    "chart_new": (_P, _P, _P, _P, _P),
+    "chart_new": (_Made, _P, _P, _P, _P),
     "chart_free": (None, _P),
     "chart_run": (None, _P, _P, _P, _P, _P),
-    "chart_change": (None, _P, _L, _L, _P, _P, _L, _P),
-    "chart_swap": (None, _P, _L, _P, _P, _L),
-    "chart_restore": (None, _P, _L, _P, _P, _L),
+    "chart_change": (_Failure, _P, _L, _L, _P, _P, _L, _P),
+    "chart_swap": (_Failure, _P, _L, _P, _P, _L),
+    "chart_restore": (_Failure, _P, _L, _P, _P, _L),
     "chart_fact": (_L, _P, _L, _P, _P),
     "chart_get": (_L, _P, _L, _P, _P),
     "chart_items": (_L, _P, _L, _P, _P, _L),
@@ -131,19 +146,33 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "adjoints_open": (None, _P),
+    "adjoints_open": (_Failure, _P),
     "adjoints_close": (None, _P),
     "adjoints_seed": (_L, _P, _L, _P, _P, _L),
     "adjoints_backward": (_L, _P, _P, _P, _P),
     "adjoints_item": (_L, _P, _L, _P, _P, _L),
     "adjoints_items": (_L, _P, _L, _P, _L),
-    "adjoints_rows": (None, _P, _L, _P, _P),
-    "block_new": (_P, _L),
+    "adjoints_rows": (_Failure, _P, _L, _P, _P),
+    "block_new": (_Made, _L),
     "block_free": (None, _P, _L),
     "tape_pops": (_L, _P, _P, _P, _L),
 }
 
 EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_uint64))
+
+
+def out_of_memory(failure: int) -> Error:
+    """The error where memory ended: that of a limit, or that of the system."""
+    if failure == _LIMITED:
+        return NotConverged("there is not enough room for the run under its limit on bytes; raise max_bytes")
+    return RoomError(
+        "there is no memory left; limit the run with max_items or max_bytes, or give it fewer facts or less to derive"
+    )
+
+
+def _went(failure: int, function: object, arguments: tuple[Any, ...]) -> None:
+    if failure:
+        raise out_of_memory(failure)
 
 
 def _address(array: npt.NDArray[Any]) -> int:
@@ -163,10 +192,21 @@ class Engine:
         self.path = path
         library = load(path)
         for name, (result, *arguments) in (_FUNCTIONS | (_ADJOINT_FUNCTIONS if adjoint else {})).items():
-            setattr(self, name, library.function(f"dg_{name}", result, *arguments))
+            plain = _P if result is _Made else _L if result is _Failure else result
+            function = library.function(f"dg_{name}", plain, *arguments)
+            if result is _Made:
+                function.errcheck = self._made  # type: ignore[attr-defined]  # of functions of ctypes
+            elif result is _Failure:
+                function.errcheck = _went  # type: ignore[attr-defined]
+            setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above
         raise AttributeError(name)
+
+    def _made(self, pointer: int | None, function: object, arguments: tuple[Any, ...]) -> int:
+        if pointer is None:
+            raise out_of_memory(self.failure())
+        return pointer
 
     @staticmethod
     @functools.cache
@@ -178,10 +218,13 @@ class Engine:
 class World:
     """What codes mean to native code; see `dynagrad::World`."""
 
-    def __init__(self, engine: Engine, base: World | None = None) -> None:
+    def __init__(self, engine: Engine, base: World | None = None, room: int | None = None) -> None:
+        """`base` has terms that this one shares, and `room` is what a chart over it may take, in bytes."""
         self.engine, self.base = engine, base
         self.pointer: int = engine.world_new(base.pointer if base is not None else None)
         _finally(self, engine.world_free, self.pointer)
+        if room is not None:
+            engine.world_limit(self.pointer, room)
 
     def set_domains(self, low: Sequence[int], count: Sequence[int]) -> None:
         lows, counts = np.array(low, np.int32), np.array(count, np.int64)
@@ -428,4 +471,7 @@ class NativeChart:
     def locate(self, table: int, arguments: Sequence[int]) -> int:
         """The cell of an item, made if need be; -1 where its table has no room for it."""
         codes = np.array([*arguments, 0], np.int32)
-        return int(self.engine.chart_locate(self.pointer, table, _address(codes)))
+        cell = int(self.engine.chart_locate(self.pointer, table, _address(codes)))
+        if cell < -1:
+            raise out_of_memory(self.engine.failure())
+        return cell

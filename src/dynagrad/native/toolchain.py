@@ -7,16 +7,19 @@ about the compiler itself. Where compiled files go is the business of `cache`.
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +88,7 @@ def _compiler(named: str, path: str) -> Compiler:
     program = shutil.which(command[0], path=path)
     if program is None:
         raise CompileError(f"the compiler that DYNAGRAD_CXX names, {command[0]!r}, is not there\n  {_WHERE}")
-    call = (program, *command[1:])
+    call = (os.path.abspath(program), *command[1:])
     try:
         said = subprocess.run([*call, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
@@ -169,33 +172,54 @@ def compile_source(
     next (the stubs of libc, 2 MB) goes to `zig_cache`. A source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
+    scratch = output.parent
     text = output.with_suffix(".cpp")
     text.write_bytes(source.encode("utf-8", "backslashreplace"))
-    command = [*tool.command, *(flags(tool) if options is None else options), f"-I{include}", str(text)]
-    command += ["-o", str(output)]
+    # Names without folders, as compilers read %, : and backslashes in those of folders as something else.
+    command = [
+        *tool.command,
+        *(flags(tool) if options is None else options),
+        f"-I{_plain(include, scratch)}",
+        text.name,
+    ]
+    command += ["-o", output.name]
     if not tool.zig:
         command += _LIBRARIES.get(sys.platform, ())
-    status, said = _run(command, _environment(os.environ, output.parent, zig_cache))
+    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
+    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
+    status, said = _run(command, {**os.environ, **ours}, scratch)  # English messages, and files where we want them
     if status != 0 or not output.exists():
+        if _FULL.search(said):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
         raise CompileError(_message(status, said, command, text, keep))
 
 
-def _environment(base: Mapping[str, str], scratch: Path, zig_cache: Path | None) -> dict[str, str]:
-    """The environment of the compiler: English messages, and zig's files in our folders, as HOME may be read-only."""
-    ours = {"LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(scratch / "zig"), "TMPDIR": str(scratch)}
-    return {**base, **ours, "ZIG_GLOBAL_CACHE_DIR": str(zig_cache or scratch / "zig")}
+_FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re.IGNORECASE)
+_ODD = re.compile(r"[\\\r\n#$%]")
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+def _plain(include: Path, scratch: Path) -> Path:
+    """The folder of headers by a name that compilers take."""
+    if os.name == "nt" or not _ODD.search(str(include)):
+        return include
+    link = scratch / "include"
+    if not link.is_symlink():
+        link.symlink_to(include.absolute())
+    return Path(link.name)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], place: Path) -> tuple[int, str]:
     """Run the compiler; its exit status and what it said. Whatever ends the wait kills it and its children first."""
     # In a process group of its own: a compiler is several processes, and all of them must go.
     group = 0 if os.name == "posix" else None
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     try:
-        process = subprocess.Popen(command, stdin=null, stdout=null, stderr=pipe, env=environment, process_group=group)
+        process = subprocess.Popen(
+            command, stdin=null, stdout=null, stderr=pipe, env=environment, cwd=place, process_group=group
+        )
     except OSError as error:
         raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
-    with process:
+    with process, _watched(process.pid):
         try:
             _, said = process.communicate()
         except BaseException:
@@ -206,6 +230,27 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, s
             process.wait()
             raise
     return process.returncode, said.decode(errors="replace")
+
+
+# Waits for the end of its input. Where that comes, this process has died, and its compiler goes as well.
+_WATCH = "import os, sys\nif not os.read(0, 1):\n    os.killpg(int(sys.argv[1]), 9)"
+
+
+@contextmanager
+def _watched(group: int) -> Iterator[None]:
+    """Meanwhile another process waits for the end of this one, however it comes, and then kills the compiler."""
+    watcher = None
+    if os.name == "posix" and sys.executable:
+        command = [sys.executable, "-I", "-S", "-c", _WATCH, str(group)]
+        with suppress(OSError):
+            null = subprocess.DEVNULL
+            watcher = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=0)
+    try:
+        yield
+    finally:
+        if watcher is not None:
+            watcher.kill()  # before its input ends
+            watcher.communicate()
 
 
 def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:
@@ -221,8 +266,9 @@ def _message(status: int, said: str, command: Sequence[str], text: Path, keep: P
     how = f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
     if status == 0:
         how = "wrote no library"
-    lines = "\n".join(f"  {line[:300]}" for line in _useful(said.replace(str(text), kept.name).splitlines()))
-    call = shlex.join(str(kept) if word == str(text) else word for word in command)
+    lines = "\n".join(f"  {line[:300]}" for line in _useful(said.replace(text.name, kept.name).splitlines()))
+    names = {text.name: str(kept)}
+    call = shlex.join(names.get(word, word) for word in command)
     return f"the C++ compiler {how}\n{lines}\n  the source is {kept}\n  the command was {call}"
 
 

@@ -40,27 +40,29 @@ def write_access(writer: ClassWriter) -> None:
     """Everything that `abi.hpp` and the C++ facade ask of a program."""
     out = writer.out
     facts = [*writer.facts, *(t for t in writer.derived if writer.has_axioms(t))]
-    out.open("static void* load(auto* facts, World* world, const int32_t* const* columns, int64_t rows)")
+    _switch(
+        writer,
+        "static void* facts_new(int64_t table, dynagrad::Failure& failure)",
+        facts,
+        "return dynagrad::blank<facts_{name}>(failure);",
+        "return (void)failure, nullptr;",
+    )
+    out.open("static void load(auto* facts, World* world, const int32_t* const* columns, int64_t rows)")
     out.line("facts->load(columns, rows);")
     out.line("facts->index(world);")
-    out.line("return facts;")
     out.close()
     _switch(
         writer,
-        "static void* facts_new(World* world, int64_t table, const int32_t* const* columns, int64_t rows)",
+        "static void facts_load(World* world, int64_t table, void* facts, const int32_t* const* columns, int64_t rows)",
         facts,
-        "return load(new (malloc(sizeof(facts_{name})), dynagrad::Here{{}}) facts_{name}(), world, columns, rows);",
-        "return nullptr;",
+        "return load((facts_{name}*)facts, world, columns, rows);",
+        "(void)world, (void)facts, (void)columns, (void)rows;",
     )
-    out.open("template <class F> static void destroy(F* facts)")
-    out.line("facts->~F();")
-    out.line("free((void*)facts);")
-    out.close()
     _switch(
         writer,
         "static void facts_free(int64_t table, void* facts)",
         facts,
-        "return destroy((facts_{name}*)facts);",
+        "return dynagrad::dispose((facts_{name}*)facts);",
         "(void)facts;",
     )
     _switch(
@@ -84,16 +86,15 @@ def write_access(writer: ClassWriter) -> None:
         "return ((const facts_{name}*)facts)->row_of.data;",
         "return nullptr;",
     )
-    out.open("static void* weights_new(int64_t table, const void* facts, const uint64_t* words)")
-    out.line("auto* made = new (malloc(sizeof(Weights<semiring>)), dynagrad::Here{}) Weights<semiring>();")
+    out.open("static void weigh(int64_t table, const void* facts, const uint64_t* words, Weights<semiring>& weights)")
     if facts:
         out.open("switch (table)")
         for table in facts:
             name = writer.names.table[table.key]
             how = ", ".join([f"plus_{name}", *_how_copies_join(writer, table)])
-            out.line(f"case {table.number}: ((const facts_{name}*)facts)->weigh(*made, words, {how}); break;")
+            out.line(f"case {table.number}: ((const facts_{name}*)facts)->weigh(weights, words, {how}); break;")
         out.close()
-    out.line("return made;")
+    out.line("(void)table, (void)facts, (void)words, (void)weights;")
     out.close()
     out.open("template <class T> int64_t get_from(const T& t, int64_t cell, uint64_t* words) const")
     out.line("if (cell < 0) return 0;")

@@ -29,11 +29,12 @@ from .adjoints import (
     write_clear,
     write_readers,
 )
+from .facade.text import comment
 from .implicit import write_undo_component
 from .model import Join, Plan, Scan, Stage, Table
 from .resting import resting, rests, write_passes, write_resting_adjoint, write_solve, write_undo_settling
 from .solving import line_of
-from .statements import JoinWriter, comment
+from .statements import JoinWriter
 from .values import adjoints_cxx
 
 if TYPE_CHECKING:

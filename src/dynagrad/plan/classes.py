@@ -13,11 +13,12 @@ from .adjoints import head_kind
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .changing import write_changes, write_marks
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
+from .facade.text import comment
 from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .policies import priority, prune
-from .statements import JoinWriter, Names, PatternScope, Scope, Writer, comment, local, python_value
+from .statements import JoinWriter, Names, PatternScope, Scope, Writer, local, python_value
 from .values import semiring_cxx
 
 BUILT_IN = {
@@ -537,6 +538,7 @@ class ClassWriter:
             out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
         where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
         if stage.strategy == "sweep":
+            out.line(f"if (!{name}.seen.test(cell) && full()) return;")
             out.line(f"const bool fresh = !{name}.place[cell];")
             out.line(f"{name}.place[cell] = 1;")
             out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
@@ -550,6 +552,7 @@ class ClassWriter:
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()
+            out.line("if (full()) return;")
             if self.plan.adjoint:
                 record_contribution(self, table, where, "true")
             out.line(f"{name}.seen.set(cell);")
@@ -561,6 +564,7 @@ class ClassWriter:
             out.line()
             return
         else:
+            out.line(f"if (!{name}.seen.test(cell) && full()) return;")
             out.line(f"const bool fresh = {name}.seen.set(cell);")
             out.line(f"if (fresh) {name}.items++, report.items++;")
             agree(where, "!fresh && ")
@@ -931,7 +935,7 @@ class ClassWriter:
         if self.plan.adjoint:
             out.line(f"report.tape = {tape_bytes(self.plan)};")
         out.line("report.bytes = account.bytes + world->account.bytes;")
-        out.line("report.peak = account.peak + world->account.peak;")
+        out.line("report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;")
         out.line("spent_before += clock_ns() - started;")
         out.line("report.nanoseconds = spent_before;")
         out.close()

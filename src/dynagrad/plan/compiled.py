@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import Error
 from ..native.cache import build
-from ..native.engine import STATUS, Engine, FactTable, NativeChart, Report, Settings, WeightTable, World
+from ..native.engine import STATUS, Engine, FactTable, NativeChart, Report, Settings, WeightTable, World, out_of_memory
 from ..native.library import Stop
 from .classes import Generated, generate
 from .model import Plan
@@ -54,4 +54,5 @@ __all__ = [
     "WeightTable",
     "World",
     "compile_plan",
+    "out_of_memory",
 ]

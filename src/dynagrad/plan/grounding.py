@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..rules.show import show
+from .facade.text import comment
 from .model import Join
 from .polynomials import polynomial, recursive
-from .statements import JoinWriter, comment
+from .statements import JoinWriter
 from .values import called, lifted_cxx, numbers, product_order, to_node
 
 if TYPE_CHECKING:

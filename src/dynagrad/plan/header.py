@@ -15,8 +15,8 @@ from ..errors import Error, ProgramError
 from .backward import DIFFERENTIABLE
 from .classes import generate
 from .facade.data import Constant, data, takes_facts
-from .facade.members import chart, derivatives, name_of
-from .facade.text import cxx_name, shared
+from .facade.members import chart, derivatives, member_names
+from .facade.text import namespace, shared
 from .model import Derivatives, Plan
 
 _TYPES = {"boolean": "bool", "count": "unsigned __int128"}
@@ -37,7 +37,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     deep = next((t for t in plan.tables.values() if t.arity > 60), None)
     if deep is not None:
         raise Error(f"{deep.key} has more arguments than the 60 that a C++ header allows")
-    name = cxx_name(name)
+    name = namespace(name)
     plan = replace(plan, derivatives=Derivatives() if gradient and plan.semiring in DIFFERENTIABLE else None)
     generated = generate(plan, embed=False)
     before, include, body = generated.source.partition("#include <dynagrad/chart.hpp>\n")
@@ -87,6 +87,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
 
 
 def _usage(plan: Plan, name: str) -> str:
+    names = member_names(plan)
     takers = [t for t in plan.tables.values() if takes_facts(plan, t)]
     gradient = "    (no gradient: this header was written without)"
     if plan.semiring in _NO_GRADIENT:
@@ -97,13 +98,13 @@ def _usage(plan: Plan, name: str) -> str:
     for table in takers[:4]:
         codes = [plan.summary.domains[d].kind for d in table.domains]
         arguments = "".join(f"{'1' if kind == 'int' else chr(34) + 'a' + chr(34)}, " for kind in codes)
-        lines.append(f"    chart.add_{cxx_name(name_of(table))}({arguments}{name}::one());")
+        lines.append(f"    chart.add_{names[table.key]}({arguments}{name}::one());")
     lines.append('    if (!chart.run()) fprintf(stderr, "%s\\n", chart.error());')
     for table in asked[-1:]:
         codes = [plan.summary.domains[d].kind for d in table.domains]
         arguments = ", ".join("1" if kind == "int" else '"a"' for kind in codes)
-        lines.append(f"    auto found = chart.{cxx_name(name_of(table))}({arguments});  // found.derived, found.value")
-        lines.append(f"    for (auto& item : chart.all_{cxx_name(name_of(table))}_{table.arity}()) use(item);")
+        lines.append(f"    auto found = chart.{names[table.key]}({arguments});  // found.derived, found.value")
+        lines.append(f"    for (auto& item : chart.all_{names[table.key]}_{table.arity}()) use(item);")
         lines[-1] += "  // item[0], ..., item.value"
     if not plan.adjoint:
         return _commented([*lines, gradient])
@@ -113,7 +114,7 @@ def _usage(plan: Plan, name: str) -> str:
         )
         lines.append('    if (!gradient) fprintf(stderr, "%s\\n", gradient.error());')
     for table in takers[:1]:
-        what = f"gradient.added_{cxx_name(name_of(table))}_{table.arity}()"
+        what = f"gradient.added_{names[table.key]}_{table.arity}()"
         lines.append(f"    for (auto& fact : {what}) use(fact);  // fact.value: the derivative, in the order added")
     return _commented(lines)
 

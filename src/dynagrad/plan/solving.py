@@ -404,7 +404,8 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
     each_item(
         lambda _, name: [
             f"{name}.value[cell_of(h)] = {solver}.value[{number}];",
-            f"if ({name}.seen.set(cell_of(h))) {name}.items++, report.items++;",
+            f"if ({name}.seen.test(cell_of(h)) || full()) break;",
+            f"{name}.seen.set(cell_of(h)), {name}.items++, report.items++;",
         ]
     )
     if plan.adjoint:

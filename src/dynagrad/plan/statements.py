@@ -26,6 +26,7 @@ from ..rules.syntax import (
     Variable,
 )
 from .combine import may_excuse, not_nothing
+from .facade.text import comment
 from .functions import Code, Functions
 from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
@@ -95,17 +96,16 @@ class Names:
         return f"weight[{self.weights[place]}]"
 
 
-def comment(text: str) -> str:
-    """A text as it may stand in a one-line comment."""
-    line = " ".join(text.split())[:300]
-    return line + "." if line.endswith("\\") else line  # a backslash at the end would go on into the next line
-
-
 def local(name: str) -> str:
-    """The C++ name of a rule variable: its own, unless that could be a macro's."""
-    short = len(name) <= 2 and name[0].isalpha()
-    mixed = name[0].isalpha() and any(c.islower() for c in name)
-    return name if short or mixed else name + "_"
+    """The C++ name of a rule variable: its own, unless that could be a macro's, or is none that C++ has.
+
+    >>> local("X"), local("Word"), local("NULL"), local("__FILE_"), local("X²")
+    ('X', 'Word', 'NULL_', 'var__5f__5f_FILE_5f_', 'var_X_b2_')
+    """
+    if name.startswith("_") or not name.isascii():
+        return "var_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in name)
+    mixed = len(name) <= 2 or any(c.islower() for c in name)
+    return name if mixed else name + "_"
 
 
 class Scope:

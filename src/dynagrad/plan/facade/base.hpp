@@ -121,6 +121,26 @@ class base {
 
   // Runs on the facts as they are, from the start. False where it did not come to its end; `error` says why.
   bool run() {
+    bool whole = false;
+    base* const before = asking;
+    if (const auto failure = dynagrad::guarded(nullptr, [&] { whole = attempt(); })) {
+      asking = before;
+      if (loading >= 0) release(loading), loading = -1;
+      report.status = failure == dynagrad::limited ? dynagrad::at_bytes : dynagrad::no_memory;
+      if (chart_) {
+        chart_->unlocked = nullptr;
+        chart_->out_of(failure);
+        report = chart_->report;
+      }
+      say(failure == dynagrad::limited ? "the run stopped: it met its limit on bytes" : "the run stopped: there is no memory left");
+    }
+    return whole;
+  }
+  // What went wrong, or nothing. A fact or a term that cannot be stays wrong: make a new chart.
+  const char* error() const { return message; }
+
+ protected:
+  bool attempt() {
     using namespace engine;
     drop();
     runs++;
@@ -143,7 +163,10 @@ class base {
       if (domain_kind[d] == 'a') world.domain[d] = {0, members_of[d].size};
     }
     if (!order() || !check_gaps() || !check_ranges()) return false;
-    chart_ = new (malloc(sizeof(program)), dynagrad::Here{}) program(&world, facts, weights, rule_words);
+    world.account.limit = settings.max_bytes >= 0 ? settings.max_bytes : INT64_MAX;
+    dynagrad::Failure failure = dynagrad::none;
+    chart_ = dynagrad::create<program>(failure, &world, facts, weights, rule_words);
+    if (!chart_) dynagrad::out_of_memory(failure);
     for (int t = 0; t < tables; t++)
       if (ask[t]) chart_->externals[t] = asked[t];
     chart_->settings = settings;
@@ -163,7 +186,7 @@ class base {
         "it was interrupted", "integer arithmetic of arguments left 32 bits", "it paused", "an item has two values",
         "a function of the host failed", "", "", "a function failed", "an item has no finite value",
         "values go around a cycle that cannot be solved", "", "it changed nothing for a million pops",
-        "the order of a semiring is none"};
+        "the order of a semiring is none", "there is no memory left"};
     if (report.status != dynagrad::done) {
       const Line item = reported();
       const char* const said = report.status == dynagrad::function_failed ? chart_->message : "";
@@ -171,15 +194,18 @@ class base {
     }
     return report.status == dynagrad::done;
   }
-  // What went wrong, or nothing. A fact or a term that cannot be stays wrong: make a new chart.
-  const char* error() const { return message; }
 
- protected:
   using Answer = int32_t (*)(const int32_t*, uint64_t*);
   external ask[engine::tables + 1] = {};
   Answer asked[engine::tables + 1] = {};
 
   bool give(int table, const argument* a, weight value) {
+    bool given = false;
+    if (!dynagrad::guarded(nullptr, [&] { given = give_row(table, a, value); })) return given;
+    bad = true;
+    return fail("there is no memory left for facts");
+  }
+  bool give_row(int table, const argument* a, weight value) {
     using namespace engine;
     if (bad) return false;
     const int n = arity_of(table);
@@ -217,6 +243,7 @@ class base {
   struct Functor { int32_t name, arity; };
   dynagrad::World world;
   engine::program* chart_ = nullptr;
+  int loading = -1;  // facts that are being loaded
   dynagrad::Array<Text> texts;
   dynagrad::Array<uint32_t> text_slots;
   dynagrad::Array<Functor> functor_list;
@@ -459,17 +486,12 @@ class base {
   int64_t count(int t) const { return words[t].size / engine::semiring::words; }
   void release(int t) {
     drop();  // the chart stands on these facts
-    if (!facts[t]) return;
     engine::program::facts_free(t, facts[t]);
-    auto* w = (dynagrad::Weights<engine::semiring>*)weights[t];
-    w->~Weights();
-    free((void*)w);
+    dynagrad::dispose((dynagrad::Weights<engine::semiring>*)weights[t]);
     facts[t] = weights[t] = nullptr;
   }
   void drop() {
-    if (!chart_) return;
-    chart_->~program();
-    free((void*)chart_);
+    dynagrad::dispose(chart_);
     chart_ = nullptr;
   }
   void load(int t) {
@@ -489,8 +511,15 @@ class base {
       column_low[engine::table_first[t] + k] = low, column_high[engine::table_first[t] + k] = high;
       data[k] = columns[k].data;
     }
-    facts[t] = engine::program::facts_new(&world, t, data, m);
-    weights[t] = engine::program::weights_new(t, facts[t], words[t].data);
+    dynagrad::Failure failure = dynagrad::none;
+    loading = t;
+    facts[t] = engine::program::facts_new(t, failure);
+    auto* const w = dynagrad::blank<dynagrad::Weights<engine::semiring>>(failure);
+    weights[t] = w;
+    if (!facts[t] || !w) dynagrad::out_of_memory(failure);
+    engine::program::facts_load(&world, t, facts[t], data, m);
+    engine::program::weigh(t, facts[t], words[t].data, *w);
+    loading = -1;
   }
 
   // -- what the plan relies on

@@ -80,7 +80,13 @@ class derivatives_base {
     if (chart->runs != run) return say("the chart ran again since this gradient was made; ask for it anew");
     if (chart->chart_->report.partial)
       return say("the run stopped in the middle of a step, so it has no gradient; stop it with max_pops instead");
-    return chart->filled == number || fill();
+    if (chart->filled == number) return true;
+    bool whole = false;
+    base* const before = base::asking;
+    if (!dynagrad::guarded(&chart->chart_->account, [&] { whole = fill(); })) return whole;
+    base::asking = before;
+    chart->chart_->unlocked = nullptr;
+    return say("there is no memory left for the gradient");
   }
   bool fill() {
     using namespace engine;

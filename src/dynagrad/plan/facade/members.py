@@ -5,42 +5,67 @@ Here they are only named and numbered: what they do is in the C++ of this folder
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from ..model import Plan, Table
 from .data import takes_facts
-from .text import cxx_name
+from .text import comment, cxx_name
 
 
-def name_of(table: Table) -> str:
+def member_names(plan: Plan) -> Mapping[str, str]:
+    """What each predicate is called in C++, so that no two functions have one name and as many arguments.
+
+    Predicates of different arities share a name. Where two would clash, as `add_s/1` does with what adds facts to
+    `s/1`, one gets a number: the longer one, or the one whose name C++ does not have as it is.
+    """
+    taken: dict[tuple[str, int], str] = {}
+    names: dict[str, str] = {}
+
+    def key(table: Table) -> tuple[bool, int, int]:
+        name = _name(table)
+        return cxx_name(name) != name, len(name), table.number
+
+    for table in sorted(plan.tables.values(), key=key):
+        plain = name = cxx_name(_name(table))
+        for count in itertools.count(2):
+            clashes = [f for f in _functions(plan, table, name) if f in taken]
+            # a fact without its value and one with fewer arguments: the latter alone is there
+            if all(f[0] == f"add_{name}" and taken[f] == name for f in clashes):
+                break
+            name = f"{plain}_{count}"
+        taken.update(dict.fromkeys(_functions(plan, table, name), name))
+        names[table.key] = name
+    return names
+
+
+def _name(table: Table) -> str:
     return table.key.rsplit("/", 1)[0]
 
 
-def member_names(tables: Sequence[Table]) -> Mapping[str, str]:
-    """What each predicate is called in C++; two of as many arguments are not called the same."""
-    taken: set[tuple[str, int]] = set()
-    names: dict[str, str] = {}
-    for table in tables:
-        wanted = cxx_name(name_of(table))
-        while (wanted, table.arity) in taken:
-            wanted += "x"
-        taken.add((wanted, table.arity))
-        names[table.key] = wanted
-    return names
+def _functions(plan: Plan, table: Table, name: str) -> list[tuple[str, int]]:
+    """The functions of a predicate of that name, with the numbers of their arguments."""
+    n = table.arity
+    if table.kind == "external":
+        return [(f"set_{name}_{n}", 1)]
+    functions = [(name, n), (f"all_{name}_{n}", 0)]
+    if takes_facts(plan, table):
+        functions += [(f"add_{name}", n), (f"add_{name}", n + 1), (f"clear_{name}_{n}", 0), (f"added_{name}_{n}", 0)]
+    return functions
 
 
 def chart(plan: Plan, tables: Sequence[Table]) -> list[str]:
     """The class that a user sees: a few functions per predicate."""
     out = ["// The program's chart. A function may be called between runs as often as one likes; `run` starts over."]
     out += ["class chart : public base {", " public:"]
-    names = member_names(tables)
+    names = member_names(plan)
     counts = {(names[t.key], t.arity) for t in tables if takes_facts(plan, t)}
     if plan.adjoint:
         out += ["", *_GRADIENT.strip("\n").splitlines()]
     for table in tables:
         name, n = names[table.key], table.arity
         parameters, pack = _arguments(table)
-        out += ["", f"  // {table.key}{_summary(plan, table)}"]
+        out += ["", f"  // {comment(table.key)}{_summary(plan, table)}"]
         number = table.number
         if table.kind == "external":
             out.append("  // f is called for each value that is asked for")
@@ -85,13 +110,14 @@ def derivatives(plan: Plan, tables: Sequence[Table]) -> list[str]:
     """The class of a gradient: the same predicates, and their derivatives."""
     out = [*_MEANING.strip("\n").splitlines(), "class derivatives : public derivatives_base {", " public:"]
     out.append("  using derivatives_base::derivatives_base;")
-    for key, name in member_names(tables).items():
-        table = plan.tables[key]
+    names = member_names(plan)
+    for table in tables:
+        name = names[table.key]
         n, number = table.arity, table.number
         if table.kind == "external":
             continue
         parameters, pack = _arguments(table)
-        out += ["", f"  // {table.key}{_summary(plan, table)}"]
+        out += ["", f"  // {comment(table.key)}{_summary(plan, table)}"]
         out.append(f"  weight {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
         out.append(f"  items<{n}> all_{name}_{n}() {{ return items_of<{n}>({number}); }}")
         if takes_facts(plan, table):

@@ -23,7 +23,52 @@ RESERVED = frozenset(
     symbol integer real compound list cons is_symbol is_integer is_real is_compound name number to_double arity part
     print settings report run error result item items term argument weight chart base engine external one give take_all
     look_up answer ask asked gradient derivatives
-    weighted items_of rows_of place from_words to_words main unix linux stdin stdout stderr errno assert
+    weighted items_of rows_of place from_words to_words main size_t
+    """,
+    )
+)
+
+# Macros of the C headers whose names are not all capitals, on the systems that we know.
+_MACROS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    alloca assert be16toh be32toh be64toh errno fpclassify htobe16 htobe32 htobe64 htole16 htole32 htole64 i386
+    isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal issubnormal isunordered
+    iszero le16toh le32toh le64toh linux math_errhandling offsetof signbit stderr stdin stdout strdupa strndupa unix
+    va_arg va_copy va_end va_start
+    """,
+    )
+)
+
+# What the C headers declare in the global namespace, which no namespace may be called; float and long double forms of
+# functions, and types that end in _t, are known by their ends.
+_LIBRARY = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    a64l abort abs acos acosh aligned_alloc alloca arc4random asctime asin asinh asprintf at_quick_exit atan atan2
+    atanh atexit atof atoi atol atoll basename bcmp bcopy bsearch bzero calloc cbrt ceil clearenv clearerr clock
+    close copysign cos cosh ctermid ctime cuserid daylight difftime div dprintf drand48 drem dup dysize ecvt environ
+    erand48 erf erfc exit exp exp10 exp2 expm1 fabs fclose fcvt fdim fdopen feof ferror fflush ffs fgetc fgetpos
+    fgets fileno finite flockfile floor fma fmax fmemopen fmin fmod fopen fprintf fputc fputs fread free freopen
+    frexp fscanf fseek fseeko fsetpos ftell ftello ftrylockfile funlockfile fwrite gamma gcvt getc getchar getdate
+    getdelim getenv getline getloadavg getpid getpt getsubopt getw gmtime grantpt hypot ilogb index initstate isatty
+    j0 j1 jn jrand48 l64a labs lcong48 ldexp ldiv lgamma link llabs lldiv llogb llrint llround localtime log log10
+    log1p log2 logb lrand48 lrint lround lseek malloc mblen mbstowcs mbtowc memccpy memchr memcmp memcpy memfrob
+    memmem memmove mempcpy memrchr memset mkdtemp mkostemp mkstemp mkstemps mktemp mktime modf mrand48 nan nanosleep
+    nearbyint nextafter nextdown nexttoward nextup nrand48 obstack open pclose perror pipe popen posix_memalign pow
+    printf pselect ptsname putc putchar putenv puts putw qecvt qfcvt qgcvt qsort quick_exit raise rand random
+    rawmemchr read realloc reallocarray realpath remainder remove remquo rename renameat rewind rindex rint round
+    roundeven rpmatch scalb scalbln scalbn scanf secure_getenv seed48 select setbuf setbuffer setenv setlinebuf
+    setstate setvbuf signal signgam significand sin sincos sinh sleep snprintf sprintf sqrt srand srand48 srandom
+    sscanf stpcpy stpncpy strcasecmp strcasestr strcat strchr strchrnul strcmp strcoll strcpy strcspn strdup
+    strerror strfry strftime strlcat strlcpy strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk
+    strptime strrchr strsep strsignal strspn strstr strtod strtof strtok strtol strtold strtoll strtoq strtoul
+    strtoull strtouq strverscmp strxfrm sync system tan tanh tempnam tgamma time timegm timelocal timer timespec
+    timeval timezone tm tmpfile tmpnam trunc tzname tzset uint ulong ungetc unlink unlockpt unsetenv ushort valloc
+    vasprintf vdprintf vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf wait wcstombs wctomb write y0 y1
+    yn
     """,
     )
 )
@@ -32,13 +77,37 @@ RESERVED = frozenset(
 def cxx_name(name: str) -> str:
     """A name as C++ may have it.
 
-    >>> cxx_name("goal"), cxx_name("for"), cxx_name("N P"), cxx_name("2nd")
-    ('goal', 'for_', 'N_P', 'p2nd')
+    >>> cxx_name("goal"), cxx_name("for"), cxx_name("n p"), cxx_name("2nd"), cxx_name("NULL")
+    ('goal', 'for_', 'n_p', 'p2nd', 'NULL_')
     """
     plain = re.sub(r"__+", "_", re.sub(r"[^A-Za-z0-9_]", "_", name))
     if not plain[:1].isalpha():
-        plain = "p" + plain
-    return plain + "_" if plain in RESERVED else plain
+        plain = re.sub(r"__+", "_", "p" + plain)
+    macro = plain in _MACROS or (len(plain) > 1 and not any(c.islower() for c in plain))
+    return re.sub(r"__+", "_", plain + "_") if plain in RESERVED or macro else plain
+
+
+def namespace(name: str) -> str:
+    """The same for a namespace, which stands beside what the C library declares.
+
+    >>> namespace("parser"), namespace("index"), namespace("sinf"), namespace("size_t")
+    ('parser', 'index_', 'sinf_', 'size_t_')
+    """
+    plain = cxx_name(name)
+    stem = re.sub(r"(f(16|32|64|128)x?|[flr]|_r|_l|_unlocked|64)$", "", plain)
+    taken = plain in _LIBRARY or stem in _LIBRARY or plain.endswith("_t")
+    return plain + "_" if taken else plain
+
+
+def comment(text: str) -> str:
+    """A text as it may stand in a one-line comment: nothing in it ends the line, or goes on into the next one.
+
+    >>> print(comment("a\\nb ??/"))
+    a b ? ?/
+    """
+    line = " ".join(text.split()).replace("??", "? ?")[:300]
+    line = "".join(c if c.isprintable() else f"<{ord(c):X}>" for c in line)
+    return line + "." if line.endswith("\\") else line
 
 
 def literal(text: str) -> str:

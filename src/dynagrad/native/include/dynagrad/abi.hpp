@@ -10,36 +10,49 @@ using dynagrad::Report;
 using dynagrad::Settings;
 using dynagrad::World;
 
+// Where memory ends, functions that make something return null, and others that take memory a Failure; `dg_failure` says
+// which it was last in this thread.
+static constinit thread_local dynagrad::Failure failure = dynagrad::none;
+template <class F> static int64_t guard(dynagrad::Account* account, F work) {
+  return failure = dynagrad::guarded(account, work);
+}
+DYNAGRAD_EXPORT int64_t dg_failure() { return failure; }
+
 DYNAGRAD_EXPORT World* dg_world_new(const World* base) {
-  World* w = new (malloc(sizeof(World)), dynagrad::Here{}) World();
-  w->terms.open(base ? &base->terms : nullptr);
+  World* w = dynagrad::blank<World>(failure);
+  if (w && guard(nullptr, [&] { w->terms.open(base ? &base->terms : nullptr); })) dynagrad::dispose(w), w = nullptr;
   return w;
 }
-DYNAGRAD_EXPORT void dg_world_free(World* w) {
-  w->~World();
-  free((void*)w);
+DYNAGRAD_EXPORT void dg_world_free(World* w) { dynagrad::dispose(w); }
+// What charts over this world may take, its own terms included.
+DYNAGRAD_EXPORT void dg_world_limit(World* w, int64_t bytes) { w->account.limit = bytes; }
+DYNAGRAD_EXPORT int64_t dg_world_domains(World* w, int64_t n, const int32_t* low, const int64_t* count) {
+  return guard(nullptr, [=] {
+    w->domain.clear();
+    for (int64_t i = 0; i < n; i++) w->domain.push({low[i], count[i]});
+    while (w->rank.size < n) w->rank.push(nullptr);
+  });
 }
-DYNAGRAD_EXPORT void dg_world_domains(World* w, int64_t n, const int32_t* low, const int64_t* count) {
-  w->domain.clear();
-  for (int64_t i = 0; i < n; i++) w->domain.push({low[i], count[i]});
-  while (w->rank.size < n) w->rank.push(nullptr);
+DYNAGRAD_EXPORT int64_t dg_world_rank(World* w, int64_t domain, const int32_t* ranks, int64_t n) {
+  return guard(nullptr, [=] { w->set_rank(domain, ranks, n); });
 }
-DYNAGRAD_EXPORT void dg_world_rank(World* w, int64_t domain, const int32_t* ranks, int64_t n) {
-  w->set_rank(domain, ranks, n);
-}
-DYNAGRAD_EXPORT void dg_world_constants(World* w, int64_t n, const int32_t* values) {
-  w->constant.clear();
-  for (int64_t i = 0; i < n; i++) w->constant.push(values[i]);
+DYNAGRAD_EXPORT int64_t dg_world_constants(World* w, int64_t n, const int32_t* values) {
+  return guard(nullptr, [=] {
+    w->constant.clear();
+    for (int64_t i = 0; i < n; i++) w->constant.push(values[i]);
+  });
 }
 // Interns n nodes; the children of node i are first[i] .. first[i+1], as indices of earlier nodes. out[i] is its number.
-DYNAGRAD_EXPORT void dg_terms_make(World* w, int64_t n, const int32_t* kind, const int32_t* payload,
-                                   const int64_t* first, const int32_t* children, int32_t* out) {
-  dynagrad::Array<int32_t> parts;
-  for (int64_t i = 0; i < n; i++) {
-    parts.clear();
-    for (int64_t c = first[i]; c < first[i + 1]; c++) parts.push(out[children[c]]);
-    out[i] = w->terms.make(kind[i], payload[i], parts.data, (int32_t)parts.size);
-  }
+DYNAGRAD_EXPORT int64_t dg_terms_make(World* w, int64_t n, const int32_t* kind, const int32_t* payload,
+                                      const int64_t* first, const int32_t* children, int32_t* out) {
+  return guard(nullptr, [=] {
+    dynagrad::Array<int32_t> parts;
+    for (int64_t i = 0; i < n; i++) {
+      parts.clear();
+      for (int64_t c = first[i]; c < first[i + 1]; c++) parts.push(out[children[c]]);
+      out[i] = w->terms.make(kind[i], payload[i], parts.data, (int32_t)parts.size);
+    }
+  });
 }
 DYNAGRAD_EXPORT int64_t dg_terms_count(const World* w) { return w->terms.count(); }
 // One term: kind, payload and arity into `out`; up to `room` arguments into `arguments`.
@@ -53,7 +66,10 @@ DYNAGRAD_EXPORT int32_t dg_terms_find(const World* w, int32_t kind, int32_t payl
 }
 
 DYNAGRAD_EXPORT void* dg_facts_new(World* w, int64_t table, const int32_t* const* columns, int64_t rows) {
-  return program::facts_new(w, table, columns, rows);
+  void* facts = program::facts_new(table, failure);
+  if (facts && guard(nullptr, [=] { program::facts_load(w, table, facts, columns, rows); }))
+    program::facts_free(table, facts), facts = nullptr;
+  return facts;
 }
 DYNAGRAD_EXPORT void dg_facts_free(int64_t table, void* facts) { program::facts_free(table, facts); }
 DYNAGRAD_EXPORT int64_t dg_facts_rows(int64_t table, const void* facts) { return program::facts_rows(table, facts); }
@@ -62,45 +78,42 @@ DYNAGRAD_EXPORT const uint32_t* dg_facts_row_of(int64_t table, const void* facts
   return program::facts_row_of(table, facts);
 }
 DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const void* facts, const uint64_t* words) {
-  return program::weights_new(table, facts, words);
+  auto* made = dynagrad::blank<dynagrad::Weights<semiring>>(failure);
+  if (made && guard(nullptr, [=] { program::weigh(table, facts, words, *made); })) dynagrad::dispose(made), made = nullptr;
+  return made;
 }
-DYNAGRAD_EXPORT void dg_weights_free(void* weights) {
-  using W = dynagrad::Weights<semiring>;
-  ((W*)weights)->~W();
-  free(weights);
-}
+DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad::dispose((dynagrad::Weights<semiring>*)weights); }
 
 DYNAGRAD_EXPORT program* dg_chart_new(World* w, void* const* facts, void* const* weights, const uint64_t* constants) {
-  return new (malloc(sizeof(program)), dynagrad::Here{}) program(w, facts, weights, constants);
+  return dynagrad::create<program>(failure, w, facts, weights, constants);
 }
-DYNAGRAD_EXPORT void dg_chart_free(program* c) {
-  c->~program();
-  free((void*)c);
-}
+DYNAGRAD_EXPORT void dg_chart_free(program* c) { dynagrad::dispose(c); }
 DYNAGRAD_EXPORT void dg_chart_run(program* c, const Settings* settings, Report* report, const Host* host, int32_t* stop) {
   c->settings = *settings;
   {
     dynagrad::Unlocked unlocked(host, stop);
     c->unlocked = &unlocked;
-    c->run();
+    if (settings->max_bytes >= 0) c->account.limit = c->world->account.limit = settings->max_bytes;
+    if (guard(&c->account, [=] { c->run(); })) c->out_of(failure);
     c->unlocked = nullptr;
   }
   *report = c->report;
 }
 // The phases of a change of facts; see the class.
-DYNAGRAD_EXPORT void dg_chart_change(program* c, int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words,
-                                     int64_t count, const Host* host) {
+DYNAGRAD_EXPORT int64_t dg_chart_change(program* c, int64_t phase, int64_t table, const int32_t* rows,
+                                        const uint64_t* words, int64_t count, const Host* host) {
   dynagrad::Unlocked unlocked(host, nullptr);
   c->unlocked = &unlocked;
   c->settings = Settings{};
-  c->change(phase, table, rows, words, count);
+  const int64_t ended = guard(&c->account, [=] { c->change(phase, table, rows, words, count); });
   c->unlocked = nullptr;
+  return ended;
 }
-DYNAGRAD_EXPORT void dg_chart_swap(program* c, int64_t table, const void* facts, const void* weights, int64_t settled) {
-  c->swap(table, facts, weights, settled);
+DYNAGRAD_EXPORT int64_t dg_chart_swap(program* c, int64_t table, const void* facts, const void* weights, int64_t settled) {
+  return guard(&c->account, [=] { c->swap(table, facts, weights, settled); });
 }
-DYNAGRAD_EXPORT void dg_chart_restore(program* c, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
-  c->restore(table, rows, words, n);
+DYNAGRAD_EXPORT int64_t dg_chart_restore(program* c, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
+  return guard(&c->account, [=] { c->restore(table, rows, words, n); });
 }
 // The value of an item in the chart; 0 where it was never derived.
 DYNAGRAD_EXPORT int64_t dg_chart_get(const program* c, int64_t table, const int32_t* arguments, uint64_t* words) {
@@ -123,7 +136,8 @@ DYNAGRAD_EXPORT void dg_chart_arguments(const program* c, int64_t table, int64_t
 }
 // The cell of an item to stop at; makes room for it.
 DYNAGRAD_EXPORT int64_t dg_chart_locate(program* c, int64_t table, const int32_t* arguments) {
-  return c->locate(table, arguments);
+  int64_t cell = -1;
+  return guard(&c->account, [&] { cell = c->locate(table, arguments); }) ? -2 : cell;
 }
 DYNAGRAD_EXPORT void dg_chart_external(program* c, int64_t table, int32_t (*f)(const int32_t*, uint64_t*)) {
   c->externals[table] = f;
@@ -142,18 +156,23 @@ DYNAGRAD_EXPORT int64_t dg_chart_cycle(const program* c, int32_t* tables, int64_
 #ifdef DYNAGRAD_TAPE
 // Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
 // chart; `whole`: one, whatever the scale); `backward` runs the pass and returns a Status; then adjoints are read.
-DYNAGRAD_EXPORT void dg_adjoints_open(program* c) { c->adjoints(true); }
+DYNAGRAD_EXPORT int64_t dg_adjoints_open(program* c) {
+  return guard(&c->account, [=] { c->adjoints(true); });
+}
 DYNAGRAD_EXPORT void dg_adjoints_close(program* c) { c->adjoints(false); }
 DYNAGRAD_EXPORT int64_t dg_adjoints_seed(program* c, int64_t table, const int32_t* arguments, const uint64_t* cotangent,
                                          int64_t whole) {
   return c->seed(table, arguments, cotangent, whole);
 }
 DYNAGRAD_EXPORT int64_t dg_adjoints_backward(program* c, Report* report, const Host* host, int32_t* stop) {
-  int64_t status;
+  int64_t status = 0;
   {
     dynagrad::Unlocked unlocked(host, stop);
     c->unlocked = &unlocked;
-    status = c->backward();
+    if (guard(&c->account, [&] { status = c->backward(); })) {
+      status = failure == dynagrad::limited ? dynagrad::at_bytes : dynagrad::no_memory;
+      c->report.bytes = c->account.bytes + c->world->account.bytes;
+    }
     c->unlocked = nullptr;
   }
   *report = c->report;
@@ -168,12 +187,16 @@ DYNAGRAD_EXPORT int64_t dg_adjoints_items(const program* c, int64_t table, uint6
   return c->adjoints_of_items(table, words, room);
 }
 // Those of facts, row by row as they were given, with the numbers that were given (null: all one).
-DYNAGRAD_EXPORT void dg_adjoints_rows(const program* c, int64_t table, const uint64_t* given, uint64_t* words) {
-  c->adjoints_of_rows(table, given, words);
+DYNAGRAD_EXPORT int64_t dg_adjoints_rows(const program* c, int64_t table, const uint64_t* given, uint64_t* words) {
+  return guard(nullptr, [=] { c->adjoints_of_rows(table, given, words); });
 }
 // Room for results, out of the blocks that charts use again and again.
-DYNAGRAD_EXPORT void* dg_block_new(int64_t bytes) { return dynagrad::Blocks::allocate(bytes, false); }
-DYNAGRAD_EXPORT void dg_block_free(void* data, int64_t bytes) { dynagrad::Blocks::release(data, bytes); }
+DYNAGRAD_EXPORT void* dg_block_new(int64_t bytes) {
+  void* made = nullptr;
+  guard(nullptr, [&] { made = dynagrad::Blocks::take(bytes, false, nullptr, nullptr); });
+  return made;
+}
+DYNAGRAD_EXPORT void dg_block_free(void* data, int64_t bytes) { dynagrad::Blocks::give(data, bytes); }
 // The pops of a run, `room` at most: table and cell of each. Returns how many there are.
 DYNAGRAD_EXPORT int64_t dg_tape_pops(const program* c, int32_t* tables, int64_t* cells, int64_t room) {
   for (int64_t t = 0; t < c->tape.pops.size && t < room; t++) {

@@ -28,15 +28,14 @@ struct World {
     for (int64_t i = 0; i < rank.size; i++) delete_rank(i);
   }
   void delete_rank(int64_t i) {
-    if (rank[i]) {
-      rank[i]->release();
-      free((void*)rank[i]);
-      rank[i] = nullptr;
-    }
+    dispose(rank[i]);
+    rank[i] = nullptr;
   }
   void set_rank(int64_t i, const int32_t* ranks, int64_t n) {
     delete_rank(i);
-    rank[i] = (Array<int32_t>*)calloc(1, sizeof(Array<int32_t>));
+    rank[i] = fails() ? nullptr : (Array<int32_t>*)calloc(1, sizeof(Array<int32_t>));
+    if (!rank[i]) out_of_memory();
+    rank[i]->account = &account;
     rank[i]->zeros(n);
     memcpy(rank[i]->data, ranks, n * sizeof(int32_t));
   }
@@ -46,7 +45,7 @@ enum Status : int64_t {
   done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
   bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
   bad_adjoint = 12, unsettled = 13, function_failed = 14, diverges = 15, cyclic = 16, near_critical = 17,
-  at_quiet = 18, no_order = 19,
+  at_quiet = 18, no_order = 19, no_memory = 20,
 };
 
 // The same layout as the ctypes structures in library code: eight-byte fields only.
@@ -93,7 +92,21 @@ struct ChartBase {
   const char* message = "";     // what a function said that failed
   Array<Handle> cycle{&account};  // of the component that diverges
 
-  explicit ChartBase(World* w) : world(w) {}
+  explicit ChartBase(World* w) : world(w) {
+    w->account.beside = &account, account.beside = &w->account;
+    account.limit = w->account.limit;
+  }
+  ~ChartBase() { world->account.beside = nullptr; }
+
+  // How a run ended that memory ended.
+  void out_of(Failure failure) {
+    report.status = failure == limited ? at_bytes : no_memory;
+    report.partial = 1;
+    report.stage = stage;
+    report.bytes = account.bytes + world->account.bytes;
+    report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;
+    if (failure == exhausted) failed = no_memory;
+  }
 
 
   // Called with the work that is about to be done; true if the run has to stop.
@@ -106,8 +119,22 @@ struct ChartBase {
     const int64_t now = unlocked ? unlocked->elapsed() : 0;
     if (settings.timeout_ns >= 0 && now + spent_before >= settings.timeout_ns) return stop(at_timeout);
     if (settings.max_bytes >= 0 && account.bytes + world->account.bytes > settings.max_bytes) return stop(at_bytes);
-    if (settings.max_items >= 0 && report.items > settings.max_items) return stop(at_items);
     return false;
+  }
+  // Whether no item more is allowed, which then ends the run. Asked before each, so that the limit is kept.
+  bool full() {
+    if (__builtin_expect((uint64_t)report.items < (uint64_t)settings.max_items, 1)) return false;  // -1 is no limit
+    if (!halt) stop(at_items);
+    return true;
+  }
+  // Of these cells, a bit each, those that items are allowed for.
+  uint64_t allowed(uint64_t fresh) {
+    int64_t left = settings.max_items - report.items;
+    if (__builtin_expect(settings.max_items < 0 || left >= 64, 1)) return fresh;
+    uint64_t kept = 0;
+    for (; fresh && left > 0; left--, fresh &= fresh - 1) kept |= fresh & -fresh;
+    if (fresh) full();
+    return kept;
   }
   bool stop(int64_t status) {
     halt = status;

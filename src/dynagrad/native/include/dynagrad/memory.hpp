@@ -2,8 +2,10 @@
 //
 // Everything a chart owns comes from an `Account`, so that statistics are exact and a limit can stop a run before
 // the machine swaps. Element types are trivially copyable. No C++ library code is used, only libc.
-// The limit is soft: an allocation never fails because of it; the run looks at `Account::over()` and stops.
+// Where the limit would be exceeded, or the system has no more, the call from outside ends at once: see `guarded`.
+// So whatever is read after such an end gets all its room before any of it changes.
 #pragma once
+#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,57 +23,167 @@ struct Account {
   int64_t bytes = 0;
   int64_t peak = 0;
   int64_t limit = INT64_MAX;
+  const Account* beside = nullptr;  // what counts towards the same limit
+  int64_t all() const { return bytes + (beside ? beside->bytes : 0); }
   void add(int64_t n) {
     bytes += n;
-    if (bytes > peak) peak = bytes;
+    if (all() > peak) peak = all();
   }
-  bool over() const { return bytes > limit; }
+  bool fits(int64_t n) const { return n <= limit - all(); }
 };
 
-[[noreturn]] inline void out_of_memory() { abort(); }  // only when malloc itself fails; the soft limit comes first
+// What stands before every array in memory. Those of arrays on the stack of a guarded call are in a ring.
+struct alignas(16) Room {
+  int64_t bytes;     // of room, this not counted
+  Account* account;  // that it was charged to, or none
+  Room* before;     // null outside of a ring
+  Room* after;
+  void link(Room* ring) {
+    before = ring, after = ring->after;
+    after->before = ring->after = this;
+  }
+  void unlink() {
+    if (!before) return;
+    before->after = after, after->before = before;
+    before = after = nullptr;
+  }
+};
+
+enum Failure : int32_t { none = 0, limited = 1, exhausted = 2 };
+
+// Where a guarded call goes on when memory ends.
+struct Rescue {
+  jmp_buf place;
+  Rescue* outer;
+  Account* account;  // for arrays on the stack; may be null
+  Room ring;
+  Failure failure;
+};
+inline constinit thread_local Rescue* rescue = nullptr;
+
+[[noreturn]] inline void out_of_memory(Failure why = exhausted) {
+  if (!rescue) abort();
+  rescue->failure = why;
+  longjmp(rescue->place, 1);
+}
+
+// Whether this object lies on the stack, above which the guarded call began.
+inline bool is_local(const void* object) {
+  return rescue && (const char*)object < (const char*)rescue && (const char*)object > (const char*)__builtin_frame_address(0);
+}
+
+#ifdef DYNAGRAD_FAILURES  // in tests: the allocation with this number, counted down, finds no memory
+extern "C" __attribute__((visibility("default"))) inline int64_t dg_fail_allocation = 0;
+inline bool fails() { return dg_fail_allocation > 0 && --dg_fail_allocation == 0; }
+#else
+inline bool fails() { return false; }
+#endif
 
 // Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
 // on them costs. Few, none of them huge; threads leave and take them without a lock.
 struct Blocks {
   static constexpr int most = 6;
   static constexpr int64_t least = 1 << 20, widest = 32 << 20;
-  struct alignas(16) Block { int64_t bytes; };  // what malloc gives stands at multiples of 16
-  inline static Block* kept[most] = {};
+  inline static Room* kept[most] = {};
 
-  static void* allocate(int64_t bytes, bool zeros) {
-    if (bytes < least) {
-      void* p = zeros ? calloc(1, bytes ? bytes : 1) : malloc(bytes ? bytes : 1);
-      if (!p) out_of_memory();
-      return p;
-    }
-    for (Block*& slot : kept) {
-      Block* b = __atomic_exchange_n(&slot, (Block*)nullptr, __ATOMIC_ACQ_REL);
+  static Room* fresh(int64_t bytes, bool zeros) {
+    const size_t size = sizeof(Room) + (size_t)bytes;
+    return (Room*)(zeros ? calloc(1, size) : malloc(size));
+  }
+  static Room* find(int64_t bytes, bool zeros) {
+    if (fails()) out_of_memory();
+    for (Room*& slot : kept) {
+      if (bytes < least) break;
+      Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
       if (!b) continue;
       if (b->bytes >= bytes && b->bytes / 2 <= bytes) {
         if (zeros) memset((void*)(b + 1), 0, bytes);
-        return b + 1;
+        return b;
       }
       keep(b);
     }
-    Block* b = (Block*)(zeros ? calloc(1, sizeof(Block) + bytes) : malloc(sizeof(Block) + bytes));
+    Room* b = fresh(bytes, zeros);
+    if (!b) {
+      for (Room*& slot : kept) ::free(__atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL));
+      b = fresh(bytes, zeros);
+    }
     if (!b) out_of_memory();
     b->bytes = bytes;
+    return b;
+  }
+  // Room for an array that lies at `owner`, charged to an account if there is one.
+  static void* take(int64_t bytes, bool zeros, const void* owner, Account* account) {
+    const bool local = is_local(owner);
+    if (!account && local) account = rescue->account;
+    if (account && !account->fits(bytes)) out_of_memory(limited);
+    Room* b = find(bytes, zeros);
+    b->account = account, b->before = b->after = nullptr;
+    if (account) account->add(bytes);
+    if (local) b->link(&rescue->ring);
     return b + 1;
   }
   // `bytes` as it was asked for.
-  static void release(void* data, int64_t bytes) {
-    if (bytes < least || !data) return free(data);
-    Block* b = (Block*)data - 1;
-    b->bytes <= widest ? keep(b) : free(b);
+  static void give(void* data, int64_t bytes) {
+    if (!data) return;
+    Room* b = (Room*)data - 1;
+    b->unlink();
+    if (b->account) b->account->add(-bytes);
+    bytes >= least && b->bytes <= widest ? keep(b) : free(b);
   }
-  static void keep(Block* b) {
-    for (Block*& slot : kept) {
-      Block* none = nullptr;
+  static void keep(Room* b) {
+    for (Room*& slot : kept) {
+      Room* none = nullptr;
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
     }
     free(b);
   }
 };
+
+// Calls `work`, and says how it ended. Where memory ends in it, it ends there: arrays on the stack are given back, those
+// of objects elsewhere stay as they are. Arrays on the stack count towards `account`.
+template <class F>
+__attribute__((noinline)) Failure guarded(Account* account, F work) {
+  Rescue here;
+  here.outer = rescue, here.account = account, here.failure = none;
+  here.ring.before = here.ring.after = &here.ring;
+  if (setjmp(here.place) == 0) {
+    rescue = &here;
+    work();
+  } else {
+    while (here.ring.after != &here.ring) {
+      Room* b = here.ring.after;
+      b->unlink();
+      if (b->account) b->account->add(-b->bytes);
+      ::free(b);
+    }
+  }
+  rescue = here.outer;
+  return here.failure;
+}
+
+// An object that lives until `dispose`, whose constructor takes no memory. Null where there is no room for it.
+template <class T>
+inline T* blank(Failure& failure) {
+  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  failure = place ? none : exhausted;
+  return place ? new (place, Here{}) T() : nullptr;
+}
+// One whose constructor takes some, in zeroed memory: where memory ends in it, what it had by then can be given back.
+template <class T, class... A>
+T* create(Failure& failure, A... arguments) {
+  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  failure = place ? guarded(nullptr, [&] { new (place, Here{}) T(arguments...); }) : exhausted;
+  if (failure == none) return (T*)place;
+  if (place) ((T*)place)->~T();
+  ::free(place);
+  return nullptr;
+}
+template <class T>
+void dispose(T* object) {
+  if (!object) return;
+  object->~T();
+  ::free((void*)object);
+}
 
 template <class T>
 struct Array {
@@ -87,17 +199,21 @@ struct Array {
   ~Array() { release(); }
 
   void release() {
-    if (account && data) account->add(-capacity * (int64_t)sizeof(T));
-    if (data) Blocks::release((void*)data, capacity * (int64_t)sizeof(T));
+    Blocks::give((void*)data, capacity * (int64_t)sizeof(T));
     data = nullptr;
     size = capacity = 0;
   }
   // n elements of all-zero bytes; what was there is gone.
   void zeros(int64_t n) {
     release();
-    data = (T*)Blocks::allocate(n * (int64_t)sizeof(T), true);
+    data = (T*)Blocks::take(n * (int64_t)sizeof(T), true, this, account);
     size = capacity = n;
-    if (account) account->add(n * (int64_t)sizeof(T));
+  }
+  // The same, where this array is still read if there is no room.
+  void zeros_safely(int64_t n) {
+    Array fresh(account);
+    fresh.zeros(n);
+    swap(fresh);
   }
   // The same in the room that there is, where it is enough: for what is filled again and again.
   void wipe(int64_t n) {
@@ -122,16 +238,10 @@ struct Array {
     if (n <= capacity) return;
     int64_t wanted = capacity + capacity / 2 + 8;
     if (wanted < n) wanted = n;
-    T* grown;
-    if (wanted * (int64_t)sizeof(T) < Blocks::least) {
-      grown = (T*)realloc((void*)data, wanted * sizeof(T));
-      if (!grown) out_of_memory();
-    } else {
-      grown = (T*)Blocks::allocate(wanted * (int64_t)sizeof(T), false);
-      if (data) memcpy((void*)grown, (void*)data, size * sizeof(T));
-      if (data) Blocks::release((void*)data, capacity * (int64_t)sizeof(T));
-    }
-    if (account) account->add((wanted - capacity) * (int64_t)sizeof(T));
+    if (account && !account->fits(wanted * (int64_t)sizeof(T)) && n + n / 8 < wanted) wanted = n + n / 8;
+    T* grown = (T*)Blocks::take(wanted * (int64_t)sizeof(T), false, this, account);
+    if (data) memcpy((void*)grown, (void*)data, size * sizeof(T));
+    Blocks::give((void*)data, capacity * (int64_t)sizeof(T));
     data = grown;
     capacity = wanted;
   }
@@ -145,15 +255,27 @@ struct Array {
     size = n;
   }
   void clear() { size = 0; }
-  // Elements and room change places; whose account the bytes are on goes with the array.
+  // Elements and room change places; what they are charged to does not.
   void swap(Array& other) {
-    const int64_t more = (other.capacity - capacity) * (int64_t)sizeof(T);
-    if (account) account->add(more);
-    if (other.account) other.account->add(-more);
     T* const d = data;
     const int64_t n = size, c = capacity;
     data = other.data, size = other.size, capacity = other.capacity;
     other.data = d, other.size = n, other.capacity = c;
+    settle(), other.settle();
+  }
+  // The room belongs to this array now.
+  void settle() {
+    if (!data) return;
+    Room* b = (Room*)(void*)data - 1;
+    b->unlink();
+    const bool local = is_local(this);
+    Account* charged = account ? account : local ? rescue->account : nullptr;
+    if (charged != b->account) {
+      if (b->account) b->account->add(-capacity * (int64_t)sizeof(T));
+      if (charged) charged->add(capacity * (int64_t)sizeof(T));
+      b->account = charged;
+    }
+    if (local) b->link(&rescue->ring);
   }
   T& operator[](int64_t i) { return data[i]; }
   const T& operator[](int64_t i) const { return data[i]; }

@@ -159,7 +159,7 @@ DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int
       const int64_t c = b + (i - a) + shift;
       program->report.updates++;
       add_one(to.value[c], from.value[i], settled(weight));
-      if (to.seen.set(c)) (program->*arrive)(c);
+      if (!to.seen.test(c) && !program->full()) to.seen.set(c), (program->*arrive)(c);
     }
     return;
   }
@@ -167,7 +167,7 @@ DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int
     const uint64_t there = from.popped.word(a + base, length - base);
     if (!there) continue;
     program->report.updates += __builtin_popcountll(there);
-    const uint64_t fresh = there & ~to.seen.word(b + base, 64);
+    const uint64_t fresh = program->allowed(there & ~to.seen.word(b + base, 64));
     if (fresh) {
       to.seen.merge(b + base, fresh);
       for (uint64_t bits = fresh; bits; bits &= bits - 1) (program->*arrive)(b + base + __builtin_ctzll(bits));
@@ -192,6 +192,7 @@ DYNAGRAD_INLINE void add_stretch(const View& x, int64_t at, int64_t n, To& to, i
     if (b + n - base < 64) fresh &= (1ull << (b + n - base)) - 1;
     if (base < b) fresh &= ~0ull << (b - base);
     if (__builtin_expect(fresh == 0, 1)) continue;
+    fresh = program->allowed(fresh);
     to.seen.merge(base, fresh);
     for (uint64_t bits = fresh; bits; bits &= bits - 1) (program->*arrive)(base + __builtin_ctzll(bits));
   }

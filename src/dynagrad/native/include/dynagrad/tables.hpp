@@ -102,6 +102,7 @@ struct Hashed {
   Bits seen, popped;
   Array<uint32_t> place;
   uint64_t mask = 0;
+  int64_t room = 0;            // items that there is room for
   bool updates = false, places = false;
 
   explicit Hashed(Account* a) : keys(a), slots(a), value(a), pending(a), seen(a), popped(a), place(a) {}
@@ -109,7 +110,7 @@ struct Hashed {
   void open(const Range*, bool with_updates, bool with_places) {
     updates = with_updates, places = with_places;
     keys.clear(), value.clear(), pending.clear(), place.clear();
-    items = 0;
+    items = room = 0;
     slots.zeros(16);
     mask = 15;
     seen.zeros(64);
@@ -117,7 +118,7 @@ struct Hashed {
   }
   void grow() {
     const uint64_t wider = mask * 2 + 1;
-    slots.zeros((int64_t)wider + 1);
+    slots.zeros_safely((int64_t)wider + 1);
     mask = wider;
     for (int64_t c = 0; c < keys.size; c++) {
       uint64_t h = hash_arguments<N>(keys[c].a) & mask;
@@ -139,17 +140,33 @@ struct Hashed {
       h = (h + 1) & mask;
     }
     const int64_t c = keys.size;
+    if (__builtin_expect(c >= room, 0)) h = make_room(args);
     Key key;
     memcpy(key.a, args, sizeof key.a);
     keys.push(key);
     value.push(S::zero());
     if (updates) pending.push(S::zero());
     if (places) place.push(0);
-    widen(seen, c + 1);
-    widen(popped, c + 1);
     slots[h] = (uint32_t)c + 1;
-    if ((uint64_t)keys.size * 2 > mask) grow();
     return c;
+  }
+  // Room for more items in all arrays, or none: what is there is read also where there was none. The slot of the next.
+  __attribute__((noinline)) uint64_t make_room(const int32_t* args) {
+    const int64_t n = keys.size + 1;
+    keys.reserve(n), value.reserve(n);
+    if (updates) pending.reserve(n);
+    if (places) place.reserve(n);
+    widen(seen, n), widen(popped, n);
+    if ((uint64_t)n * 2 > mask) grow();
+    room = (int64_t)(mask / 2);
+    const auto least = [&](int64_t n) { if (n < room) room = n; };
+    least(keys.capacity), least(value.capacity);
+    least(seen.bytes.size * 8 - 128), least(popped.bytes.size * 8 - 128);
+    if (updates) least(pending.capacity);
+    if (places) least(place.capacity);
+    uint64_t h = hash_arguments<N>(args) & mask;
+    while (slots[h]) h = (h + 1) & mask;
+    return h;
   }
   template <class... A>
   int64_t find(A... a) const {

@@ -58,16 +58,18 @@ struct Terms {
   int32_t make(int32_t kind, int32_t payload, const int32_t* args, int32_t arity) {
     const int32_t known = find(kind, payload, args, arity);
     if (known >= 0) return known;
+    children.reserve(children.size + arity);  // all room first: terms are looked up also where there was none
+    nodes.reserve(nodes.size + 1);
+    const bool full = (uint64_t)(nodes.size + 1) * 2 > mask;
+    if (full) {
+      slots.zeros_safely((int64_t)mask * 2 + 2);
+      mask = mask * 2 + 1;
+      for (int64_t i = 0; i < nodes.size; i++) place(i);
+    }
     Node n{kind, payload, (int32_t)children.size, arity};
     for (int32_t i = 0; i < arity; i++) children.push(args[i]);
     nodes.push(n);
-    if ((uint64_t)nodes.size * 2 > mask) {
-      slots.zeros((int64_t)mask * 2 + 2);
-      mask = mask * 2 + 1;
-      for (int64_t i = 0; i < nodes.size; i++) place(i);
-    } else {
-      place(nodes.size - 1);
-    }
+    place(nodes.size - 1);
     return (int32_t)(nodes.size - 1) + offset;
   }
   void place(int64_t i) {

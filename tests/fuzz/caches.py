@@ -1,0 +1,95 @@
+"""Files of the cache with damage: bits flipped, cut, emptied, doubled, or put in the place of each other.
+
+One input is one damaged file. Whoever loads it takes it for nothing, or finds what was there before the damage.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import random
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+import dynagrad as dg
+from dynagrad.native import cache, sealed
+from dynagrad.plan.remembered import checked, decoded
+from fuzz.files import damaged
+
+PROGRAMS = ("p += q(_X) * 16.", ":- semiring log. p(X) += q(X) * r(X,Y) for X < Y. p(3) = 0.5.")
+
+
+@functools.cache
+def folder() -> Path:
+    """A cache folder of this process's own, with good entries."""
+    place = Path(tempfile.mkdtemp(prefix="dynagrad-fuzz-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    with environment(place), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for text in PROGRAMS:
+            facts = {key: [] for key in dg.Program(text).inputs}
+            dg.Program(text).run(facts)
+    copied = place / "copied"  # the libraries of the others are loaded, and must not change under this process
+    copied.mkdir(mode=0o700)
+    for path in [path for path in place.iterdir() if path.is_file()]:
+        shutil.copy(path, copied)
+    return copied
+
+
+class environment:
+    """Meanwhile this is the cache folder."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __enter__(self) -> None:
+        self.before = os.environ.get("DYNAGRAD_CACHE")
+        os.environ["DYNAGRAD_CACHE"] = str(self.place)
+
+    def __exit__(self, *_: object) -> None:
+        os.environ.pop("DYNAGRAD_CACHE")
+        if self.before is not None:
+            os.environ["DYNAGRAD_CACHE"] = self.before
+
+
+@functools.cache
+def whole() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(folder().iterdir()) if path.is_file() and path.suffix != ".cpp"}
+
+
+def check(seed: int) -> str | None:
+    """What is wrong, or nothing."""
+    draw = random.Random(seed)
+    path, data = draw.choice(list(whole().items()))
+    broken = draw.choice(
+        (damaged(data, draw), damaged(data, draw), damaged(data, draw), b"", draw.choice(list(whole().values())))
+    )
+    path.write_bytes(broken)
+    try:
+        with environment(folder()):
+            return wrong(path, data, broken)
+    finally:
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o600)
+
+
+def wrong(path: Path, data: bytes, broken: bytes) -> str | None:
+    if path.suffix in (".so", ".dylib", ".dll", ".seal"):
+        found = cache._entry(folder(), path.stem)
+        return None if found is None or broken == data else f"a damaged library is loaded: {path.name}"
+    loaded = sealed.load(path)
+    if loaded is not None and broken != data:
+        return f"a damaged file is loaded: {path.name}"
+    if path.suffix == ".rules":
+        decoded(broken[64:])  # which never raises, whatever it is
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for text in PROGRAMS:
+                rules = checked(text, "", None, {})
+                if rules.source.text != text:
+                    return f"{rules.source.text!r} instead of {text!r}"
+    return None

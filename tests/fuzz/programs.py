@@ -1,0 +1,187 @@
+"""Texts of programs through all checks: good ones damaged, grammar turned loose, and characters at random.
+
+One input is one text. It is a program or an error that says where; reading it takes no more than seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import time
+from pathlib import Path
+
+import dynagrad as dg
+
+LONGEST = 5.0
+"""Seconds that any of these texts may take."""
+
+ATOMS = re.findall(
+    r"\S+",
+    """
+    X Y Z _ _X a b f(X) f(f(a)) [X|Y] [] [a,b,1] X/Y 0 1 -1 2147483647 -2147483648 2147483648
+    99999999999999999999 0.5 1e308 1e999 .5 'a b' "t" 'it\\'s' '' '\\n' nil é λ X² NULL I+1 I-1 2*I I//0 I mod 0
+    -X goal p p(X) p(X,Y) q(X) not~p(X) SIDE(p(X)) exp(p) log(p(X)) lse(p,q) max(p,q) min(1,2) abs(X)
+    if~p<1~then~1~else~2 p^2 p**2 inf nan true false
+    """,
+)
+OPERATORS = (
+    "+=",
+    "max=",
+    "min=",
+    "*=",
+    "log+=",
+    "|=",
+    "&=",
+    "=",
+    ":-",
+    "<-",
+    "==",
+    "!=",
+    "<",
+    "=<",
+    "<=",
+    ">",
+    ">=",
+    "-=",
+)
+WORDS = (
+    *OPERATORS,
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "mod",
+    "^",
+    "**",
+    ",",
+    ".",
+    "(",
+    ")",
+    "[",
+    "]",
+    "|",
+    " for ",
+    " if ",
+    " not ",
+    ":-",
+    ":- semiring ",
+    ":- input ",
+    ":- output ",
+    ":- type ",
+    ":- agenda ",
+    ":- priority ",
+    ":- prune ",
+    ":- beam ",
+    " by ",
+    " keep ",
+    ":- transient ",
+    ":- external ",
+    ":- function ",
+    ":- distribution ",
+    ":- solve ",
+    ":- valtype(term, real).",
+    "real",
+    "log",
+    "viterbi",
+    "tropical",
+    "boolean",
+    "count",
+    "expectation",
+    "%",
+    "'",
+    '"',
+    "\\",
+    "\n",
+    "\t",
+    "\0",
+    "\ufeff",
+    "\ud800",
+    "\u2028",
+    "é",
+    "\U0001f600",
+    " ",
+    " ",
+)  # fmt: skip
+
+
+@functools.cache
+def good() -> tuple[str, ...]:
+    """The programs of the examples, and some of one line."""
+    folder = Path(__file__).parents[2] / "examples"
+    texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.dyna"))]
+    return (
+        *texts,
+        "path(V) min= path(U) + edge(U,V).  path(a) = 0.",
+        "goal += a(X) * b(X) for X < 3, not c(X).",
+        ":- semiring log. constit(X,I,K) += rewrite(X,Y,Z) * constit(Y,I,J) * constit(Z,J,K).",
+        "n(X+1) max= n(X) + 1. n(0) = 0.",
+        ":- function f/1. :- external d/2. p(X) += f(q(X)) * d(X,Y) for Y = X + 1.",
+        ":- type t(list). t([X|Xs]) += t(Xs) * w(X). t([]) = 1.",
+    )
+
+
+def loose(draw: random.Random) -> str:
+    """A text that looks like rules."""
+    rules = []
+    for _ in range(draw.randrange(1, 5)):
+        body = "".join(
+            draw.choice(ATOMS) + draw.choice((" * ", " + ", ", ", " - ", " / ", " for ", " < ", " = ", " "))
+            for _ in range(draw.randrange(1, 5))
+        )
+        rules.append(f"{draw.choice(ATOMS)} {draw.choice(OPERATORS)} {body}{draw.choice(ATOMS)}.")
+    if draw.random() < 0.3:
+        rules.insert(draw.randrange(len(rules) + 1), draw.choice(WORDS) + draw.choice(ATOMS) + ".")
+    return draw.choice((" ", "\n")).join(rules).replace("~", " ")
+
+
+def damaged(draw: random.Random) -> str:
+    """A good text with pieces out, in, and in other places."""
+    text = draw.choice(good())
+    if len(text) > 2000:
+        at = draw.randrange(len(text) - 1500)
+        text = text[at : at + 1500]
+    for _ in range(draw.choice((1, 1, 2, 4, 16))):
+        at, length = draw.randrange(len(text) + 1), draw.choice((1, 1, 3, 10, 60))
+        match draw.randrange(5):
+            case 0:
+                text = text[:at] + text[at + length :]
+            case 1:
+                text = text[:at] + draw.choice(WORDS) + text[at:]
+            case 2:
+                text = text[:at] + draw.choice(ATOMS).replace("~", " ") + text[at + length :]
+            case 3:
+                start = draw.randrange(len(text) + 1)
+                text = text[:at] + text[start : start + length] + text[at:]
+            case 4:
+                text = text[:at] + chr(draw.choice((draw.randrange(128), draw.randrange(0x110000)))) + text[at:]
+    return text
+
+
+def text(draw: random.Random) -> str:
+    kind = draw.random()
+    if kind < 0.45:
+        return loose(draw)
+    if kind < 0.9:
+        return damaged(draw)
+    if kind < 0.97:
+        return "".join(draw.choice(WORDS) for _ in range(draw.randrange(1, 60)))
+    deep = draw.choice(("f(", "[", "(", "-", "p + ", "not ", "if p then ", "a/", "[a|", "2 ^ ", "X < "))
+    return f"p += {deep * draw.choice((10, 300, 3000))}a."
+
+
+def check(seed: int) -> str | None:
+    """What is wrong, or nothing."""
+    source = text(random.Random(seed))
+    began = time.perf_counter()
+    try:
+        program = dg.Program(
+            source, functions={"f": lambda x: x, "d/2": lambda x, y: 1.0} if "function" in source else None
+        )
+        str(program), program.inputs, program.predicates
+    except dg.Error as error:
+        if not str(error).strip():
+            return f"an error without words for {source!r}"
+    took = time.perf_counter() - began
+    return f"{took:.1f} s for {source!r}" if took > LONGEST else None

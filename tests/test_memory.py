@@ -1,0 +1,156 @@
+"""Memory that ends: an error each time, at whatever allocation, and a chart that says how far it came (60 s).
+
+Allocations fail by a counter that is compiled into programs of these tests alone: the first, the second, and so on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dynagrad as dg
+from dynagrad import limits
+from dynagrad.native import library, toolchain
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+EDGES = [(i, (i * 7 + 1) % 40, 0.01) for i in range(40)] + [(i, (i + 1) % 40, 0.02) for i in range(40)]
+WORDS = [(f"w{i}", f"w{(i * 3 + 1) % 50}", 0.5) for i in range(50)]
+PROGRAMS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "levels": ("n(X+1) max= n(X) + 1 for X < 300. n(0) = 0.", {}, "n(300)"),
+    "heap": (":- semiring tropical. r(X,Y) += e(X,Y). r(X,Y) += r(X,Z) * e(Z,Y).", {"e/2": WORDS}, "r(w0,w1)"),
+    "solved": (":- semiring real. r(X,Y) += e(X,Y). r(X,Y) += r(X,Z) * e(Z,Y).", {"e/2": EDGES}, "r(0,1)"),
+    "newton": (":- semiring real. a(X) += 0.1 * e(X,_). a(X) += a(X) * a(Y) * e(X,Y).", {"e/2": EDGES}, "a(0)"),
+    "terms": ("p(f(X),N+1) max= p(X,N) for N < 100. p(a,0) = 1. q([X,Y]) max= e(X,Y).", {"e/2": WORDS}, "q([w0,w1])"),
+    "iterated": (":- solve iterate. r(X,Y) += e(X,Y). r(X,Y) += r(X,Z) * e(Z,Y).", {"e/2": EDGES}, "r(0,1)"),
+}  # fmt: skip
+
+
+# -- each allocation once ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], int]]:
+    """Sets the counter in all libraries that are loaded; gives back the most that is left in one."""
+    tool = toolchain._ziglang().command
+    monkeypatch.setenv("DYNAGRAD_CXX", " ".join([*tool, "-DDYNAGRAD_FAILURES"]))
+    made: list[library.Library] = []
+    init = library.Library.__init__
+    monkeypatch.setattr(library.Library, "__init__", lambda self, path: (init(self, path), made.append(self))[0])
+
+    def set_all(count: int) -> int:
+        left = 0
+        for one in made:
+            try:
+                counted = ctypes.c_int64.in_dll(one._functions, "dg_fail_allocation")
+            except ValueError:
+                continue
+            left = max(left, counted.value)
+            counted.value = count
+        return left
+
+    yield set_all
+    set_all(0)
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_whichever_allocation_fails_it_is_an_error(name: str, counter: Callable[[int], int]) -> None:
+    source, facts, item = PROGRAMS[name]
+    program = dg.Program(source)
+
+    def work() -> tuple[float, list[Any]]:
+        chart = program.bind(facts).run()
+        key = next(iter(facts), None)
+        gradient = list(chart.gradient(item)[key]) if key and program.semiring != "plain" else []
+        return chart[item], gradient
+
+    expected = work()
+    failed = 0
+    for n in range(1, 100_000):
+        counter(n)
+        try:
+            found = work()
+        except dg.Error as error:
+            assert isinstance(error, MemoryError) and "no memory left" in str(error), error
+            failed += 1
+        else:
+            assert found == expected
+            if counter(0) > 0:  # there are not so many
+                break
+        counter(0)
+        if n % 10 == 0:
+            assert work() == expected
+    assert failed >= 30
+    assert work() == expected
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_limits_are_kept_and_the_chart_says_how_far_it_came(name: str) -> None:
+    source, facts, _ = PROGRAMS[name]
+    program = dg.Program(source)
+    whole = program.run(facts)
+    peak, items = whole._require().chart.report.peak, whole.stats.items
+    for most in (peak // 2, peak * 3 // 4, 2000):
+        try:
+            chart = program.run(facts, max_bytes=most)
+        except dg.NotConverged as error:
+            chart = error.chart
+        if chart is not None:  # there was room for its tables at least
+            assert chart._require().chart.report.peak <= most
+            for key in program.predicates:
+                chart.table(key)
+    for most in (0, 1, items // 3, items - 1):
+        with pytest.raises(dg.NotConverged, match="its limit on items") as caught:
+            program.run(facts, max_items=most)
+        assert caught.value.chart.stats.items == most
+        assert sum(len(caught.value.chart.table(key)) for key in program.predicates if key not in facts) <= most + 1
+    assert program.run(facts, max_items=items, max_bytes=4 * peak).stats.items == items
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits on the address space")
+def test_the_default_limit_knows_of_ulimit_and_what_lies_beyond_is_an_error() -> None:
+    code = """
+import resource, dynagrad as dg
+program = dg.Program("n(X+1) max= n(X) + 1. n(0) = 0.")
+program.run(max_pops=10)
+most = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (200 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+for options in ({}, {"max_bytes": 1 << 40, "max_items": 10**12}):
+    try:
+        program.run(**options)
+    except dg.NotConverged as error:
+        print("limit", error.chart["n(7)"])
+    except dg.Error as error:
+        print(type(error).__name__)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DYNAGRAD_OPTIMISE": "3"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
+    assert done.stdout.split("\n")[:2] == ["limit 7.0", "RoomError"], done.stderr
+
+
+def test_the_default_limit_knows_of_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = limits._machine.__wrapped__()
+    group = tmp_path / "fs" / "box" / "inner"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text("max\n")
+    (group.parent / "memory.max").write_text("1048576\n")
+    (tmp_path / "cgroup").write_text("0::/box/inner\n")
+
+    class Elsewhere(type(Path())):  # type: ignore[misc]
+        def __new__(cls, *parts: Any) -> Any:
+            text = str(Path(*parts))
+            moved = {"/proc/self/cgroup": tmp_path / "cgroup", "/sys/fs/cgroup": tmp_path / "fs"}
+            return moved.get(text, Path(*parts))
+
+    monkeypatch.setattr(limits, "Path", Elsewhere)
+    assert limits._machine.__wrapped__() == 1048576 < whole
