@@ -14,12 +14,19 @@ import numpy.typing as npt
 
 from .database import Database
 from .encoding import Encoding
-from .loading import Prepared, intern, load
-from .plan.compiled import Settings
+from .loading import Prepared, coded, intern, load
+from .plan.compiled import STATUS, Settings
 from .reading import decode
 from .relation import Relation, matching, take
 from .rules.syntax import Negation
 from .setting import Setting
+from .summary import ordered
+
+RESOLVED = frozenset({"once", "levels", "solve"})
+"""The strategies of stages that can be brought up to date beside one that solves."""
+
+LOST = ("host_error", "interrupted")
+"""Ends that a fresh run would not mend."""
 
 MOST_ROWS = 5_000
 """More changed facts than this are not worth following one by one."""
@@ -45,15 +52,21 @@ def change(
     changed: Mapping[str, Sequence[Relation]],
     settings: Settings,
     connect: Callable[[Prepared], None],
+    *,
+    iterate: bool = False,
 ) -> Prepared | None:
     """The chart for other facts, from the chart before; None where only a fresh run will do.
 
-    `changed` has the facts that may be others than before, by predicate.
+    `changed` has the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
     """
-    setting = database.setting
+    setting, ran = database.setting, before.compiled.plan
+    if ran.iterates or (ran.solves and any(s.strategy not in RESOLVED for s in ran.stages)):
+        return None
     touched = _among(before.relations, changed)  # rows that are gone or have another value
     came = _among(database.gathered(), changed)  # rows that are new or have another value
-    after = database.binding.prepare(database.run, instead=database.instead, changing=True, like=before.encoding)
+    after = database.binding.prepare(
+        database.run, instead=database.instead, changing=True, like=before.encoding, iterate=iterate
+    )
     if not _compatible(before.encoding, after.encoding) or after.compiled.plan.iterates:
         return None
     connect(after)
@@ -62,9 +75,13 @@ def change(
         old = before.compiled.plan.tables.get(key)
         if table.kind in ("dense", "hashed") and old is not None:
             codes, words = before.chart.items(old.number, old.arity, setting.scale.width)
-            after.chart.restore(table.number, _translated(before, after, table.domains, codes), words)
+            bounds = before.chart.bounds(old.number, len(codes)) if ran.solves else None
+            if not after.chart.restore(table.number, _translated(before, after, table.domains, codes), words, bounds):
+                return None
     chart = after.chart
     keys = [k for k in {**touched, **came} if k in tables]
+    if after.compiled.plan.resolves:
+        return after if _resolve(setting, before, after, keys, touched, came, settings) else None
     gone, stay = {}, {}
     for key in keys:
         relation = before.relations.get(key)
@@ -105,6 +122,39 @@ def change(
     for key, (new_table, _) in arrived.items():
         chart.swap(tables[key].number, new_table, settled=True)
     return after
+
+
+def _resolve(
+    setting: Setting,
+    before: Prepared,
+    after: Prepared,
+    keys: Sequence[str],
+    touched: Mapping[str, npt.NDArray[np.bool_]],
+    came: Mapping[str, npt.NDArray[np.bool_]],
+    settings: Settings,
+) -> bool:
+    """Marks what changed facts reach, and computes it again, see `plan/resolving.py`; false where that went wrong."""
+    chart, tables = after.chart, after.compiled.plan.tables
+    gone = {key: take(before.relations[key], np.flatnonzero(touched[key])) for key in keys if key in touched}
+    for key, relation in gone.items():
+        columns = after.encoding.codes(setting.domains, relation)
+        if not ordered(setting, after.compiled.plan, key, columns, after.ranks):
+            return False
+    for key in keys:
+        if key in came:
+            arrived = take(after.relations[key], np.flatnonzero(came[key]))
+            chart.change(1, tables[key].number, coded(setting, after, arrived))
+    now = {}
+    for key in keys:
+        now[key] = chart.weights[tables[key].number]
+        earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
+        chart.swap(tables[key].number, load(setting, after, earlier)[0], settled=True)
+    for key, relation in gone.items():
+        chart.change(1, tables[key].number, coded(setting, after, relation))
+    for key, table in now.items():
+        assert table is not None
+        chart.swap(tables[key].number, table, settled=True)
+    return STATUS[chart.run(settings).status] in ("done", *LOST)
 
 
 def _among(

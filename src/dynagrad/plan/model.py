@@ -201,7 +201,7 @@ class Stage:
 class Changes:
     """What a plan needs beside its stages so that facts of a finished chart may change."""
 
-    facts: tuple[Join, ...]  # the driver is a fact that came or went
+    facts: tuple[Join, ...]  # the driver is a fact that came or went; where cycles are solved, an item too
     heads: tuple[Join, ...]  # the instances of a head that is to be derived again
 
 
@@ -245,6 +245,11 @@ class Plan:
     def solves(self) -> bool:
         """Whether a stage finds the components of its ground program."""
         return any(stage.strategy == "solve" for stage in self.stages)
+
+    @property
+    def resolves(self) -> bool:
+        """Whether the class brings a chart up to date whose cycles were solved."""
+        return self.changes is not None and self.solves
 
     @property
     def order(self) -> int:

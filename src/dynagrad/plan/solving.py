@@ -120,6 +120,11 @@ def keeps_logs(plan: Plan) -> bool:
     return plan.semiring == "log" and any(stage.unknowns for stage in plan.stages)
 
 
+def has_bounds(plan: Plan, table: Table) -> bool:
+    """Whether the error bound of a component is kept with its items, so that a change of others can leave it."""
+    return solves(plan, table) and stage_of(plan, table).unknowns > 0
+
+
 def sighted(stage: Stage) -> bool:
     """Whether rules inside a level look for items of the stage, which then have to be in the chart as they do."""
     return any(
@@ -327,6 +332,8 @@ def write_members(writer: ClassWriter) -> None:
             name = writer.names.table[key]
             out.line(f"Array<uint32_t> node_{name}{{&account}};    // in the block, see there")
             out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 where it is none")
+            if has_bounds(writer.plan, writer.plan.tables[key]):
+                out.line(f"Array<double> bound_{name}{{&account}};     // of its component; below zero: near-critical")
     if writer.plan.adjoint:
         out.line("bool inside = false;  // the way back is on its way through a solved component")
         out.line("adjoint_t spare{};")
@@ -343,9 +350,9 @@ def write_items(writer: ClassWriter, stage: Stage) -> None:
         out.close()
         parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
         out.open(f"uint32_t reach_{name}({parameters})")
-        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         if stage.forms:
             out.line(f"if ({writer.level(stage, table)} != level{n}) return 0;")
+        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         out.line(f"return block{n}.reach(grown(node_{name}, cell, 0u), handle({table.number}, cell));")
         out.close()
         if sighted(stage):
@@ -384,8 +391,10 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
                 out.line(f"case {table.number}: {verb}_{writer.names.table[key]}(cell_of(h)); break;")
             out.close()
             out.close()
-    _gather(writer, stage)
     _solve(writer, stage)
+    if writer.plan.changes is not None:  # `resolving.py` has its own
+        return
+    _gather(writer, stage)
     _step(writer, stage)
 
 
@@ -551,6 +560,9 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         out.open(f"case {table.number}:")
         out.line(f"{name}.value[cell_of(h)] = system{n}.value[i];")
         out.line(f"if ({name}.seen.set(cell_of(h))) {name}.items++, report.items++;")
+        if has_bounds(writer.plan, table):
+            bound = f"how == Solved::near_critical ? -system{n}.bound : system{n}.bound"
+            out.line(f"grown(bound_{name}, cell_of(h), 0.0) = {bound};")
         out.line("break;")
         out.close()
     out.close()
