@@ -10,8 +10,8 @@ level:
 - From items that have one, the block is explored as in any other run: what is derived now, in which components. Items
   that are not derived any more mark their heads.
 - Component by component, antecedents first: one without a marked or new item has the values that it had. Any other is
-  popped, or solved and popped. Contributions go to items of the block alone; an item that has another value than before,
-  to the bit, marks its heads, in this component or a later one, on a later level or in a later stage.
+  popped, or solved and popped. Contributions go to items of the block alone. An item that has another value than before,
+  to the bit, marks its heads: those in the block at once, others once all of the block is in the chart.
 
 So a component of the new ground program is solved once if anything it is made of changed, and a change that fades does
 not spread. What a component's bound was is kept with its items, as the chart's is that of all components.
@@ -38,6 +38,7 @@ def write_members(writer: ClassWriter) -> None:
     out = writer.out
     for stage in writer.plan.stages:
         out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the block at hand")
+        out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // what has another value now")
         for key in stage.keys:
             out.line(f"Array<uint32_t> former_{writer.names.table[key]}{{&account}};  // where an item is among them")
 
@@ -164,6 +165,7 @@ def _items(writer: ClassWriter, stage: Stage) -> None:
         f"bool in_block{n}(Handle h)", "case {number}: return block{n}.has(grown(node_{name}, cell, 0u));", "return false;"
     )
     bodies(f"bool changed{n}(Handle h)", "case {number}: return marked_{name}[cell] & reached_change;", "return true;")
+    bodies(f"void stir{n}(Handle h)", "case {number}: marked_{name}[cell] |= reached_change; return;")
     bodies(f"void unmark{n}(Handle h)", "case {number}: marked_{name}[cell] = 0; return;")
     bodies(
         f"Former<value_t>& former_of{n}(Handle h)",
@@ -233,6 +235,12 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line("// those of them that are derived now. False where there are none, or where the run stops.")
     out.open(f"bool gather{n}()")
     out.open("for (;;)")
+    out.open(f"for (int64_t i = 0; i < stirred{n}.size && !halt; i++)")
+    out.line("if (spend(1)) break;")
+    out.line(f"reach_from{n}(stirred{n}[i]);  // now that all of the block is in the chart")
+    out.close()
+    out.line("if (halt) return false;")
+    out.line(f"stirred{n}.clear();")
     out.line(f"for (int64_t i = 0; i < {former}.size; i++) unmark{n}({former}[i].item);")
     out.line(f"{former}.clear();")
     out.line(f"if (!agenda{n}.next_level(level{n})) return false;")
@@ -283,6 +291,7 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"for (int64_t i = 0; i < {former}.size; i++) take{n}({former}[i].item);")
     out.close()
     out.line("if (halt) return false;")
+    out.line(f"block{n}.keeps_edges = true;")
     out.line(f"block{n}.arrange();")
     out.line(f"if (block{n}.components.size) return true;")
     out.close()
@@ -317,7 +326,9 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.close()
     out.open("for (int64_t i = begin; i < end && touched && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
-    out.line(f"if (!same{n}(h, former_of{n}(h))) reach_from{n}(h);")
+    out.line(f"if (same{n}(h, former_of{n}(h))) continue;")
+    out.line(f"stirred{n}.push(h);")
+    out.line(f"block{n}.for_heads(block{n}.order[i], [&](Handle head) {{ stir{n}(head); }});")
     out.close()
     out.line("settings = kept;")
     out.line(f"block{n}.at++;")

@@ -19,6 +19,7 @@ struct Block {
   int64_t explored = 0;              // items whose rules were gone through
   int64_t at = 0;                    // components that are done
   bool open = false, arranged = false;
+  bool keeps_edges = false;          // beyond `arrange`
 
   explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a), begin_(a) {}
 
@@ -62,6 +63,7 @@ struct Block {
   void arrange() {
     const int64_t n = items.size, m = to_.size;
     arranged = true;
+    heads_ = nullptr;
     if (!m) {
       for (int64_t i = 0; i < n; i++) order.push((uint32_t)i), components.push({i, false});
       return;
@@ -121,7 +123,14 @@ struct Block {
       components.push({order.size, cyclic});
       for (int64_t i = end; i-- > starts[c];) order.push(turned[i]);
     }
-    if (m > 1 << 16) from_.release(), to_.release();
+    heads_ = heads;
+    if (m > 1 << 16 && !keeps_edges) from_.release(), to_.release(), heads_ = nullptr;
+  }
+  // The items that one leads to, by its local number, where edges are kept.
+  template <class F>
+  void for_heads(uint32_t node, F&& f) const {
+    if (!heads_) return;
+    for (int64_t e = work_.start[node]; e < work_.start[node + 1]; e++) f(items[heads_[e]]);
   }
 
  private:
@@ -137,6 +146,7 @@ struct Block {
   // Where edges come by their antecedents, those of an item begin at `begin_`; else each has its antecedent in `from_`.
   Array<uint32_t> from_, to_;
   Array<int64_t> begin_;
+  const uint32_t* heads_ = nullptr;  // of all edges, by antecedent
   bool in_order_ = true;
 
   void by_edge() {
