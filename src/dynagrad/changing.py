@@ -7,7 +7,7 @@ negation, pruning, declared priorities or arithmetic that only a fresh run gets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from .database import Database
 from .encoding import Encoding
 from .loading import Prepared, coded, intern, load
 from .plan.compiled import STATUS, Settings
+from .plan.model import Plan
 from .reading import decode
 from .relation import Relation, matching, take
 from .rules.syntax import Negation
@@ -39,11 +40,13 @@ def can_change(setting: Setting) -> bool:
         return False
     if any(isinstance(c, Negation) for r in rules.rules for c in r.conditions):
         return False
-    if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
-        return False
-    if setting.scale.name == "plain":
-        return all(p.aggregator == "+=" for p in rules.predicates.values() if p.defined)
-    return True
+    return not any(p.aggregator == "=" for p in rules.predicates.values())  # facts of one item must agree
+
+
+def _sums(setting: Setting) -> bool:
+    """Whether an update of an item can be the difference of two values."""
+    defined = [p for p in setting.rules.predicates.values() if p.defined]
+    return setting.scale.name != "plain" or all(p.aggregator == "+=" for p in defined)
 
 
 def change(
@@ -60,17 +63,18 @@ def change(
     `changed` has the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
     """
     setting, ran = database.setting, before.compiled.plan
-    if ran.iterates or (ran.solves and any(s.strategy not in RESOLVED for s in ran.stages)):
+    if ran.iterates or not (_resolved(ran) if ran.solves else _sums(setting)):
         return None
     touched = _among(before.relations, changed)  # rows that are gone or have another value
     came = _among(database.gathered(), changed)  # rows that are new or have another value
     after = database.binding.prepare(
         database.run, instead=database.instead, changing=True, like=before.encoding, iterate=iterate
     )
-    if not _compatible(before.encoding, after.encoding) or after.compiled.plan.iterates:
+    plan = after.compiled.plan
+    if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(setting)):
         return None
     connect(after)
-    tables = after.compiled.plan.tables
+    tables = plan.tables
     for key, table in tables.items():
         old = before.compiled.plan.tables.get(key)
         if table.kind in ("dense", "hashed") and old is not None:
@@ -80,7 +84,7 @@ def change(
                 return None
     chart = after.chart
     keys = [k for k in {**touched, **came} if k in tables]
-    if after.compiled.plan.resolves:
+    if plan.resolves:
         return after if _resolve(setting, before, after, keys, touched, came, settings) else None
     gone, stay = {}, {}
     for key in keys:
@@ -145,7 +149,7 @@ def _resolve(
             arrived = take(after.relations[key], np.flatnonzero(came[key]))
             chart.change(1, tables[key].number, coded(setting, after, arrived))
     now = {}
-    for key in keys:
+    for key in _beside(after.compiled.plan, gone, keys):  # for a moment, what stood there before
         now[key] = chart.weights[tables[key].number]
         earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
         chart.swap(tables[key].number, load(setting, after, earlier)[0], settled=True)
@@ -155,6 +159,23 @@ def _resolve(
         assert table is not None
         chart.swap(tables[key].number, table, settled=True)
     return STATUS[chart.run(settings).status] in ("done", *LOST)
+
+
+def _resolved(plan: Plan) -> bool:
+    """Whether a plan that solves has no stage that iterates."""
+    return all(stage.strategy in RESOLVED for stage in plan.stages)
+
+
+def _beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[str]:
+    """The changed facts that some rule looks up beside one that is gone."""
+    assert plan.changes is not None
+    return {
+        antecedent.item.key
+        for join in plan.changes.facts
+        for i, antecedent in enumerate(join.rule.antecedents)
+        if join.driver is not None and i != join.driver and join.rule.antecedents[join.driver].item.key in gone
+        if antecedent.item.key in changed and plan.tables[antecedent.item.key].kind == "facts"
+    }
 
 
 def _among(

@@ -229,7 +229,9 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
     return True
 
 
-def ordered(setting: Setting, plan: Plan, key: str, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]) -> bool:
+def ordered(
+    setting: Setting, plan: Plan, key: str, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+) -> bool:
     """Whether other facts of a predicate are in the order that a plan relies on."""
     if not plan.gaps:
         return True

@@ -327,9 +327,7 @@ class NativeChart:
         """Enters items of another chart as they are, with their `bounds`; false where there is no room for one."""
         codes, values = np.ascontiguousarray(rows, np.int32), np.ascontiguousarray(words, np.uint64)
         held = None if bounds is None else _address(bounds)
-        return bool(
-            self.engine.chart_restore(self.pointer, table, _address(codes), _address(values), held, len(codes))
-        )
+        return bool(self.engine.chart_restore(self.pointer, table, _address(codes), _address(values), held, len(codes)))
 
     def bounds(self, table: int, count: int) -> Bounds | None:
         """The error bounds of the `count` items of a predicate, in the order of `items`; None where it has none."""

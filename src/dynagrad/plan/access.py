@@ -232,7 +232,7 @@ def write_bounds(writer: ClassWriter) -> None:
         name = writer.names.table[table.key]
         out.open(f"case {table.number}:")
         out.open(f"for (int64_t c = {name}.next(0); c >= 0 && count < room; c = {name}.next(c + 1))")
-        out.line(f"found[count++] = c < bound_{name}.size ? bound_{name}[c] : 0;")
+        out.line(f"found[count++] = c < {name}_bound.size ? {name}_bound[c] : 0;")
         out.close()
         out.line("break;")
         out.close()

@@ -226,7 +226,9 @@ def write_reach(writer: ClassWriter, joins: Sequence[Join]) -> None:
 def write_restore(writer: ClassWriter) -> None:
     """`restore`: items of a chart that was computed elsewhere enter this one as they are, if there is room for all."""
     out = writer.out
-    head = "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
+    head = (
+        "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
+    )
     out.open(head)
     out.line("(void)rows, (void)words, (void)bounds;")
     out.line("stage = 0, begun = true;")
@@ -241,7 +243,7 @@ def write_restore(writer: ClassWriter) -> None:
         out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
         if has_bounds(writer.plan, table):
-            out.line(f"if (bounds && bounds[n] != 0) grown(bound_{name}, cell, 0.0) = bounds[n];")
+            out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
         out.line(writer.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
         out.line(f"{name}.popped.set(cell);")

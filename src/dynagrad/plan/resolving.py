@@ -2,16 +2,17 @@
 
 Here every stage takes its items block by block, as `solving.py` describes, also those whose order is known before. But
 a block starts from *marked* items: those with an instance that came, went, or has another value in it. Facts that
-changed mark heads first, the old ones among the old facts, the new ones among the new. Then, stage by stage and level by
-level:
+changed mark heads first, the old ones among the old facts, the new ones among the new. Then, stage by stage and level
+by level:
 
 - What the marked items lead to on their level is found, among all items that are there or may come.
-- All of that leaves the chart, and each item gets its contributions from what stayed, by joins that start from the head.
+- All of that leaves the chart, and each item gets its contributions from what stayed, by joins that start from the
+  head.
 - From items that have one, the block is explored as in any other run: what is derived now, in which components. Items
   that are not derived any more mark their heads.
 - Component by component, antecedents first: one without a marked or new item has the values that it had. Any other is
-  popped, or solved and popped. Contributions go to items of the block alone. An item that has another value than before,
-  to the bit, marks its heads: those in the block at once, others once all of the block is in the chart.
+  popped, or solved and popped. Contributions go to items of the block alone. An item that has another value than
+  before, to the bit, marks its heads: those in the block at once, others once all of the block is in the chart.
 
 So a component of the new ground program is solved once if anything it is made of changed, and a change that fades does
 not spread. What a component's bound was is kept with its items, as the chart's is that of all components.
@@ -22,6 +23,7 @@ hold for items of the facts before and after together; `dynagrad/changing.py` se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
@@ -40,7 +42,7 @@ def write_members(writer: ClassWriter) -> None:
         out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the block at hand")
         out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // what has another value now")
         for key in stage.keys:
-            out.line(f"Array<uint32_t> former_{writer.names.table[key]}{{&account}};  // where an item is among them")
+            out.line(f"Array<uint32_t> {writer.names.table[key]}_former{{&account}};  // where an item is among them")
 
 
 def write_marks(writer: ClassWriter) -> None:
@@ -104,106 +106,97 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
 
 
 def _items(writer: ClassWriter, stage: Stage) -> None:
-    """What is done with single items: `note`, `forget`, `derive`, `show`, `hide`, `keep`, and a `former` one."""
-    changes = writer.plan.changes
-    assert changes is not None
+    """What is done with single items, whatever their table."""
     out, n = writer.out, stage.number
-    tables = [writer.plan.tables[k] for k in stage.keys]
+    names = writer.names.table
 
-    def bodies(head: str, body: str, end: str = "") -> None:
-        """A function with a case for each table."""
+    def cases(head: str, body: Callable[[str, Table], list[str]], otherwise: str = "") -> None:
+        """A function with a case for each table, which returns."""
         out.open(head)
         out.line("const int64_t cell = cell_of(h);")
         out.open("switch (table_of(h))")
-        for table in tables:
-            name = writer.names.table[table.key]
-            bound = f"bound_{name}" if has_bounds(writer.plan, table) else ""
-            text = body.format(name=name, n=n, zero=writer.zero(table), number=table.number)
-            for line in text.splitlines():
-                if "bound_" in line and not bound:
-                    continue
-                if "excused_" in line and not may_excuse(writer.plan, table):
-                    continue
-                if "place_" in line and not stage.unknowns:
-                    continue
-                out.lines.append("  " * out.depth + line)
+        for key in stage.keys:
+            table = writer.plan.tables[key]
+            out.open(f"case {table.number}:")
+            for line in body(names[key], table):
+                out.line(line)
+            out.close()
         out.close()
-        if end:
-            out.line(end)
+        if otherwise:
+            out.line(otherwise)
         out.close()
 
-    bodies(
-        f"void note{n}(Handle h)",
-        "case {number}: {{\n"
-        "  double bound = 0;\n"
-        "  if (cell < bound_{name}.size) bound = bound_{name}[cell];\n"
-        "  const bool there = {name}.popped.test(cell);\n"
-        "  former{n}.push({{h, {name}.value[cell], bound, there}});\n"
-        "  grown(former_{name}, cell, 0u) = (uint32_t)former{n}.size - 1;\n"
-        "  grown(marked_{name}, cell, (uint8_t)0) |= reached_block;\n"
-        "  return;\n"
-        "}}",
-    )
-    bodies(
-        f"void forget{n}(Handle h)",
-        "case {number}:\n"
-        "  {name}.popped.clear(cell);\n"
-        "  if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;\n"
-        "  {name}.value[cell] = {zero};\n"
-        "  grown(place_{name}, cell, 0u) = 0;\n"
-        "  if (cell < bound_{name}.size) bound_{name}[cell] = 0;\n"
-        "  if (cell < excused_{name}.size) excused_{name}[cell] = 0;\n"
-        "  return;",
-    )
-    bodies(f"void show{n}(Handle h)", "case {number}: {name}.popped.set(cell); return;")
-    bodies(f"void take{n}(Handle h)", "case {number}: {name}.popped.clear(cell); return;")
-    bodies(f"bool derived{n}(Handle h)", "case {number}: return {name}.seen.test(cell);", "return false;")
-    bodies(
-        f"void reach_block{n}(Handle h)", "case {number}: block{n}.reach(grown(node_{name}, cell, 0u), h); return;"
-    )
-    bodies(
-        f"bool in_block{n}(Handle h)", "case {number}: return block{n}.has(grown(node_{name}, cell, 0u));", "return false;"
-    )
-    bodies(f"bool changed{n}(Handle h)", "case {number}: return marked_{name}[cell] & reached_change;", "return true;")
-    bodies(f"void stir{n}(Handle h)", "case {number}: marked_{name}[cell] |= reached_change; return;")
-    bodies(f"void unmark{n}(Handle h)", "case {number}: marked_{name}[cell] = 0; return;")
-    bodies(
-        f"Former<value_t>& former_of{n}(Handle h)",
-        "case {number}: return former{n}[former_{name}[cell]];",
-        f"return former{n}[0];",
-    )
-    bodies(
-        f"bool same{n}(Handle h, const Former<value_t>& f)",
-        "case {number}: return f.there && !memcmp((const void*)&f.value, (const void*)&{name}.value[cell], "
-        "sizeof(value_t));",
-        "return false;",
-    )
-    bodies(
-        f"void keep{n}(Handle h, const Former<value_t>& f)",
-        "case {number}:\n"
-        "  if ({name}.seen.set(cell)) {name}.items++, report.items++;\n"
-        "  {name}.value[cell] = f.value;\n"
-        "  grown(place_{name}, cell, 0u) = kept_place;\n"
-        "  if (f.bound != 0) grown(bound_{name}, cell, 0.0) = f.bound;\n"
-        "  return;",
-    )
-    _derive(writer, stage, tables)
+    def note(name: str, table: Table) -> list[str]:
+        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if has_bounds(writer.plan, table) else "0"
+        return [
+            f"former{n}.push({{h, {name}.value[cell], {bound}, {name}.popped.test(cell)}});",
+            f"grown({name}_former, cell, 0u) = (uint32_t)former{n}.size - 1;",
+            f"grown(marked_{name}, cell, (uint8_t)0) |= reached_block;",
+            "return;",
+        ]
+
+    def forget(name: str, table: Table) -> list[str]:
+        lines = [
+            f"{name}.popped.clear(cell);",
+            f"if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;",
+            f"{name}.value[cell] = {writer.zero(table)};",
+            f"grown(place_{name}, cell, 0u) = 0;",
+        ]
+        if has_bounds(writer.plan, table):
+            lines.append(f"if (cell < {name}_bound.size) {name}_bound[cell] = 0;")
+        if may_excuse(writer.plan, table):
+            lines.append(f"if (cell < excused_{name}.size) excused_{name}[cell] = 0;")
+        return [*lines, "return;"]
+
+    def keep(name: str, table: Table) -> list[str]:
+        lines = [
+            f"if ({name}.seen.set(cell)) {name}.items++, report.items++;",
+            f"{name}.value[cell] = f.value;",
+            f"grown(place_{name}, cell, 0u) = kept_place;",
+        ]
+        if has_bounds(writer.plan, table):
+            lines.append(f"if (f.bound != 0) grown({name}_bound, cell, 0.0) = f.bound;")
+        return [*lines, "return;"]
+
+    def same(name: str, _: Table) -> list[str]:
+        value = f"(const void*)&{name}.value[cell]"
+        return [f"return f.there && !memcmp((const void*)&f.value, {value}, sizeof(value_t));"]
+
+    cases(f"void note{n}(Handle h)", note)
+    cases(f"void forget{n}(Handle h)", forget)
+    cases(f"void keep{n}(Handle h, const Former<value_t>& f)", keep)
+    cases(f"bool same{n}(Handle h, const Former<value_t>& f)", same, "return false;")
+    former = f"Former<value_t>& former_of{n}(Handle h)"
+    cases(former, lambda name, _: [f"return former{n}[{name}_former[cell]];"], f"return former{n}[0];")
+    cases(f"void show{n}(Handle h)", lambda name, _: [f"{name}.popped.set(cell);", "return;"])
+    cases(f"void take{n}(Handle h)", lambda name, _: [f"{name}.popped.clear(cell);", "return;"])
+    cases(f"bool derived{n}(Handle h)", lambda name, _: [f"return {name}.seen.test(cell);"], "return false;")
+    flags = "marked_{}[cell]"
+    cases(f"bool marked{n}(Handle h)", lambda x, _: [f"return {flags.format(x)} & reached_change;"], "return true;")
+    cases(f"void mark{n}(Handle h)", lambda x, _: [f"{flags.format(x)} |= reached_change;", "return;"])
+    cases(f"void unmark{n}(Handle h)", lambda x, _: [f"{flags.format(x)} = 0;", "return;"])
+    node = "grown(node_{}, cell, 0u)"
+    cases(f"bool here{n}(Handle h)", lambda x, _: [f"return block{n}.has({node.format(x)});"], "return false;")
+    cases(f"void enter{n}(Handle h)", lambda x, _: [f"block{n}.reach({node.format(x)}, h);", "return;"])
+    _derive(writer, stage)
+    arity = max(1, *(writer.plan.tables[key].arity for key in stage.keys))
     out.open(f"void reach_from{n}(Handle h)")
-    out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}] = {{}};")
+    out.line(f"int32_t a[{arity}] = {{}};")
     out.line("arguments(table_of(h), cell_of(h), a);")
     out.line("reach(table_of(h), a);")
     out.close()
     out.line()
 
 
-def _derive(writer: ClassWriter, stage: Stage, tables: list[Table]) -> None:
+def _derive(writer: ClassWriter, stage: Stage) -> None:
+    """`renew`: an item gets its contributions, as a fact and from all instances that are in the chart."""
     changes = writer.plan.changes
     assert changes is not None
     out, n = writer.out, stage.number
-    out.open(f"void derive{n}_(Handle h)")
+    out.open(f"void renew{n}(Handle h)")
     out.open("switch (table_of(h))")
-    for table in tables:
-        name = writer.names.table[table.key]
+    for key in stage.keys:
+        table, name = writer.plan.tables[key], writer.names.table[key]
         out.open(f"case {table.number}:")
         out.line("const int64_t cell = cell_of(h);")
         out.line("(void)cell;")
@@ -231,7 +224,9 @@ def _derive(writer: ClassWriter, stage: Stage, tables: list[Table]) -> None:
 def _gather(writer: ClassWriter, stage: Stage) -> None:
     out, n, sight = writer.out, stage.number, sighted(stage)
     former = f"former{n}"
-    out.line("// The next marked items on one level and what they lead to there, taken out of the chart, and an order for")
+    out.line(
+        "// The next marked items on one level and what they lead to there, taken out of the chart, and an order for"
+    )
     out.line("// those of them that are derived now. False where there are none, or where the run stops.")
     out.open(f"bool gather{n}()")
     out.open("for (;;)")
@@ -246,7 +241,7 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"if (!agenda{n}.next_level(level{n})) return false;")
     out.line(f"block{n}.begin();")
     out.line("Handle next = 0;")
-    out.line(f"while (agenda{n}.pop_from(level{n}, next)) reach_block{n}(next);")
+    out.line(f"while (agenda{n}.pop_from(level{n}, next)) enter{n}(next);")
     out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
     out.line("if (spend(1)) break;")
     out.line(f"const Handle h = block{n}.items[block{n}.explored];")
@@ -259,12 +254,12 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"for (int64_t i = 0; i < {former}.size; i++) forget{n}({former}[i].item);")
     out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
     out.line("if (spend(1)) break;")
-    out.line(f"derive{n}_({former}[i].item);")
+    out.line(f"renew{n}({former}[i].item);")
     out.close()
     out.line("if (halt) return false;")
     out.line(f"block{n}.begin();")
     out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"if (derived{n}({former}[i].item)) reach_block{n}({former}[i].item);")
+    out.line(f"if (derived{n}({former}[i].item)) enter{n}({former}[i].item);")
     out.close()
     out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
     out.line("if (spend(1)) break;")
@@ -279,14 +274,14 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line("// what is there no more is put back once, to find what it was in")
     out.line("bool gone = false;")
     out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"gone = gone || ({former}[i].there && !in_block{n}({former}[i].item));")
+    out.line(f"gone = gone || ({former}[i].there && !here{n}({former}[i].item));")
     out.close()
     out.open("if (gone)")
     out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
     out.line(f"if ({former}[i].there) show{n}({former}[i].item);")
     out.close()
     out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
-    out.line(f"if ({former}[i].there && !in_block{n}({former}[i].item)) reach_from{n}({former}[i].item);")
+    out.line(f"if ({former}[i].there && !here{n}({former}[i].item)) reach_from{n}({former}[i].item);")
     out.close()
     out.line(f"for (int64_t i = 0; i < {former}.size; i++) take{n}({former}[i].item);")
     out.close()
@@ -307,7 +302,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line("bool touched = false;")
     out.open("for (int64_t i = begin; i < end && !touched; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
-    out.line(f"touched = changed{n}(h) || !former_of{n}(h).there;")
+    out.line(f"touched = marked{n}(h) || !former_of{n}(h).there;")
     out.close()
     out.open("if (touched && component.cyclic)")
     out.line(f"solve{n}(begin, end - begin);")
@@ -328,7 +323,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
     out.line(f"if (same{n}(h, former_of{n}(h))) continue;")
     out.line(f"stirred{n}.push(h);")
-    out.line(f"block{n}.for_heads(block{n}.order[i], [&](Handle head) {{ stir{n}(head); }});")
+    out.line(f"block{n}.for_heads(block{n}.order[i], [&](Handle head) {{ mark{n}(head); }});")
     out.close()
     out.line("settings = kept;")
     out.line(f"block{n}.at++;")
@@ -344,7 +339,7 @@ def write_end(writer: ClassWriter) -> None:
         if not has_bounds(writer.plan, table):
             continue
         name = writer.names.table[table.key]
-        out.open(f"for (int64_t cell = 0; cell < bound_{name}.size; cell++)")
-        out.line(f"if (fabs(bound_{name}[cell]) > report.error_bound) report.error_bound = fabs(bound_{name}[cell]);")
-        out.line(f"report.critical += bound_{name}[cell] < 0;")
+        out.open(f"for (int64_t cell = 0; cell < {name}_bound.size; cell++)")
+        out.line(f"if (fabs({name}_bound[cell]) > report.error_bound) report.error_bound = fabs({name}_bound[cell]);")
+        out.line(f"report.critical += {name}_bound[cell] < 0;")
         out.close()

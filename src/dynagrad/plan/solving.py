@@ -333,7 +333,7 @@ def write_members(writer: ClassWriter) -> None:
             out.line(f"Array<uint32_t> node_{name}{{&account}};    // in the block, see there")
             out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 where it is none")
             if has_bounds(writer.plan, writer.plan.tables[key]):
-                out.line(f"Array<double> bound_{name}{{&account}};     // of its component; below zero: near-critical")
+                out.line(f"Array<double> {name}_bound{{&account}};     // of its component; below zero: near-critical")
     if writer.plan.adjoint:
         out.line("bool inside = false;  // the way back is on its way through a solved component")
         out.line("adjoint_t spare{};")
@@ -562,7 +562,7 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         out.line(f"if ({name}.seen.set(cell_of(h))) {name}.items++, report.items++;")
         if has_bounds(writer.plan, table):
             bound = f"how == Solved::near_critical ? -system{n}.bound : system{n}.bound"
-            out.line(f"grown(bound_{name}, cell_of(h), 0.0) = {bound};")
+            out.line(f"grown({name}_bound, cell_of(h), 0.0) = {bound};")
         out.line("break;")
         out.close()
     out.close()
