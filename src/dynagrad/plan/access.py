@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from .combine import TRUTHS
 from .model import Table
-from .solving import has_bounds
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -222,7 +221,7 @@ def write_access(writer: ClassWriter) -> None:
 def write_bounds(writer: ClassWriter) -> None:
     """`bounds`: the error bound of each item's component, in the order of `items`, see `solving.py`."""
     out = writer.out
-    tables = [t for t in writer.derived if has_bounds(writer.plan, t)]
+    tables = [t for t in writer.derived if writer.plan.bounded(t)]
     if not tables:
         return
     out.open("int64_t bounds(int64_t table, double* found, int64_t room) const")

@@ -29,9 +29,10 @@ from .adjoints import (
     write_clear,
     write_readers,
 )
+from .implicit import write_undo_component
 from .model import Join, Plan, Scan, Stage, Table
 from .resting import resting, rests, write_late, write_passes, write_solve, write_undo_settling
-from .solving import write_undo_component
+from .solving import line_of
 from .statements import JoinWriter, comment
 from .values import adjoints_cxx
 
@@ -175,7 +176,7 @@ class BackWriter(JoinWriter):
         if i in self.join.same and i > (self.join.driver or 0):
             self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
         if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for
-            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? spare : {self.targets[i]})"
+            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
         super()._passenger(i, at)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
@@ -438,7 +439,7 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
             out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
             out.line("if (spend(1)) return;")
             if stage.unknowns:
-                out.open(f"if (component && solved{n}[component - 1].begin + solved{n}[component - 1].count == t + 1)")
+                out.open(f"if (component && solved{n}[component - 1].begin + solved{n}[component - 1].items == t + 1)")
                 out.line(f"t = solved{n}[--component].begin;")
                 out.line(f"undo_component{n}(solved{n}[component]);")
                 out.line("continue;")
@@ -496,7 +497,10 @@ def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
     if heads == {"select"}:
         out.open("if (wanted.test(position))")
     for join in drives:
-        out.line(f"{_name(writer, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
+        within = ""
+        if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which is there still
+            within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(writer, stage, table)}])) "
+        out.line(f"{within}{_name(writer, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
     if heads == {"select"}:
         out.close()
     if stage.final:

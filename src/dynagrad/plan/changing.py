@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .model import Join, Table
-from .solving import has_bounds, keeps_logs
 from .statements import JoinWriter
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def write_restore(writer: ClassWriter) -> None:
         out.line(f"if (!{name}.inside({writer.stored(table)})) return false;")
         out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
-        if has_bounds(writer.plan, table):
+        if writer.plan.bounded(table):
             out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
         out.line(writer.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
@@ -272,7 +271,7 @@ def write_swap(writer: ClassWriter) -> None:
             out.line(f"old_{name} = {name};")
             out.line(f"{name}.facts = (const facts_{name}*)facts;")
             out.line(f"{name}.value = w->view(), {name}.has_zero = w->has_zero;")
-            if keeps_logs(writer.plan):
+            if writer.plan.keeps_logs:
                 out.line(f"{name}.logs = w->logs.data;")
             out.line("has_zero = has_zero || w->has_zero;")
             out.line(f"if (settled) old_{name} = {name};")
@@ -282,7 +281,7 @@ def write_swap(writer: ClassWriter) -> None:
             out.open(f"case {table.number}:")
             out.line(f"axioms_{name}.facts = (const facts_{name}*)facts;")
             out.line(f"axioms_{name}.value = w->view();")
-            if keeps_logs(writer.plan):
+            if writer.plan.keeps_logs:
                 out.line(f"axioms_{name}.logs = w->logs.data;")
             out.line("break;")
             out.close()

@@ -114,14 +114,15 @@ class ClassWriter:
             out.line("#define DYNAGRAD_LARGE")
         if self._ordered:
             out.line("#include <stdio.h>")
-        if solving.keeps_logs(plan):
+        if plan.keeps_logs:
             out.line("#define DYNAGRAD_LOGS")
         out.line("#include <dynagrad/chart.hpp>")
         if any(convergence.watches(plan, s) for s in plan.stages):
             out.line("#include <dynagrad/convergence.hpp>")
         if any(s.strategy == "solve" for s in plan.stages):
             out.line("#include <dynagrad/ground.hpp>")
-            out.line("#include <dynagrad/solve.hpp>")
+            out.line("#include <dynagrad/adjoints.hpp>" if plan.adjoint else "#include <dynagrad/columns.hpp>")
+            out.line("#include <dynagrad/closed.hpp>")
         if plan.resolves:
             out.line("#include <dynagrad/resolve.hpp>")
         if plan.order:
@@ -274,7 +275,7 @@ class ClassWriter:
                 out.line(f"int64_t low{stage.number}_{f} = 0, span{stage.number}_{f} = 1;")
         out.line("Arithmetic arithmetic;")
         out.line("Array<value_t> weight{&account};")
-        if solving.keeps_logs(plan):
+        if plan.keeps_logs:
             out.line("Array<double> weight_log{&account};")
         out.line(f"int32_t (*externals[{max(1, len(plan.tables))}])(const int32_t*, uint64_t*) = {{}};")
         out.line("bool has_zero = false;")
@@ -336,7 +337,7 @@ class ClassWriter:
             out.line(f"{member}.facts = (const facts_{name}*)facts[{n}];")
             out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->view();")
             out.line(f"{member}.has_zero = ((Weights<semiring>*)weights[{n}])->has_zero;")
-            if solving.keeps_logs(self.plan):
+            if self.plan.keeps_logs:
                 out.line(f"{member}.logs = ((Weights<semiring>*)weights[{n}])->logs.data;")
             out.line(f"has_zero = has_zero || {member}.has_zero;")
             if self.plan.changes is not None and table.kind == "facts":
@@ -500,7 +501,8 @@ class ClassWriter:
             out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
             handle = f"handle({table.number}, cell)"
             if stage.strategy == "solve":
-                out.line(f"if (block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it has its turn")
+                at = solving.line_of(self, stage, table)
+                out.line(f"if (block{stage.number}.has(grown(node_{name}, {at}, 0u))) return;  // it has its turn")
             if stage.strategy in ("levels", "solve"):
                 out.line(f"agenda{stage.number}.push({handle}, {self.level(stage, table)});")
             elif stage.strategy == "heap":
@@ -527,8 +529,9 @@ class ClassWriter:
         out.line(f"const int64_t cell = {name}.locate({self.stored(table)});")
         if self.plan.resolves:
             out.line(f"if (!block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it stays as it is")
-        if solving.solves(self.plan, table) and stage.unknowns:
-            out.line(f"if (grown(place_{name}, cell, 0u)) return;  // it is solved, and this is part of the solution")
+        if stage.unknowns and not table.sink:
+            at = solving.line_of(self, stage, table)
+            out.line(f"if (grown(place_{name}, {at}, 0u)) return;  // it is solved, and this is part of the solution")
         improving = self.plan.selective and agenda and table.updates
 
         def agree(here: str, when: str) -> None:
@@ -744,7 +747,8 @@ class ClassWriter:
         arguments = "".join(f", a{i}" for i in range(table.arity))
         drives = self.drives_of[stage.number].get(table.key, [])
         for join in drives:
-            out.line(f"{self.drive_name(join)}(cell{arguments}, update, old, now, first);")
+            within = "if (leads_out) " if stage.unknowns and join in stage.inner_joins else ""
+            out.line(f"{within}{self.drive_name(join)}(cell{arguments}, update, old, now, first);")
         if drives:
             out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
         else:
@@ -947,7 +951,7 @@ class ClassWriter:
         """Reads the constants of rules in the constructor; written last, when all of them are known."""
         count = len(self.names.weight_values)
         line = f"    for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));"
-        if solving.keeps_logs(self.plan):
+        if self.plan.keeps_logs:
             line += f" for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));"
         self.out.lines[self.weights_line] = line
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..rules.syntax import Number
 from .adjoints import head_kind, stage_of
 from .model import Plan, Stage, Table
-from .solving import polynomial, recursive
+from .polynomials import polynomial, recursive
 
 if TYPE_CHECKING:
     from .classes import ClassWriter

@@ -195,6 +195,22 @@ class Stage:
     """Of "solve": (rule number, antecedent) from where the head may be on the antecedent's own level."""
     grows: bool = False  # arguments may grow without end
     unknowns: int = 0  # of "solve": the most that an instance multiplies; 0 where cyclic components cannot be solved
+    stable: Mapping[str, int] = field(default_factory=dict)
+    """Of "solve": per predicate an argument over whose values components are solved side by side; see `stable.py`."""
+
+    @property
+    def inner_joins(self) -> tuple[Join, ...]:
+        """Of "solve": the joins whose head may be on the level of their driver."""
+        return tuple(j for j in self.drives if (j.rule.number, j.driver) in self.inner)
+
+    @property
+    def joins_itself(self) -> bool:
+        """Whether rules inside a level look for items of the stage, which then have to be in the chart as they do."""
+        return any(
+            a.item.key in self.keys and i != join.driver
+            for join in self.inner_joins
+            for i, a in enumerate(join.rule.antecedents)
+        )
 
 
 @dataclass(frozen=True)
@@ -250,6 +266,15 @@ class Plan:
     def resolves(self) -> bool:
         """Whether the class brings a chart up to date whose cycles were solved."""
         return self.changes is not None and self.solves
+
+    @property
+    def keeps_logs(self) -> bool:
+        """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
+        return self.semiring == "log" and any(stage.unknowns for stage in self.stages)
+
+    def bounded(self, table: Table) -> bool:
+        """Whether the error bound of a component is kept with its items, so that a change of others can leave it."""
+        return not table.sink and any(table.key in stage.keys and stage.unknowns for stage in self.stages)
 
     @property
     def order(self) -> int:

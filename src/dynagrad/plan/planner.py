@@ -30,7 +30,8 @@ from .model import (
     Table,
 )
 from .order import Bounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated, precedes
-from .solving import unknowns
+from .polynomials import unknowns
+from .stable import stable_arguments
 from .values import TracedSemiring
 
 SELECTIVE = frozenset({"viterbi", "tropical", "boolean"})
@@ -491,6 +492,10 @@ class _Planner:
                 [self._settle(j, tables, registry, draft, bound) for j in group]
                 for group in (fires[number], drives[number])
             ]
+            heads_of = [r for k in draft.keys for r in self.by_head.get(k, ())]
+            stable: Mapping[str, int] = {}
+            if draft.unknowns == 1 and not draft.forms and not resolving and self.semiring not in ("count", "user"):
+                stable = stable_arguments(heads_of, draft.keys, tables)
             stages.append(
                 Stage(
                     number,
@@ -499,12 +504,13 @@ class _Planner:
                     draft.priority,
                     draft.forms,
                     draft.final,
-                    draft.reason,
+                    draft.reason + ("; all values of one argument side by side" if stable else ""),
                     tuple(settled[0]),
                     tuple(settled[1]),
                     draft.inner,
-                    any(self._grows(r, frozenset(draft.keys)) for k in draft.keys for r in self.by_head.get(k, ())),
+                    any(self._grows(r, frozenset(draft.keys)) for r in heads_of),
                     draft.unknowns,
+                    stable,
                 )
             )
         changes = None

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
 from .combine import may_excuse
 from .model import Stage, Table
-from .solving import has_bounds, sighted
+from .solving import by_table
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -108,57 +108,47 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
 def _items(writer: ClassWriter, stage: Stage) -> None:
     """What is done with single items, whatever their table."""
     out, n = writer.out, stage.number
-    names = writer.names.table
 
-    def cases(head: str, body: Callable[[str, Table], list[str]], otherwise: str = "") -> None:
-        """A function with a case for each table, which returns."""
+    def cases(head: str, body: Callable[[Table, str], list[str]], otherwise: str = "") -> None:
         out.open(head)
         out.line("const int64_t cell = cell_of(h);")
-        out.open("switch (table_of(h))")
-        for key in stage.keys:
-            table = writer.plan.tables[key]
-            out.open(f"case {table.number}:")
-            for line in body(names[key], table):
-                out.line(line)
-            out.close()
-        out.close()
+        by_table(writer, stage, "h", body)
         if otherwise:
             out.line(otherwise)
         out.close()
 
-    def note(name: str, table: Table) -> list[str]:
-        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if has_bounds(writer.plan, table) else "0"
+    def note(table: Table, name: str) -> list[str]:
+        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if writer.plan.bounded(table) else "0"
         return [
             f"former{n}.push({{h, {name}.value[cell], {bound}, {name}.popped.test(cell)}});",
             f"grown({name}_former, cell, 0u) = (uint32_t)former{n}.size - 1;",
             f"grown(marked_{name}, cell, (uint8_t)0) |= reached_block;",
-            "return;",
         ]
 
-    def forget(name: str, table: Table) -> list[str]:
+    def forget(table: Table, name: str) -> list[str]:
         lines = [
             f"{name}.popped.clear(cell);",
             f"if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;",
             f"{name}.value[cell] = {writer.zero(table)};",
             f"grown(place_{name}, cell, 0u) = 0;",
         ]
-        if has_bounds(writer.plan, table):
+        if writer.plan.bounded(table):
             lines.append(f"if (cell < {name}_bound.size) {name}_bound[cell] = 0;")
         if may_excuse(writer.plan, table):
             lines.append(f"if (cell < excused_{name}.size) excused_{name}[cell] = 0;")
-        return [*lines, "return;"]
+        return lines
 
-    def keep(name: str, table: Table) -> list[str]:
+    def keep(table: Table, name: str) -> list[str]:
         lines = [
             f"if ({name}.seen.set(cell)) {name}.items++, report.items++;",
             f"{name}.value[cell] = f.value;",
             f"grown(place_{name}, cell, 0u) = kept_place;",
         ]
-        if has_bounds(writer.plan, table):
+        if writer.plan.bounded(table):
             lines.append(f"if (f.bound != 0) grown({name}_bound, cell, 0.0) = f.bound;")
-        return [*lines, "return;"]
+        return lines
 
-    def same(name: str, _: Table) -> list[str]:
+    def same(_: Table, name: str) -> list[str]:
         value = f"(const void*)&{name}.value[cell]"
         return [f"return f.there && !memcmp((const void*)&f.value, {value}, sizeof(value_t));"]
 
@@ -167,17 +157,17 @@ def _items(writer: ClassWriter, stage: Stage) -> None:
     cases(f"void keep{n}(Handle h, const Former<value_t>& f)", keep)
     cases(f"bool same{n}(Handle h, const Former<value_t>& f)", same, "return false;")
     former = f"Former<value_t>& former_of{n}(Handle h)"
-    cases(former, lambda name, _: [f"return former{n}[{name}_former[cell]];"], f"return former{n}[0];")
-    cases(f"void show{n}(Handle h)", lambda name, _: [f"{name}.popped.set(cell);", "return;"])
-    cases(f"void take{n}(Handle h)", lambda name, _: [f"{name}.popped.clear(cell);", "return;"])
-    cases(f"bool derived{n}(Handle h)", lambda name, _: [f"return {name}.seen.test(cell);"], "return false;")
+    cases(former, lambda _, name: [f"return former{n}[{name}_former[cell]];"], f"return former{n}[0];")
+    cases(f"void show{n}(Handle h)", lambda _, name: [f"{name}.popped.set(cell);"])
+    cases(f"void take{n}(Handle h)", lambda _, name: [f"{name}.popped.clear(cell);"])
+    cases(f"bool derived{n}(Handle h)", lambda _, name: [f"return {name}.seen.test(cell);"], "return false;")
     flags = "marked_{}[cell]"
-    cases(f"bool marked{n}(Handle h)", lambda x, _: [f"return {flags.format(x)} & reached_change;"], "return true;")
-    cases(f"void mark{n}(Handle h)", lambda x, _: [f"{flags.format(x)} |= reached_change;", "return;"])
-    cases(f"void unmark{n}(Handle h)", lambda x, _: [f"{flags.format(x)} = 0;", "return;"])
+    cases(f"bool marked{n}(Handle h)", lambda _, x: [f"return {flags.format(x)} & reached_change;"], "return true;")
+    cases(f"void mark{n}(Handle h)", lambda _, x: [f"{flags.format(x)} |= reached_change;"])
+    cases(f"void unmark{n}(Handle h)", lambda _, x: [f"{flags.format(x)} = 0;"])
     node = "grown(node_{}, cell, 0u)"
-    cases(f"bool here{n}(Handle h)", lambda x, _: [f"return block{n}.has({node.format(x)});"], "return false;")
-    cases(f"void enter{n}(Handle h)", lambda x, _: [f"block{n}.reach({node.format(x)}, h);", "return;"])
+    cases(f"bool here{n}(Handle h)", lambda _, x: [f"return block{n}.has({node.format(x)});"], "return false;")
+    cases(f"void enter{n}(Handle h)", lambda _, x: [f"block{n}.reach({node.format(x)}, h);"])
     _derive(writer, stage)
     arity = max(1, *(writer.plan.tables[key].arity for key in stage.keys))
     out.open(f"void reach_from{n}(Handle h)")
@@ -222,7 +212,7 @@ def _derive(writer: ClassWriter, stage: Stage) -> None:
 
 
 def _gather(writer: ClassWriter, stage: Stage) -> None:
-    out, n, sight = writer.out, stage.number, sighted(stage)
+    out, n, sight = writer.out, stage.number, stage.joins_itself
     former = f"former{n}"
     out.line(
         "// The next marked items on one level and what they lead to there, taken out of the chart, and an order for"
@@ -312,6 +302,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line("settings = Settings{};  // all of it, or nothing")
     out.open("for (int64_t i = begin; i < end && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
+    out.line(f"leads_out = block{n}.leads_out(block{n}.order[i]);")
     out.line(f"if (!touched) keep{n}(h, former_of{n}(h));")
     out.open("switch (table_of(h))")
     for key in stage.keys:
@@ -336,7 +327,7 @@ def write_end(writer: ClassWriter) -> None:
     out = writer.out
     out.line("report.error_bound = 0, report.critical = 0;")
     for table in writer.derived:
-        if not has_bounds(writer.plan, table):
+        if not writer.plan.bounded(table):
             continue
         name = writer.names.table[table.key]
         out.open(f"for (int64_t cell = 0; cell < {name}_bound.size; cell++)")

@@ -25,7 +25,7 @@ struct Block {
 
   void begin() {
     base += items.size;
-    items.clear(), order.clear(), components.clear(), from_.clear(), to_.clear(), begin_.clear();
+    items.clear(), order.clear(), components.clear(), from_.clear(), to_.clear(), begin_.clear(), leads_out_.clear();
     in_order_ = true;
     explored = at = 0;
     open = true, arranged = false;
@@ -48,6 +48,14 @@ struct Block {
     if (!in_order_) from_.push((uint32_t)from);
     to_.push((uint32_t)(head - base - 1));
   }
+  // Rules lead from an item to another level.
+  void leave(uint32_t antecedent) {
+    while (leads_out_.size < items.size) leads_out_.push(0);
+    leads_out_[(int64_t)antecedent - base - 1] = 1;
+  }
+  // Whether rules lead from an item, by its local number, out of its component: to another one, or another level.
+  bool leads_out(uint32_t node) const { return leads_out_[node]; }
+  bool leads_out_at(uint32_t node) const { return leads_out_[(int64_t)node - base - 1]; }  // ... by the number it keeps
   int64_t edges() const { return to_.size; }
   // Forgets the edges of an item that was only partly explored.
   void back_to(int64_t edges) {
@@ -64,7 +72,9 @@ struct Block {
     const int64_t n = items.size, m = to_.size;
     arranged = true;
     heads_ = nullptr;
+    while (leads_out_.size < n) leads_out_.push(0);
     if (!m) {
+      memset(leads_out_.data, 1, n);
       for (int64_t i = 0; i < n; i++) order.push((uint32_t)i), components.push({i, false});
       return;
     }
@@ -121,8 +131,14 @@ struct Block {
     for (int64_t c = starts.size, end = n; c-- > 0; end = starts[c]) {
       const bool cyclic = end - starts[c] > 1 || loop[turned[starts[c]]];
       components.push({order.size, cyclic});
-      for (int64_t i = end; i-- > starts[c];) order.push(turned[i]);
+      for (int64_t i = end; i-- > starts[c];) {
+        order.push(turned[i]);
+        low[turned[i]] = (uint32_t)c;
+        if (!cyclic) leads_out_[turned[i]] = 1;
+      }
     }
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t e = start[i]; e < start[i + 1] && !leads_out_[i]; e++) leads_out_[i] = low[heads[e]] != low[i];
     heads_ = heads;
     if (m > 1 << 16 && !keeps_edges) from_.release(), to_.release(), heads_ = nullptr;
   }
@@ -147,6 +163,7 @@ struct Block {
   Array<uint32_t> from_, to_;
   Array<int64_t> begin_;
   const uint32_t* heads_ = nullptr;  // of all edges, by antecedent
+  Array<uint8_t> leads_out_;
   bool in_order_ = true;
 
   void by_edge() {

@@ -21,6 +21,7 @@ namespace dynagrad {
 
 struct LinearSystem {
   struct Entry { uint32_t row, column; double value; };
+  static constexpr int wide = 16;                    // columns that are solved at once
   static constexpr int64_t small = 64;               // up to so many unknowns factors are dense
   static constexpr double most_flops = 6e9;          // of a sparse factorisation; beyond, iteration is cheaper
   static constexpr int64_t most_entries = 60000000;  // of its factors
@@ -61,9 +62,10 @@ struct LinearSystem {
     return definite = shrinks();
   }
 
-  // x: in the right sides, out the solutions; n rows of m numbers.
+  // x: in the right sides, out the solutions; n rows of m numbers. Each column comes out as it would by itself.
   void solve(double* x, int64_t m, bool transposed) {
     if (iterative) solve_iterative(x, m, transposed);
+    else if (dense_ && m >= wide / 2) solve_wide_dense(x, m, transposed);
     else if (dense_) solve_dense(x, m, transposed);
     else solve_sparse(x, m, transposed);
   }
@@ -101,6 +103,40 @@ struct LinearSystem {
         if (transposed) y[column_[k]] += value_[k] * x[i];
         else y[i] += value_[k] * x[column_[k]];
       }
+  }
+
+  // left = b - (I - A) x, or with A'; all of n rows of m numbers.
+  void residual(const double* b, const double* x, double* left, int64_t m, bool transposed) {
+    for (int64_t first = 0; first < m && !halted; first += wide) {
+      const int64_t count = m - first < wide ? m - first : wide;
+      take(x, m, first, count);
+      left_.wipe(n * wide);
+      for (int64_t i = 0; i < n; i++) {
+        double* __restrict to = left_.data + i * wide;
+        const double* own = columns_.data + i * wide;
+        if (!transposed) {
+          double sum[wide] = {};
+          for (int64_t k = start_[i]; k < start_[i + 1]; k++) {
+            const double c = value_[k];
+            const double* from = columns_.data + column_[k] * wide;
+            for (int j = 0; j < wide; j++) sum[j] += c * from[j];
+          }
+          for (int j = 0; j < wide; j++) to[j] = sum[j];
+        } else {
+          for (int64_t k = start_[i]; k < start_[i + 1]; k++) {
+            const double c = value_[k];
+            double* __restrict out = left_.data + column_[k] * wide;
+            for (int j = 0; j < wide; j++) out[j] += c * own[j];
+          }
+        }
+      }
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < count; j++) {
+          const int64_t at = i * m + first + j;
+          left[at] = b[at] + (left_[i * wide + j] - shift[i] * x[at]) - x[at];
+        }
+      if (owner->spend(1 + nonzeros() / 4)) halted = true;
+    }
   }
 
   // The spectral radius of a non-negative A: Collatz and Wielandt's bounds, by powers of (A + I) / 2, which converge
@@ -144,7 +180,7 @@ struct LinearSystem {
   Array<int64_t> first_;
   Array<uint32_t> pattern_;
   Array<double> lower_, upper_, pivot_;
-  Array<double> work_;
+  Array<double> work_, columns_, left_;
 
   int64_t nonzeros() const { return column_.size; }
 
@@ -245,6 +281,50 @@ struct LinearSystem {
     for (int64_t k = n; k-- > 0;)
       for (int64_t i = 0; i < k; i++)
         if (a[k * n + i] != 0) subtract(x + i * m, x + k * m, a[k * n + i], m);
+  }
+
+  // The same for many right sides, so many at once that a row of them stays in registers.
+  void solve_wide_dense(double* x, int64_t m, bool transposed) {
+    const double* a = full_.data;
+    for (int64_t first = 0; first < m && !halted; first += wide) {
+      const int64_t count = m - first < wide ? m - first : wide;
+      take(x, m, first, count);
+      double* y = columns_.data;
+      for (int64_t i = 0; i < n; i++) {
+        double sum[wide];
+        memcpy(sum, y + i * wide, sizeof sum);
+        for (int64_t k = 0; k < i; k++) {
+          const double c = transposed ? a[k * n + i] : a[i * n + k];
+          if (c == 0) continue;
+          for (int j = 0; j < wide; j++) sum[j] -= c * y[k * wide + j];
+        }
+        if (transposed)
+          for (int j = 0; j < wide; j++) sum[j] /= a[i * n + i];
+        memcpy(y + i * wide, sum, sizeof sum);
+      }
+      for (int64_t i = n; i-- > 0;) {
+        double sum[wide];
+        memcpy(sum, y + i * wide, sizeof sum);
+        for (int64_t k = transposed ? n - 1 : i + 1; transposed ? k > i : k < n; transposed ? k-- : k++) {
+          const double c = transposed ? a[k * n + i] : a[i * n + k];
+          if (c == 0) continue;
+          for (int j = 0; j < wide; j++) sum[j] -= c * y[k * wide + j];
+        }
+        if (!transposed)
+          for (int j = 0; j < wide; j++) sum[j] /= a[i * n + i];
+        memcpy(y + i * wide, sum, sizeof sum);
+      }
+      for (int64_t i = 0; i < n; i++) memcpy(x + i * m + first, y + i * wide, count * sizeof(double));
+      if (owner->spend(1 + n * n / 4)) halted = true;
+    }
+  }
+  // Some columns of x into `columns_`, one after the other; what is missing of their width is zero.
+  void take(const double* x, int64_t m, int64_t first, int64_t count) {
+    columns_.raw(n * wide);
+    for (int64_t i = 0; i < n; i++) {
+      memcpy(columns_.data + i * wide, x + i * m + first, count * sizeof(double));
+      for (int64_t j = count; j < wide; j++) columns_[i * wide + j] = 0;
+    }
   }
 
   // -- the order of elimination, and with it the pattern of the factors

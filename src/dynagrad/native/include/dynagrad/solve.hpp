@@ -14,74 +14,15 @@
 // forward over jets, backward with the transpose, and over jets in both.
 //
 // Unknowns that nothing non-zero reaches have the value zero, whatever the weights around them. A system without a
-// finite solution `diverges`; one that has a solution, whose tangents have none, is `steep`. Where weights have signs,
-// only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to decide.
+// finite solution `diverges`; one that has a solution, whose tangents have none, has `no_tangent`. Where weights have
+// signs, only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to decide.
 #pragma once
-#include "jets.hpp"
 #include "linear.hpp"
+#include "parts.hpp"
 
 namespace dynagrad {
 
-// How a number is an array of doubles, the first of which is the primal one; `nilpotent` is how many corrections the
-// others need, and from `values` on they are tangents. In `scaled` semirings the array is relative to a weight that is given beside it.
-template <class S>
-struct Parts {
-  static constexpr bool scaled = false;
-  static constexpr int count = sizeof(typename S::Value) / sizeof(double), nilpotent = 1, values = count;
-  static void split(const typename S::Value& v, const Log::Value&, double* out) { memcpy(out, &v, sizeof v); }
-  static typename S::Value join(const double* x, const Log::Value&) {
-    typename S::Value v;
-    memcpy((void*)&v, x, sizeof v);
-    return v;
-  }
-};
-template <class S, int K>
-struct Parts<Jets<S, K>> : Parts<S> {
-  using Value = typename Jets<S, K>::Value;
-  static constexpr int count = sizeof(Value) / sizeof(double), nilpotent = K + 1, values = Parts<S>::count;
-  static void split(const Value& v, const Log::Value&, double* out) { memcpy(out, &v, sizeof v); }
-  static Value join(const double* x, const Log::Value&) {
-    Value v;
-    memcpy((void*)&v, x, sizeof v);
-    return v;
-  }
-};
-template <int K>
-struct Parts<PlainJets<K>> : Parts<Jets<Real, K>> {};
-
-// The ratio of two weights as a double; zero or infinite where it is out of range.
-inline double ratio(double m, int64_t e, const Log::Value& unit) {
-  m /= unit.m, e -= unit.e;
-  return e == 0 || m == 0 ? m : ldexp(m, (int)(256 * (e > 8 ? 8 : e < -8 ? -8 : e)));
-}
-template <>
-struct Parts<Log> {
-  static constexpr bool scaled = true;
-  static constexpr int count = 1, nilpotent = 0, values = 1;
-  static void split(const Log::Value& v, const Log::Value& unit, double* out) { *out = ratio(v.m, v.e, unit); }
-  static Log::Value join(const double* x, const Log::Value& unit) {
-    return Log::signed_norm(*x * unit.m, unit.e);
-  }
-  static Log::Value size(const Log::Value& v) { return v; }
-};
-template <int K>
-struct Parts<LogJets<K>> {
-  using Value = typename LogJets<K>::Value;
-  static constexpr bool scaled = true;
-  static constexpr int count = 1 << K, nilpotent = K, values = 1;
-  static void split(const Value& v, const Log::Value& unit, double* out) {
-    for (int i = 0; i < count; i++) out[i] = ratio(v.m[i], v.e, unit);
-  }
-  static Value join(const double* x, const Log::Value& unit) {
-    Value v;
-    for (int i = 0; i < count; i++) v.m[i] = x[i] * unit.m;
-    v.e = unit.e;
-    return LogJets<K>::settled(v);
-  }
-  static Log::Value size(const Value& v) { return {v.m[0], v.e}; }
-};
-
-enum class Solved { fine, near_critical, diverges, overflows, unsolved, steep, halted };
+enum class Solved { fine, near_critical, diverges, overflows, unsolved, no_tangent, halted };
 
 // The equations x = F(x) of one component, over a semiring of numbers with a sum: all but counts and those of users.
 template <class S, int K>
@@ -154,11 +95,11 @@ struct System {
       if (!P::scaled && !isfinite(x[i])) return Solved::overflows;
     }
     if constexpr (parts > 1)
-      if (!correct()) return linear.halted ? Solved::halted : Solved::steep;
+      if (!correct()) return linear.halted ? Solved::halted : Solved::no_tangent;
     return how;
   }
 
-  // -- backward: given the solution in `value`, solves late = J' late + g; `g` and the result are arrays of n doubles
+  // -- backward: given the solution in `value`, solves a = J' a + g; `g` and the result are arrays of n doubles
   // (of `parts` each) relative to the units. False where that has no finite solution.
   Solved adjoint(Array<double>& g) {
     factored_ = false;
@@ -168,16 +109,16 @@ struct System {
     reached_backward(g, keep);
     jacobian(x, &keep);
     if (!linear.factor() && !(signed_ && !linear.halted)) return linear.halted ? Solved::halted : Solved::diverges;
-    Array<double> late;
-    late.copy(g);
+    Array<double> a;
+    a.copy(g);
     if constexpr (parts == 1) {
-      linear.solve(late.data, 1, true);
-      if (!refine_transposed(g, late)) return Solved::unsolved;
+      linear.solve(a.data, 1, true);
+      if (!refine_transposed(g, a)) return Solved::unsolved;
     } else {
-      if (!correct_transposed(g, late)) return linear.halted ? Solved::halted : Solved::unsolved;
+      if (!correct_transposed(g, a)) return linear.halted ? Solved::halted : Solved::unsolved;
     }
     if (linear.halted) return Solved::halted;
-    g.copy(late);
+    g.copy(a);
     for (int64_t i = 0; i < n * parts; i++)
       if (!isfinite(g[i])) return Solved::diverges;
     return Solved::fine;
@@ -195,6 +136,26 @@ struct System {
   }
   // Before `adjoint`: chooses the units.
   void measure() { prepare_at_solution(); }
+
+  // -- for `Columns`: the same system for many right sides
+
+  // Factors I - A once for all that may come from outside. False where that depends on it: where weights have signs, a
+  // pivot is not positive, or the numbers ask for units.
+  bool factor_for_all() {
+    factored_ = false;
+    unit_.clear(), unit_.resize(n, Log::one());
+    given.clear(), given.resize(n, S::zero());
+    relative();
+    if (!is_linear_ || signed_ || always_newton) return false;
+    for (int64_t i = 0; i < instances.size; i++)
+      if (!plain(weight_[i])) return false;
+    jacobian(b_, nullptr);
+    return linear.factor() && !linear.iterative;
+  }
+  // Whether a number can be computed with as it is: not negative, and, where numbers have exponents, far from their ends.
+  static bool plain(double x) { return P::scaled ? x == 0 || (x > 1e-100 && x < 1e100) : x >= 0 && x <= 1e300; }
+  // With one column in `given`, and the primal part of its solution in `value`: all other parts.
+  bool complete() { return parts == 1 || correct(); }
 
  private:
   Array<double> x_, f_, size_, z_;  // room for vectors, kept from system to system
@@ -584,11 +545,11 @@ struct System {
     linear.factor();
     return !linear.halted;
   }
-  // to += J' late, in all parts, relative to the units.
-  void transposed(const Array<double>& late, Array<double>& to) const {
+  // to += J' adjoint, in all parts, relative to the units.
+  void transposed(const Array<double>& adjoint, Array<double>& to) const {
     for (int64_t i = 0; i < instances.size; i++) {
       const Instance& t = instances[i];
-      const Value seed = P::join(late.data + t.head * parts, Log::one());
+      const Value seed = P::join(adjoint.data + t.head * parts, Log::one());
       for (int k = 0; k < K; k++) {
         if (t.of[k] == none) continue;
         Value y = t.weight;
@@ -607,34 +568,34 @@ struct System {
       }
     }
   }
-  bool correct_transposed(const Array<double>& g, Array<double>& late) {
-    memset(late.data, 0, late.size * sizeof(double));
+  bool correct_transposed(const Array<double>& g, Array<double>& adjoint) {
+    memset(adjoint.data, 0, adjoint.size * sizeof(double));
     Array<double> left;
     for (int round = 0; round <= P::nilpotent + 1; round++) {
       left.copy(g);
-      transposed(late, left);
-      for (int64_t i = 0; i < left.size; i++) left[i] -= late[i];
+      transposed(adjoint, left);
+      for (int64_t i = 0; i < left.size; i++) left[i] -= adjoint[i];
       linear.solve(left.data, parts, true);
       if (linear.halted) return false;
-      for (int64_t i = 0; i < left.size; i++) late[i] += left[i];
+      for (int64_t i = 0; i < left.size; i++) adjoint[i] += left[i];
     }
     return true;
   }
   // False where the residual stays large: then the adjoints were not found.
-  bool refine_transposed(const Array<double>& g, Array<double>& late) {
+  bool refine_transposed(const Array<double>& g, Array<double>& adjoint) {
     Array<double> left;
     left.zeros(n);
     for (int round = 0; round < 2; round++) {
       double size = 0, worst = 0;
-      linear.multiply(late.data, left.data, true);
+      linear.multiply(adjoint.data, left.data, true);
       for (int64_t i = 0; i < n; i++) {
-        left[i] += g[i] - late[i];
-        size = fmax(size, fabs(late[i])), worst = fmax(worst, fabs(left[i]));
+        left[i] += g[i] - adjoint[i];
+        size = fmax(size, fabs(adjoint[i])), worst = fmax(worst, fabs(left[i]));
       }
       if (round) return worst <= 1e-9 * size || linear.halted;
       if (n == 1) return true;
       linear.solve(left.data, 1, true);
-      for (int64_t i = 0; i < n; i++) late[i] += left[i];
+      for (int64_t i = 0; i < n; i++) adjoint[i] += left[i];
     }
     return true;
   }
@@ -705,214 +666,5 @@ struct System {
     }
   }
 };
-
-// Counts have no solution around a cycle but zero: what reaches it goes around without end. Everything else is summed in
-// order.
-template <int K>
-struct System<Count, K> {
-  using Value = Count::Value;
-  static constexpr uint32_t none = 0xFFFFFFFF;
-  struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
-  int64_t n = 0;
-  Array<Instance> instances;
-  Array<Value> given, value;
-  double bound = 0, radius = 0;
-  Array<uint32_t> cycle;
-  bool must_be_linear = false, always_newton = false;
-
-  explicit System(ChartBase*) {}
-
-  void open(int64_t unknowns) {
-    n = unknowns;
-    instances.clear();
-    given.clear(), given.resize(n, 0);
-  }
-  void add(uint32_t head, const Value& weight, const uint32_t* of) {
-    Instance i{weight, head, {}};
-    for (int k = 0; k < K; k++) i.of[k] = of[k];
-    if (weight != 0) instances.push(i);
-  }
-  Solved solve() {
-    // What something reaches, and by which instances: a later pass only removes instances with an unknown without mass.
-    Array<uint8_t> mass, done;
-    mass.zeros(n), done.zeros(n);
-    for (int64_t i = 0; i < n; i++) mass[i] = given[i] != 0;
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t t = 0; t < instances.size; t++)
-        if (!mass[instances[t].head] && all(instances[t], mass)) mass[instances[t].head] = 1, grew = true;
-    }
-    Array<int64_t> waiting;
-    waiting.zeros(n);
-    for (int64_t t = 0; t < instances.size; t++)
-      if (all(instances[t], mass)) waiting[instances[t].head]++;
-    value.copy(given);
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t i = 0; i < n; i++)
-        if (!done[i] && !waiting[i]) done[i] = 2, grew = true;  // complete, and about to be passed on
-      for (int64_t t = 0; grew && t < instances.size; t++) {
-        const Instance& s = instances[t];
-        if (!all(s, mass) || !all(s, done)) continue;
-        Value y = s.weight;
-        for (int k = 0; k < K; k++)
-          if (s.of[k] != none) y = Count::times(y, value[s.of[k]]);
-        value[s.head] = Count::plus(value[s.head], y);
-        waiting[s.head]--;
-        instances[t] = instances[--instances.size], t--;
-      }
-    }
-    for (int64_t i = 0; i < n; i++)
-      if (mass[i] && !done[i]) return around((uint32_t)i, mass, done), Solved::diverges;
-    return Solved::fine;
-  }
-
- private:
-  static bool all(const Instance& t, const Array<uint8_t>& flags) {
-    for (int k = 0; k < K; k++)
-      if (t.of[k] != none && !flags[t.of[k]]) return false;
-    return true;
-  }
-  // From an unknown that waits to one that it waits for, until one comes again.
-  void around(uint32_t v, const Array<uint8_t>& mass, const Array<uint8_t>& done) {
-    Array<uint32_t> from;
-    from.filled(n, none);
-    for (int64_t t = 0; t < instances.size; t++)
-      for (int k = 0; k < K; k++)
-        if (instances[t].of[k] != none && all(instances[t], mass) && !done[instances[t].of[k]])
-          from[instances[t].head] = instances[t].of[k];
-    Array<uint8_t> seen;
-    seen.zeros(n);
-    while (v != none && !seen[v]) seen[v] = 1, v = from[v];
-    cycle.clear();
-    if (v == none) return;
-    const uint32_t first = v;
-    do cycle.push(v), v = from[v];
-    while (v != first);
-  }
-};
-
-// A closed semiring, which has the sum of all powers of a number, `star`: elimination as Kleene's and Lehmann's (1977,
-// "Algebraic structures for transitive closure"). Times need not commute, so an instance has a weight on one side of its
-// unknown: x = A x + b, or x = x A + b. Systems with weights on both sides are for iteration.
-template <class S>
-struct ClosedSystem {
-  using Value = typename S::Value;
-  static constexpr uint32_t none = 0xFFFFFFFF;
-  struct Instance { Value left, right; uint32_t head, of; };
-  static constexpr int64_t most = 3000;  // unknowns, for whose matrix there is room
-
-  ChartBase* owner;
-  int64_t n = 0;
-  Array<Instance> instances;
-  Array<Value> given, value;
-  double bound = 0, radius = 0;
-  Array<uint32_t> cycle;
-  bool must_be_linear = false, always_newton = false;
-
-  explicit ClosedSystem(ChartBase* chart) : owner(chart) {}
-
-  void open(int64_t unknowns) {
-    n = unknowns;
-    instances.clear();
-    given.clear(), given.resize(n, S::zero());
-  }
-  void add(uint32_t head, const Value& left, const Value& right, uint32_t of) {
-    if (of == none) given[head] = S::plus(given[head], S::times(left, right));
-    else instances.push({left, right, head, of});
-  }
-  Solved solve() {
-    bool lefts = true, rights = true;
-    for (int64_t i = 0; i < instances.size; i++) {
-      lefts = lefts && S::same(instances[i].right, S::one());
-      rights = rights && S::same(instances[i].left, S::one());
-    }
-    if ((!lefts && !rights) || n > most) return Solved::unsolved;
-    Array<Value> a;
-    Array<uint8_t> there;
-    a.filled(n * n, S::zero()), there.zeros(n * n);
-    for (int64_t i = 0; i < instances.size; i++) {
-      const int64_t at = instances[i].head * n + instances[i].of;
-      const Value& w = lefts ? instances[i].left : instances[i].right;
-      a[at] = there[at] ? S::plus(a[at], w) : w;
-      there[at] = 1;
-    }
-    value.copy(given);
-    // Only what something enters counts: the closure of a loop around which nothing goes may not exist.
-    Array<uint8_t> mass;
-    mass.zeros(n);
-    const Value zero = S::zero();
-    for (int64_t i = 0; i < n; i++) mass[i] = !S::same(given[i], zero);
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t i = 0; i < instances.size; i++) {
-        const Instance& t = instances[i];
-        if (mass[t.head] || !mass[t.of] || S::same(lefts ? t.left : t.right, zero)) continue;
-        mass[t.head] = 1, grew = true;
-      }
-    }
-    for (int64_t i = 0; i < n * n; i++)
-      if (!mass[i / n] || !mass[i % n]) there[i] = 0;
-    const auto product = [&](const Value& outer, const Value& inner) {  // the factor nearer to the unknown is `inner`
-      return lefts ? S::times(outer, inner) : S::times(inner, outer);
-    };
-    for (int64_t k = 0; k < n; k++) {
-      if (owner->spend(1 + n * n / 8)) return Solved::halted;
-      if (there[k * n + k]) {
-        const Value s = S::star(a[k * n + k]);
-        there[k * n + k] = 0;
-        for (int64_t j = 0; j < n; j++)
-          if (there[k * n + j]) a[k * n + j] = product(s, a[k * n + j]);
-        value[k] = product(s, value[k]);
-      }
-      for (int64_t i = 0; i < n; i++) {
-        if (i == k || !there[i * n + k]) continue;
-        const Value w = a[i * n + k];
-        there[i * n + k] = 0;
-        for (int64_t j = 0; j < n; j++) {
-          if (!there[k * n + j]) continue;
-          const Value p = product(w, a[k * n + j]);
-          a[i * n + j] = there[i * n + j] ? S::plus(a[i * n + j], p) : p;
-          there[i * n + j] = 1;
-        }
-        value[i] = S::plus(value[i], product(w, value[k]));
-      }
-    }
-    return Solved::fine;
-  }
-};
-
-// -- adjoints of each kind, as doubles relative to the units of a system ------------------------------------------
-
-// Turns the adjoints `g` of a component's values into those of what comes to them from outside.
-template <class Back, class S, int K>
-Solved late_adjoints(System<S, K>& system, Array<typename Back::Adjoint>& g) {
-  using Adjoint = typename Back::Adjoint;
-  constexpr int parts = Parts<S>::count;
-  Array<double> x;
-  x.zeros(system.n * parts);
-  system.measure();
-  if constexpr (!Parts<S>::scaled || sizeof(Adjoint) == sizeof(double)) {  // plain numbers, or posteriors
-    static_assert(sizeof(Adjoint) == parts * sizeof(double));
-    memcpy((void*)x.data, (const void*)g.data, x.size * sizeof(double));
-    const Solved how = system.adjoint(x);
-    memcpy((void*)g.data, (const void*)x.data, x.size * sizeof(double));
-    return how;
-  } else {  // mantissas with exponents: an adjoint times its unit, relative to one exponent for all
-    int64_t most = INT64_MIN;
-    for (int64_t i = 0; i < system.n; i++)
-      if (!Back::nothing(g[i]) && g[i].e + system.unit(i).e > most) most = g[i].e + system.unit(i).e;
-    for (int64_t i = 0; i < system.n; i++) {
-      const Log::Value unit = Log::norm(1 / system.unit(i).m, most - system.unit(i).e);
-      Parts<Back>::split(g[i], unit, x.data + i * parts);
-    }
-    const Solved how = system.adjoint(x);
-    for (int64_t i = 0; i < system.n && how == Solved::fine; i++) {
-      const Log::Value unit = Log::norm(1 / system.unit(i).m, most - system.unit(i).e);
-      g[i] = Parts<Back>::join(x.data + i * parts, unit);
-    }
-    return how;
-  }
-}
 
 }  // namespace dynagrad

@@ -82,6 +82,11 @@ struct Dense {
   int64_t bound() const { return cells; }  // cells are below this
   // The first item of the chart at or after a cell, or -1.
   int64_t next(int64_t c) const { return popped.next(c, cells); }
+  // The cell where one argument, by its place in the stored order, is least, and the others are those of a cell.
+  int64_t line(int64_t c, int place) const {
+    const uint32_t outer = (uint32_t)(place ? stride[place - 1] : cells), step = (uint32_t)stride[place];
+    return c - (uint32_t)c % outer / step * step;
+  }
   int64_t row_length() const { return N ? range[N - 1].count : 1; }
 };
 

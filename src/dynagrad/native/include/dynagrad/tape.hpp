@@ -33,8 +33,8 @@ struct Tape {
   int64_t end(int64_t stage) const { return stage + 1 < begins.size ? begins[stage + 1] : pops.size; }
 };
 
-// Pops in a row whose items were solved for together.
-struct SolvedComponent { int64_t begin, count; bool near_critical; };
+// Pops in a row whose items were solved for together: lines of as many items as there were columns side by side.
+struct SolvedComponent { int64_t begin, items, columns; bool near_critical; };
 
 // Whether two passes found the same adjoint, up to rounding.
 template <class A>

@@ -1,0 +1,88 @@
+"""Right sides as polynomials in the values of some antecedents: what of a rule a system of equations can hold.
+
+Only syntax goes in and out; `grounding.py` writes the instances of these polynomials as code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..rules.normal import NormalRule
+from ..rules.syntax import AntecedentValue, Apply, Expression, Number
+
+Monomials = Mapping[tuple[int, ...], Expression]
+"""A polynomial in the values of some antecedents: their numbers, as often as they are factors, to the coefficient."""
+
+MOST_MONOMIALS = 32
+MOST_FACTORS = 8
+
+
+def polynomial(value: Expression, inside: frozenset[int]) -> Monomials | None:
+    """A right side as a polynomial in the antecedents `inside`; None where it is none, or a large one.
+
+    >>> x, c = AntecedentValue(0), AntecedentValue(1)
+    >>> sorted(polynomial(Apply("+", (Apply("*", (c, x)), Number(1.0))), frozenset({0})))
+    [(), (0,)]
+    >>> polynomial(Apply("exp", (x,)), frozenset({0})) is None
+    True
+    """
+    match value:
+        case AntecedentValue(index=index) if index in inside:
+            return {(index,): Number(1.0)}
+        case Apply(operator="+" | "-" as operator, operands=(left, right)):
+            a, b = polynomial(left, inside), polynomial(right, inside)
+            if a is None or b is None:
+                return None
+            total = dict(a)
+            for factors, c in b.items():
+                negative = Apply("neg", (c,)) if operator == "-" else c
+                total[factors] = Apply("+", (total[factors], negative)) if factors in total else negative
+            return total
+        case Apply(operator="neg", operands=(operand,)):
+            a = polynomial(operand, inside)
+            return None if a is None else {factors: Apply("neg", (c,)) for factors, c in a.items()}
+        case Apply(operator="*", operands=(left, right)):
+            return _product(polynomial(left, inside), polynomial(right, inside))
+        case Apply(operator="/", operands=(left, right)):
+            a, b = polynomial(left, inside), polynomial(right, inside)
+            if a is None or b is None or set(b) != {()}:
+                return None
+            return {factors: Apply("/", (c, right)) for factors, c in a.items()}
+        case Apply(operator="^", operands=(left, Number(value=power))) if power in (2, 3, 4):
+            a = polynomial(left, inside)
+            if a is None or set(a) == {()}:
+                return a if a is None else {(): value}
+            made: Monomials | None = a
+            for _ in range(int(power) - 1):
+                made = _product(made, a)
+            return made
+        case Apply(operands=operands):
+            parts = [polynomial(o, inside) for o in operands]
+            return {(): value} if all(p is not None and set(p) == {()} for p in parts) else None
+    return {(): value}
+
+
+def _product(a: Monomials | None, b: Monomials | None) -> Monomials | None:
+    if a is None or b is None or len(a) * len(b) > MOST_MONOMIALS:
+        return None
+    total: dict[tuple[int, ...], Expression] = {}
+    for left, c in a.items():
+        for right, d in b.items():
+            factors = tuple(sorted((*left, *right)))
+            product = d if c == Number(1.0) else c if d == Number(1.0) else Apply("*", (c, d))
+            total[factors] = Apply("+", (total[factors], product)) if factors in total else product
+    return None if any(len(f) > MOST_FACTORS for f in total) else total
+
+
+def recursive(rule: NormalRule, keys: frozenset[str]) -> frozenset[int]:
+    """The antecedents of a rule whose values are unknown while a component among these predicates is solved."""
+    return frozenset(i for i, a in enumerate(rule.antecedents) if a.item.key in keys and not a.side)
+
+
+def unknowns(rule: NormalRule, keys: frozenset[str], semiring: str) -> int | None:
+    """The most unknowns that an instance of the rule multiplies; None where its right side is no polynomial."""
+    inside = recursive(rule, keys)
+    if semiring != "plain":
+        return len(inside)
+    found = polynomial(rule.value, inside)
+    return None if found is None else max((len(f) for f in found), default=0)

@@ -1,0 +1,68 @@
+"""Stable arguments: those that every recursive rule of a stage hands on as they are, and does nothing else with.
+
+In `path(I,K) += path(I,J) * edge(J,K)` the argument I is stable (Aho and Ullman 1979, "Universality of data retrieval
+languages"). The ground program falls apart into one part for each of its values, all with the same instances. So one of
+them is explored and grounded, and all are solved side by side (`native/include/dynagrad/columns.hpp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..rules.normal import NormalRule
+from ..rules.syntax import Item, Negation, Variable
+from .joins import term_variables
+from .model import Table
+
+
+def stable_arguments(
+    rules: Sequence[NormalRule], keys: Sequence[str], tables: Mapping[str, Table]
+) -> Mapping[str, int]:
+    """The stable argument of each predicate of a stage; empty where there is none.
+
+    Of several the first one is taken.
+    """
+    recursive = [(r, [a.item for a in r.antecedents if a.item.key in keys]) for r in rules]
+    if any(tables[k].kind != "dense" for k in keys) or any(len(inside) > 1 for _, inside in recursive):
+        return {}
+    edges = [(r, inside[0]) for r, inside in recursive if inside]
+    for first in range(tables[keys[0]].arity):
+        found = _handed_on({keys[0]: first}, edges)
+        if found is None or len(found) != len(keys):
+            continue
+        places = {(tables[k].domains[i], tables[k].extents[i]) for k, i in found.items()}
+        if len(places) == 1:
+            return found
+    return {}
+
+
+def _handed_on(start: Mapping[str, int], edges: Sequence[tuple[NormalRule, Item]]) -> dict[str, int] | None:
+    """The places of a variable that stands at `start`, in all predicates that rules hand it on to."""
+    found = dict(start)
+    grew = True
+    while grew:
+        grew = False
+        for rule, antecedent in edges:
+            for here, there in ((rule.head, antecedent), (antecedent, rule.head)):
+                if here.key not in found:
+                    continue
+                place = _same_variable(rule, here, found[here.key], there)
+                if place is None or found.get(there.key, place) != place:
+                    return None
+                grew = grew or there.key not in found
+                found[there.key] = place
+    return found
+
+
+def _same_variable(rule: NormalRule, here: Item, place: int, there: Item) -> int | None:
+    """Where the variable at an argument of one item stands in the other; None if it stands anywhere else, too."""
+    name = here.arguments[place]
+    places = [i for i, term in enumerate(there.arguments) if term == name]
+    if not isinstance(name, Variable) or len(places) != 1:
+        return None
+    rest = [t for i, t in enumerate(here.arguments) if i != place]
+    rest += [t for i, t in enumerate(there.arguments) if i != places[0]]
+    rest += [t for a in rule.antecedents if a.item is not here and a.item is not there for t in a.item.arguments]
+    for condition in rule.conditions:
+        rest += condition.item.arguments if isinstance(condition, Negation) else (condition.left, condition.right)
+    return None if any(name.name in term_variables(t) for t in rest) else places[0]
