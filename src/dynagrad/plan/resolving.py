@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
 from .combine import may_excuse
 from .model import Stage, Table
-from .solving import by_table
+from .solving import by_table, leads_out
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -302,7 +302,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line("settings = Settings{};  // all of it, or nothing")
     out.open("for (int64_t i = begin; i < end && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
-    out.line(f"leads_out = block{n}.leads_out(block{n}.order[i]);")
+    out.line(f"leads_out = {leads_out(stage, f'block{n}.order[i]')};")
     out.line(f"if (!touched) keep{n}(h, former_of{n}(h));")
     out.open("switch (table_of(h))")
     for key in stage.keys:

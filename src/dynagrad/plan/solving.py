@@ -224,6 +224,15 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
+def leads_out(stage: Stage, node: str) -> str:
+    """Whether rules inside the level lead from an item out of its component, as far as exploring it tells.
+
+    It does not tell of an instance that leads to another level, where the item was explored before what it is joined
+    with, and rules do not lead from that inside the level.
+    """
+    return "true" if stage.forms and stage.joins_itself else f"block{stage.number}.leads_out({node})"
+
+
 def _step(writer: ClassWriter, stage: Stage) -> None:
     out, n, stable = writer.out, stage.number, bool(stage.stable)
 
@@ -244,7 +253,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line("bool reached = false;")
     out.open("for (int64_t i = component.begin; i < end && !halt; i++)")
     out.line(f"const uint32_t node = block{n}.order[i];")
-    out.line(f"leads_out = block{n}.leads_out(node);")
+    out.line(f"leads_out = {leads_out(stage, 'node')};")
     if stable:
         out.line(f"if (component.cyclic) column{n} = 0;")
         out.open(f"while (column{n} < width{n}() && !halt)")
