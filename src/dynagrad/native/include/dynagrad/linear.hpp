@@ -23,15 +23,16 @@ struct LinearSystem {
   struct Entry { uint32_t row, column; double value; };
   static constexpr int wide = 16;                    // columns that are solved at once
   static constexpr int64_t small = 64;               // up to so many unknowns factors are dense
-  static constexpr double most_flops = 6e9;          // of a sparse factorisation; beyond, iteration is cheaper
   static constexpr int64_t most_entries = 60000000;  // of its factors
 
   ChartBase* owner = nullptr;
   int64_t n = 0;
+  double most_flops = 6e9;  // of a sparse factorisation; beyond, iteration is cheaper
   Array<Entry> entries;
   Array<double> shift;     // what the diagonal of I - A has beside that, where one minus a weight is known better
   bool definite = false;   // all pivots are positive, beyond doubt by rounding
   bool iterative = false;  // there are no factors
+  bool undecided = false;  // ... and whether iteration would shrink every error was not found out
   bool halted = false;     // somebody said stop
 
   void open(ChartBase* chart, int64_t unknowns) {
@@ -50,7 +51,7 @@ struct LinearSystem {
   // Whether all pivots are positive. With `absolute`, of I - |A|, after which `solve` is not for I - A.
   bool factor(bool absolute = false) {
     compress(absolute);
-    definite = iterative = false;
+    definite = iterative = undecided = false;
     if (n <= small || nonzeros() * 6 > n * n) {
       dense_ = true;
       return factor_dense();
@@ -594,6 +595,7 @@ struct LinearSystem {
       for (int64_t i = 0; i < n; i++) x[i] = 0.5 * (x[i] + y[i] / largest) + 1e-290;
       if (owner->spend(nonzeros())) halted = true;
     }
+    undecided = true;
     return false;
   }
 

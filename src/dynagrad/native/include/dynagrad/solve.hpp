@@ -32,6 +32,7 @@ struct System {
   static constexpr uint32_t none = 0xFFFFFFFF;
   static constexpr int parts = P::count;
   static constexpr double rounding = 2.220446049250313e-16, half_the_digits = 2e-9, some_digits = 1e-4;
+  static constexpr double patient = 6e10;         // operations of a factorisation, where iteration will not do
   static constexpr int64_t unbounded = int64_t(1) << 40;  // an exponent that only a cycle without a solution gets to
   struct Instance { Value weight; uint32_t head; uint32_t of[K]; };
 
@@ -48,6 +49,7 @@ struct System {
   explicit System(ChartBase* chart) : owner(chart) {
     instances.account = given.account = value.account = &chart->account;
     linear.count(&chart->account);
+    if (P::scaled) linear.most_flops = patient;  // iteration starts from best derivations, which may be far from the sums
   }
 
   void open(int64_t unknowns) {
@@ -360,8 +362,10 @@ struct System {
         if (linear.halted) return Solved::halted;
       } else {
         partial_ = true;
+        if (linear.undecided) return Solved::unsolved;
         jacobian(x, &mass_);
-        if (!linear.factor()) return linear.halted ? Solved::halted : Solved::diverges;
+        if (!linear.factor())
+          return linear.halted ? Solved::halted : linear.undecided ? Solved::unsolved : Solved::diverges;
       }
     }
     x.copy(b_);
@@ -374,6 +378,18 @@ struct System {
         x.copy(b_);
         linear.solve(x.data, 1, false);
       }
+    const double flops = linear.most_flops, bound_before = bound;
+    const Solved how = polished(x);
+    if (!linear.iterative || how != Solved::near_critical || flops >= patient) return how;
+    // A small residual says nothing about numbers far smaller than the largest; factors get them right.
+    linear.most_flops = patient;
+    bool exact = linear.factor() && !linear.iterative;
+    linear.most_flops = flops;
+    if (linear.halted) return Solved::halted;
+    if (!exact) return how;
+    bound = bound_before;
+    x.copy(b_);
+    linear.solve(x.data, 1, false);
     return polished(x);
   }
   bool in_range(const Array<double>& x) const {
@@ -422,6 +438,7 @@ struct System {
       }
       if (!linear.factor()) {
         if (linear.halted) return Solved::halted;
+        if (linear.undecided) return Solved::unsolved;
         if (!noise) return Solved::diverges;
         bound = fmax(sqrt(rounding), before < 1 ? before : 1) * 4;
         return Solved::near_critical;
