@@ -1,7 +1,8 @@
 """A finished chart whose facts change: what the changed facts reach is deleted and derived again, the rest stays.
 
 The items of the old chart are entered into a new one that is made for changes; then come the phases that
-`plan/changing.py` describes: first the changed facts go, then those that are there afterwards come. Programs with
+`plan/changing.py` describes: first the changed facts go, then those that are there afterwards come. Where cycles are
+solved, what either of them reach is marked, and computed again as `plan/resolving.py` describes. Programs with
 negation, pruning, declared priorities or arithmetic that only a fresh run gets right are run afresh by the caller.
 """
 

@@ -5,6 +5,8 @@ leave the chart; with the facts that stayed they are derived again, each from al
 are still there (joins that start from the head); the agenda does the rest. Additions follow: every instance with a new
 fact sends an update, where facts to the left of it in the rule are the new ones and facts to the right the old ones,
 so that an instance with several new facts counts once.
+
+Programs whose cycles are solved have `resolving.py` instead, which uses the functions in the second half of this file.
 """
 
 from __future__ import annotations
