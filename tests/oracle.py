@@ -159,7 +159,7 @@ class Numbers:
             return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
         if a != a and b != b:  # NaN
             return True
-        if isinstance(a, (bool, int, str)) or a == b:
+        if isinstance(a, (bool, int, str)) or a == b or abs(a) == math.inf or abs(b) == math.inf:
             return bool(a == b)
         small = 1e-15 if self.digits is None else mpmath.mpf(10) ** (3 - self.digits)
         return bool(abs(a - b) <= small * max(abs(a), abs(b)))

@@ -295,3 +295,16 @@ class TestWithoutAnEnd:
         with pytest.raises(dg.NotConverged, match="changed no digit") as caught:
             dg.Program(text, "real").run()
         assert caught.value.chart.stats.pops < 1_010_000
+
+    @pytest.mark.parametrize(
+        ("semiring", "half", "one", "sum"),
+        [("real", 0.5, 1.0, 1.25), ("log", -math.log(2), 0.0, math.log(1.25)), ("tropical", 1.0, 0.0, 0.0)],
+    )
+    def test_only_items_that_were_asked_for_count(self, semiring: str, half: float, one: float, sum: float) -> None:
+        """In `log` no value is too small to count, and yet the sum of all stands still."""
+        rules = ":- output goal. r(0) += one. r(N+1) += r(N) * half. goal += one. goal += r(N) * taken(N)."
+        facts = {"one/0": [(one,)], "half/0": [(half,)], "taken/1": [(n, one) for n in range(3, 200)]}
+        with pytest.raises(dg.NotConverged, match="changed no digit") as caught:
+            dg.Program(rules, semiring).run(facts)
+        assert caught.value.chart["goal"] == pytest.approx(sum, rel=1e-14)
+        assert caught.value.chart.stats.pops < 1_010_000

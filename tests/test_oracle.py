@@ -185,3 +185,11 @@ def test_items_never_derived_have_the_zero_of_plus() -> None:
     assert [zero_of(program, f"{name}/0") for name in "pqrt"] == [0.0, math.inf, -math.inf, 1.0]
     assert zero_of(parse("p += a."), "p/0", "log") == -math.inf
     assert isinstance(program, s.Source)
+
+
+def test_infinity_is_no_place_to_settle() -> None:
+    """A sum that begins at log 0 goes on from there."""
+    program = parse("p(b) += q.  p(b) += p(_) * -2.  p(a) += 0.")
+    assert evaluate(program, {"q/0": [(-math.inf,)]}, semiring="log")["p/1", ("b",)] == pytest.approx(
+        -1.8545865421311414
+    )

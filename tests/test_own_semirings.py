@@ -177,3 +177,25 @@ def test_of_values_that_tie_plus_may_keep_either() -> None:
         )
         facts = {"q/1": [(1, (2.0, 5.0)), (2, (2.0, 7.0)), (3, (1.0, 9.0))]}
         assert dg.Program("p += q(X).", own).run(facts)["p"] in ((2.0, 5.0), (2.0, 7.0))
+
+
+class TestIteration:
+    """Cycles of a semiring without `star` are iterated, and what is still to come is estimated."""
+
+    sums = dg.Semiring(0.0, 1.0, lambda a, b: a + b, lambda a, b: a * b)
+
+    def test_converged_means_it(self) -> None:
+        program = dg.Program("x(I) += given(I). x(J) += x(I) * edge(I,J).", self.sums)
+        bound = program.bind({"given/1": [(0, 1.0)]})
+        for weight in (0.5, 0.9, 0.999):
+            edges = {"edge/2": [(0, 1, weight), (1, 0, 1.0)]}
+            chart = bound.run(edges)
+            assert chart.converged
+            assert chart["x(0)"] == pytest.approx(1 / (1 - weight), rel=1e-12)
+            loose = bound.run(edges, tolerance=1e-6)
+            wrong = abs(loose["x(0)"] * (1 - weight) - 1)
+            assert loose.converged == (loose.error_bound <= 1e-6)
+            assert wrong <= 2 * loose.error_bound + 1e-15
+        assert not loose.converged  # three digits are right, where a step changes less than six
+        with pytest.raises(dg.NotConverged, match="does not come nearer"):
+            bound.run({"edge/2": [(0, 1, 1.0), (1, 0, 1.0)]})

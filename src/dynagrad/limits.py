@@ -18,6 +18,7 @@ from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
 from .plan.compiled import Settings
+from .plan.convergence import QUIET
 from .reading import place_text, reported
 from .semirings import Scale
 
@@ -230,7 +231,8 @@ def _diverges(end: End) -> NotConverged:
 
 def _quiet(end: End) -> NotConverged:
     return NotConverged(
-        f"the run stopped after {end.report.pops:,} pops, the last million of which changed no digit of any item: "
+        f"the run stopped after {end.report.pops:,} pops, the last {QUIET:,} of which changed no digit of any item"
+        f"{' of an output' if end.prepared.compiled.plan.rules.outputs else ''}: "
         "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
         "this error's .chart",
         chart=end.chart,

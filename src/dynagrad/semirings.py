@@ -29,7 +29,8 @@ class Semiring:
     b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, "Semiring parsing", section 2.)
     That plus and less agree is checked as two values meet: a run where they do not raises `Error`.
     `star(a)` is the closure one + a + a*a + ..., where there is one: what a cycle of weight a adds up to (Lehmann
-    1977, "Algebraic structures for transitive closure").
+    1977, "Algebraic structures for transitive closure"). With it cycles are solved, where each rule has one item of the
+    cycle, at one end of its product, and else iterated; so are components of more than 3,000 items.
     The functions are called once, with symbols: they may use arithmetic, comparisons and numpy's functions, `np.where`
     in place of `if`. That plus and times make a semiring is for you to see to. Raises `Error` where they cannot be
     compiled, in `dg.Program`.

@@ -556,6 +556,7 @@ class ClassWriter:
             if self.plan.adjoint:
                 record_contribution(self, table, where, "false")
             agree(where, "")
+            convergence.write_changed(self, table, where)
             out.line(f"{where} = {self.plus(table, where, 'x')};")
             out.line("return;")
             out.close()
@@ -724,7 +725,8 @@ class ClassWriter:
                 out.line("update = now;")
             elif self.plan.semiring == "user":
                 out.line("if (!first && semiring::same(now, old)) return;")
-                out.line("if (!first && semiring::negligible(update, old, settings.tolerance)) return;")
+                held = convergence.tolerance(self.plan, stage)
+                out.line(f"if (!first && semiring::negligible(update, old, {held})) return;")
             else:
                 resting.write_rest(self, table, convergence.tolerance(self.plan, stage))
             prune(self, table)
@@ -931,7 +933,7 @@ class ClassWriter:
                 out.line(f"seal_{self.names.table[key]}();")
             waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
             if stage.strategy == "solve":
-                waiting += f" + (block{n}.done() ? 0 : block{n}.items.size)"
+                waiting += f" + waiting{n}()"
             out.line(f"report.pending = {waiting};")
             out.line("if (!halt) stage++, begun = false;")
             out.close()

@@ -33,7 +33,7 @@ def estimates(plan: Plan, stage: Stage) -> bool:
     """Whether the rest of the stage is estimated: iterated sums of numbers that have a size."""
     if plan.changes is not None or plan.rules.prunes or plan.rules.beams:
         return False
-    if plan.semiring not in ("real", "log", "expectation", "plain") or stage.final:
+    if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
         return False
     if stage.strategy not in ("heap", "queue", "stack"):
         return False
@@ -78,11 +78,25 @@ def write_members(writer: ClassWriter) -> None:
         out.line("int64_t quiet = 0;  // pops in a row that changed no digit")
 
 
-def size(writer: ClassWriter, x: str) -> str:
-    """How much an update matters."""
-    if writer.plain:
-        return f"fabs(semiring::primal({x}))"
-    return f"semiring::size(semiring::zero(), {x}, {x})"
+def sizes(writer: ClassWriter, x: str, value: str) -> str:
+    """The size of an update and that of its item's value; of users' numbers, how far it moves them, relative to one."""
+    if writer.plan.semiring == "user":
+        return f"semiring::apart(semiring::plus({value}, {x}), {value}), 1.0"
+    size = "fabs(semiring::primal({0}))" if writer.plain else "semiring::size(semiring::zero(), {0}, {0})"
+    return f"{size.format(x)}, {size.format(value)}"
+
+
+def asked_for(plan: Plan, table: Table) -> bool:
+    """Whether the user wants the items of a table: those of declared outputs, or all."""
+    return not plan.rules.outputs or table.key in plan.rules.outputs
+
+
+def write_changed(writer: ClassWriter, table: Table, where: str) -> None:
+    """In `add`, before `x` is added to an item that is never popped: whether a digit changes."""
+    if stage_of(writer.plan, table).grows and table.sink:
+        plus = writer.plus(table, where, "x")
+        changes = f"semiring::better(x, {where})" if writer.plan.selective else f"!semiring::same({plus}, {where})"
+        writer.out.line(f"if ({changes}) quiet = 0;")
 
 
 def write_sent(writer: ClassWriter, table: Table) -> None:
@@ -90,7 +104,7 @@ def write_sent(writer: ClassWriter, table: Table) -> None:
     stage = stage_of(writer.plan, table)
     if estimates(writer.plan, stage) and not table.sink:
         value = f"{writer.names.table[table.key]}.value[cell]"
-        writer.out.line(f"convergence{stage.number}.send({size(writer, 'x')}, {size(writer, value)});")
+        writer.out.line(f"convergence{stage.number}.send({sizes(writer, 'x', value)});")
 
 
 def write_improved(writer: ClassWriter, table: Table, better: str) -> None:
@@ -107,16 +121,20 @@ def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
     """In `pop`, once it is sure that the update goes on."""
     out = writer.out
     if estimates(writer.plan, stage):
-        out.line(f"convergence{stage.number}.pop({size(writer, 'update')}, {size(writer, 'now')});")
+        moved = "semiring::apart(old, now), 1.0" if writer.plan.semiring == "user" else sizes(writer, "update", "now")
+        out.line(f"convergence{stage.number}.pop({moved});")
     if gains(writer.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
-    if stage.grows:
+    if stage.grows and not asked_for(writer.plan, table):
+        out.line("quiet++;")
+    elif stage.grows:
         zero = writer.zero(table)
         same = "semiring::primal(now) == semiring::primal({0})" if writer.plain else "semiring::same(now, {0})"
         if writer.plan.selective:
             same = "!semiring::better(now, {0})"
         old = zero if stage.final else "old"
         out.line(f"quiet = {same.format(old)} ? quiet + 1 : 0;")
+    if stage.grows:
         out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
 
 
@@ -132,7 +150,7 @@ def write_rest(writer: ClassWriter, stage: Stage) -> None:
     for table in tables:
         name = writer.names.table[table.key]
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
-        out.line(f"c.add({size(writer, f'{name}.pending[cell]')}, {size(writer, f'{name}.value[cell]')});")
+        out.line(f"c.add({sizes(writer, f'{name}.pending[cell]', f'{name}.value[cell]')});")
         out.close()
     out.line("if (!c.lower(settings, report)) return false;")
     for table in tables:

@@ -88,6 +88,8 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
     )
     out.line("inside = false;")
     out.close()
+    if stage.stable:
+        out.line(f"columns{n}.close();")
     out.line("solved_count = 0;")
     out.close()
     out.line()

@@ -376,7 +376,7 @@ class _Planner:
         position = {k: i for i, k in enumerate(self.rules.predicates)}
         ordered = [(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
         if agenda == "auto" and not declared and not self.rules.beams and not self.rules.prunes:
-            drafts = [self._draft(c, m) for c, m in ordered]
+            drafts = self._with_readers([self._draft(c, m) for c, m in ordered])
             best_first = self.selective and self.semiring != "boolean"
             if self.options.until is None or not best_first:
                 return drafts
@@ -418,6 +418,37 @@ class _Planner:
             _Draft(tuple(sorted(s, key=position.__getitem__)), strategy, priority, (), False, reason)
             for s in _strata(self.rules, self.components)
         ]
+
+    def _with_readers(self, drafts: list[_Draft]) -> list[_Draft]:
+        """Stages without end run together with outputs that read them, so that it is seen when these stand still."""
+        readers: dict[int, list[int]] = {}
+        for n, draft in enumerate(drafts):
+            keys = frozenset(draft.keys)
+            endless = any(self._grows(r, keys) for k in keys for r in self.by_head.get(k, ()))
+            if not endless or not self.rules.outputs or keys & set(self.rules.outputs) or self.semiring == "plain":
+                continue
+            known = keys.union(*(d.keys for d in drafts[:n]))
+            readers[n] = [m for m, d in enumerate(drafts) if m > n and self._only_reads(d, keys, known)]
+        taken = {m for those in readers.values() for m in those}
+        return [
+            replace(draft, keys=(*draft.keys, *(k for m in readers.get(n, ()) for k in drafts[m].keys)))
+            for n, draft in enumerate(drafts)
+            if n not in taken
+        ]
+
+    def _only_reads(self, draft: _Draft, keys: frozenset[str], known: frozenset[str]) -> bool:
+        """Whether outputs that nobody reads are made of items of some predicates, one in each rule, and known ones."""
+        if draft.strategy != "once" or not set(draft.keys) <= set(self.rules.outputs):
+            return False
+        if any(k in self.antecedent_keys or k == self.options.until or k in self.held for k in draft.keys):
+            return False
+        for rule in (r for k in draft.keys for r in self.by_head.get(k, ())):
+            inside = [a for a in rule.antecedents if a.item.key in keys]
+            others = {a.item.key for a in rule.antecedents} | {i.key for i in negated(rule)}
+            derived = others & self.by_head.keys()
+            if len(inside) > 1 or not derived <= known or keys & {i.key for i in negated(rule)}:
+                return False
+        return True
 
     def _held_back(self, draft: _Draft) -> _Draft:
         """A stage whose items pruning or a beam may hold back: updates wait apart from values."""
@@ -504,7 +535,8 @@ class _Planner:
                     draft.priority,
                     draft.forms,
                     draft.final,
-                    draft.reason + ("; all values of one argument side by side" if stable else ""),
+                    draft.reason
+                    + "".join(f"; for all values of argument {i + 1} of {k} at once" for k, i in stable.items()),
                     tuple(settled[0]),
                     tuple(settled[1]),
                     draft.inner,

@@ -77,6 +77,7 @@ def write_members(writer: ClassWriter) -> None:
             if stage.stable:
                 out.line(f"Columns<semiring> columns{n}{{system{n}}};")
                 out.line(f"int64_t column{n} = 0;  // up to which the line at hand was popped")
+                out.line(f"bool reached{n} = false;  // ... and whether the item that the run stops at was among it")
             if plan.adjoint:
                 out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
         for key in stage.keys:
@@ -157,6 +158,7 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
         return
     _gather(writer, stage)
     _step(writer, stage)
+    _waiting(writer, stage)
 
 
 def _all_joins(writer: ClassWriter, stage: Stage, verb: str, prefix: str) -> None:
@@ -247,10 +249,16 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"solve{n}(component.begin, end - component.begin);")
     out.line("if (halt) return;")
     out.close()
-    out.line("const int64_t pops = report.pops;")
+    if not stable:
+        out.line("const int64_t pops = report.pops;")
     out.line("const Settings kept = settings;")
     out.line("if (component.cyclic) settings = Settings{};  // all of it, or nothing")
-    out.line("bool reached = false;")
+    if stable:
+        out.line(
+            f"bool cut = false, &reached = reached{n};  // a stop between two items of a line is no stop inside a pop"
+        )
+    else:
+        out.line("bool reached = false;")
     out.open("for (int64_t i = component.begin; i < end && !halt; i++)")
     out.line(f"const uint32_t node = block{n}.order[i];")
     out.line(f"leads_out = {leads_out(stage, 'node')};")
@@ -264,17 +272,45 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     by_table(writer, stage, "h", pop)
     out.line("reached = reached || (kept.until_table == (int64_t)table_of(h) && kept.until_cell == cell_of(h));")
     if stable:
+        out.line("cut = cut || halt;")
         out.close()
     out.close()
     out.line("settings = kept;")
-    out.line("if (halt && report.pops != pops) report.partial = 1;")
     if stable:
+        out.line("if (cut) report.partial = 1;")
         out.line(f"if (halt && column{n} < width{n}()) return;  // the rest of the line is still to come")
         out.line(f"column{n} = 0;")
+    else:
+        out.line("if (halt && report.pops != pops) report.partial = 1;")
     out.line(f"block{n}.at++;")
     out.line("if (reached && !halt) stop(at_until);")
+    if stable:
+        out.line("reached = false;")
     out.close()
     out.line()
+
+
+def _waiting(writer: ClassWriter, stage: Stage) -> None:
+    """How many items of the block are still to be popped."""
+    out, n = writer.out, stage.number
+    out.open(f"int64_t waiting{n}()")
+    out.line(f"if (block{n}.done()) return 0;")
+    out.line(f"if (!block{n}.arranged) return block{n}.items.size;")
+    out.line(f"const int64_t first = block{n}.components[block{n}.at].begin;")
+    if not stage.stable:
+        out.line(f"return block{n}.order.size - first;")
+        out.close()
+        return
+    out.line("int64_t count = 0;")
+    out.open(f"for (int64_t i = first; i < block{n}.order.size; i++)")
+    out.open(f"for (int64_t c = 0; c < width{n}(); c++)")
+    out.line(f"const Handle h = item{n}(block{n}.items[block{n}.order[i]], c);")
+    there = "count += {0}.seen.test(cell_of(h)) && !{0}.popped.test(cell_of(h));"
+    by_table(writer, stage, "h", lambda _, name: [there.format(name)])
+    out.close()
+    out.close()
+    out.line("return count;")
+    out.close()
 
 
 # -- components --------------------------------------------------------------------------------------------------------
@@ -366,7 +402,7 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         out.open(f"if (how == Solved::near_critical && {solver}.moves())")
         out.line("const int64_t i = 0;")
         if stage.stable:
-            out.line("const int64_t j = 0;")
+            out.line(f"const int64_t j = columns{n}.failing;")
         out.line(f"return fail(near_critical, table_of({item}), cell_of({item}));")
         out.close()
     out.line("report.critical += how == Solved::near_critical;")
@@ -382,6 +418,8 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
     if plan.adjoint:
         items, columns = ("count * m", "m") if stage.stable else ("count", "1")
         out.line(f"solved{n}.push({{tape.pops.size, {items}, {columns}, how == Solved::near_critical}});")
+    if stage.stable:
+        out.line(f"columns{n}.close();")
     out.line("solved_items += count, solved_count = 0;")
     out.close()
     out.line()

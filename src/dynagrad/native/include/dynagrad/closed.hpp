@@ -20,7 +20,7 @@ struct System<Count, K> {
   Array<uint32_t> cycle;
   bool must_be_linear = false, always_newton = false;
 
-  explicit System(ChartBase*) {}
+  explicit System(ChartBase* chart) { instances.account = given.account = value.account = &chart->account; }
 
   void open(int64_t unknowns) {
     n = unknowns;
@@ -29,41 +29,36 @@ struct System<Count, K> {
   }
   void add(uint32_t head, const Value& weight, const uint32_t* of) {
     Instance i{weight, head, {}};
-    for (int k = 0; k < K; k++) i.of[k] = of[k];
-    if (weight != 0) instances.push(i);
+    bool unknown = false;
+    for (int k = 0; k < K; k++) i.of[k] = of[k], unknown = unknown || of[k] != none;
+    if (!unknown) given[head] = Count::plus(given[head], weight);
+    else if (weight != 0) instances.push(i);
   }
   Solved solve() {
-    // What something reaches, and by which instances: a later pass only removes instances with an unknown without mass.
-    Array<uint8_t> mass, done;
-    mass.zeros(n), done.zeros(n);
+    Array<uint8_t> mass;
+    mass.zeros(n);
     for (int64_t i = 0; i < n; i++) mass[i] = given[i] != 0;
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t t = 0; t < instances.size; t++)
-        if (!mass[instances[t].head] && all(instances[t], mass)) mass[instances[t].head] = 1, grew = true;
-    }
+    reach(instances, mass, [](const Instance&) { return true; });
+    // Kahn's order of what has mass: an unknown is complete when all instances that have mass are summed.
     Array<int64_t> waiting;
     waiting.zeros(n);
     for (int64_t t = 0; t < instances.size; t++)
       if (all(instances[t], mass)) waiting[instances[t].head]++;
     value.copy(given);
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t i = 0; i < n; i++)
-        if (!done[i] && !waiting[i]) done[i] = 2, grew = true;  // complete, and about to be passed on
-      for (int64_t t = 0; grew && t < instances.size; t++) {
-        const Instance& s = instances[t];
-        if (!all(s, mass) || !all(s, done)) continue;
-        Value y = s.weight;
-        for (int k = 0; k < K; k++)
-          if (s.of[k] != none) y = Count::times(y, value[s.of[k]]);
-        value[s.head] = Count::plus(value[s.head], y);
-        waiting[s.head]--;
-        instances[t] = instances[--instances.size], t--;
-      }
-    }
+    Array<uint8_t> complete;
+    complete.zeros(n);
+    for (int64_t i = 0; i < n; i++) complete[i] = mass[i] && !waiting[i];
+    reach(
+        instances, complete,
+        [&](const Instance& t) {
+          Value y = t.weight;
+          for (int k = 0; k < K; k++)
+            if (t.of[k] != none) y = Count::times(y, value[t.of[k]]);
+          value[t.head] = Count::plus(value[t.head], y);
+          return --waiting[t.head] == 0;
+        });
     for (int64_t i = 0; i < n; i++)
-      if (mass[i] && !done[i]) return around((uint32_t)i, mass, done), Solved::diverges;
+      if (mass[i] && !complete[i]) return around((uint32_t)i, mass, complete), Solved::diverges;
     return Solved::fine;
   }
 
@@ -99,7 +94,7 @@ template <class S>
 struct ClosedSystem {
   using Value = typename S::Value;
   static constexpr uint32_t none = 0xFFFFFFFF;
-  struct Instance { Value left, right; uint32_t head, of; };
+  struct Instance { Value left, right; uint32_t head, of[1]; };
   static constexpr int64_t most = 3000;  // unknowns, for whose matrix there is room
 
   ChartBase* owner;
@@ -110,7 +105,9 @@ struct ClosedSystem {
   Array<uint32_t> cycle;
   bool must_be_linear = false, always_newton = false;
 
-  explicit ClosedSystem(ChartBase* chart) : owner(chart) {}
+  explicit ClosedSystem(ChartBase* chart) : owner(chart) {
+    instances.account = given.account = value.account = &chart->account;
+  }
 
   void open(int64_t unknowns) {
     n = unknowns;
@@ -119,7 +116,7 @@ struct ClosedSystem {
   }
   void add(uint32_t head, const Value& left, const Value& right, uint32_t of) {
     if (of == none) given[head] = S::plus(given[head], S::times(left, right));
-    else instances.push({left, right, head, of});
+    else instances.push({left, right, head, {of}});
   }
   Solved solve() {
     bool lefts = true, rights = true;
@@ -128,11 +125,11 @@ struct ClosedSystem {
       rights = rights && S::same(instances[i].left, S::one());
     }
     if ((!lefts && !rights) || n > most) return Solved::unsolved;
-    Array<Value> a;
-    Array<uint8_t> there;
+    Array<Value> a(&owner->account);
+    Array<uint8_t> there(&owner->account);
     a.filled(n * n, S::zero()), there.zeros(n * n);
     for (int64_t i = 0; i < instances.size; i++) {
-      const int64_t at = instances[i].head * n + instances[i].of;
+      const int64_t at = instances[i].head * n + instances[i].of[0];
       const Value& w = lefts ? instances[i].left : instances[i].right;
       a[at] = there[at] ? S::plus(a[at], w) : w;
       there[at] = 1;
@@ -143,14 +140,7 @@ struct ClosedSystem {
     mass.zeros(n);
     const Value zero = S::zero();
     for (int64_t i = 0; i < n; i++) mass[i] = !S::same(given[i], zero);
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t i = 0; i < instances.size; i++) {
-        const Instance& t = instances[i];
-        if (mass[t.head] || !mass[t.of] || S::same(lefts ? t.left : t.right, zero)) continue;
-        mass[t.head] = 1, grew = true;
-      }
-    }
+    reach(instances, mass, [&](const Instance& t) { return !S::same(lefts ? t.left : t.right, zero); });
     for (int64_t i = 0; i < n * n; i++)
       if (!mass[i / n] || !mass[i % n]) there[i] = 0;
     const auto product = [&](const Value& outer, const Value& inner) {  // the factor nearer to the unknown is `inner`

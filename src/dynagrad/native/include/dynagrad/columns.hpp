@@ -25,6 +25,8 @@ struct Columns {
     given.account = value.account = x_.account = b_.account = left_.account = &s.owner->account;
   }
 
+  // Forgets a component, and gives back what it took.
+  void close() { given.release(), value.release(), x_.release(), b_.release(), left_.release(); }
   void open() {
     column.clear(), given.clear();
     bound = 0, failing = 0;
@@ -32,6 +34,7 @@ struct Columns {
 
   Solved solve() {
     const int64_t n = system.n, m = column.size;
+    for (int64_t i = 0; i < n * m; i++) given[i] = S::plus(given[i], system.given[i / m]);  // constant terms
     value.clear(), value.resize(n * m, S::zero());
     done_.wipe(m);
     if (m > 1 && system.factor_for_all()) {
@@ -84,11 +87,26 @@ struct Columns {
  private:
   Array<double> b_, x_, left_;  // primal numbers, in the shape of `given`
   Array<uint8_t> done_;         // columns with a solution
+  Array<Log::Value> unit_;      // per column
 
-  static double primal(const Value& v) {
+  static double primal(const Value& v, const Log::Value& unit) {
     double all[parts];
-    P::split(v, Log::one(), all);
+    P::split(v, unit, all);
     return all[0];
+  }
+  // In `log`, per column the exponent of its largest number, which all of it are relative to.
+  void choose_units(const Array<Value>& numbers) {
+    const int64_t m = column.size;
+    unit_.clear(), unit_.resize(m, Log::one());
+    if constexpr (P::scaled) {
+      for (int64_t j = 0; j < m; j++) unit_[j].e = INT64_MIN;
+      for (int64_t i = 0; i < numbers.size; i++) {
+        const Log::Value size = P::size(numbers[i]);
+        if (size.m != 0 && size.e > unit_[i % m].e) unit_[i % m].e = size.e;
+      }
+      for (int64_t j = 0; j < m; j++)
+        if (unit_[j].e == INT64_MIN) unit_[j].e = 0;
+    }
   }
 
   // Rows of the factors have no negative numbers beside their pivots, so that a solution is a sum without cancellation,
@@ -99,9 +117,11 @@ struct Columns {
     LinearSystem& linear = system.linear;
     b_.raw(n * m), left_.raw(n * m);
     for (int64_t j = 0; j < m; j++) done_[j] = 1;
+    choose_units(given);
     for (int64_t i = 0; i < n * m; i++) {
-      b_[i] = primal(given[i]);
-      if (!System<S, 1>::plain(b_[i])) done_[i % m] = 0, b_[i] = 0;
+      b_[i] = primal(given[i], unit_[i % m]);
+      const bool lost = b_[i] == 0 && System<S, 1>::nonzero(given[i]);
+      if (lost || !System<S, 1>::plain(b_[i])) done_[i % m] = 0, b_[i] = 0;
     }
     x_.copy(b_);
     linear.solve(x_.data, m, false);
@@ -119,6 +139,7 @@ struct Columns {
         const double step = fabs(left_[i * m + j]);
         if (step > moved[j] * x) moved[j] = step / x;
         x += left_[i * m + j];
+        if (!isfinite(x)) done_[j] = 0;
         if (inverse[i] > condition[j] * x && x != 0) condition[j] = inverse[i] / x;
         if (x > most[j]) most[j] = x;
         if (P::scaled && b_[i * m + j] == 0 && x < 1e-250) condition[j] = INFINITY;
@@ -131,12 +152,12 @@ struct Columns {
     for (int64_t i = 0; i < n * m; i++) {
       double all[parts] = {};
       all[0] = x_[i];
-      value[i] = P::join(all, Log::one());
+      value[i] = P::join(all, unit_[i % m]);
     }
     for (int64_t j = 0; parts > 1 && j < m; j++) {
       if (!done_[j]) continue;
       take(given, j, system.given), take(value, j, system.value);
-      if (!system.complete()) return failing = j, linear.halted ? Solved::halted : Solved::no_tangent;
+      if (!system.complete()) return Solved::halted;  // all columns are factored, so that nothing else may stop it
       put(system.value, j, value);
     }
     return Solved::fine;
@@ -148,12 +169,13 @@ struct Columns {
     LinearSystem& linear = system.linear;
     b_.raw(n * m), left_.raw(n * m);
     for (int64_t j = 0; j < m; j++) done_[j] = 1;
+    choose_units(value);
     for (int64_t i = 0; i < n * m; i++) {
       b_[i] = g[i];
       if constexpr (P::scaled) {
-        const double x = primal(value[i]);
-        if (!System<S, 1>::plain(x) || x == 0) done_[i % m] = 0;
-        b_[i] = g[i] == 0 ? 0 : g[i] / x;
+        const double x = primal(value[i], unit_[i % m]);
+        if (!System<S, 1>::plain(x) || (x == 0 && System<S, 1>::nonzero(value[i]))) done_[i % m] = 0;
+        b_[i] = g[i] == 0 || x == 0 ? 0 : g[i] / x;
       }
       if (!isfinite(b_[i])) done_[i % m] = 0, b_[i] = 0;
     }
@@ -167,13 +189,14 @@ struct Columns {
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j < m; j++) {
         const double step = fabs(left_[i * m + j]), x = x_[i * m + j] += left_[i * m + j];
-        if (!(step <= moved[j])) moved[j] = step;
-        if (!(fabs(x) <= most[j])) most[j] = fabs(x);
+        if (!isfinite(x)) done_[j] = 0;
+        if (step > moved[j]) moved[j] = step;
+        if (fabs(x) > most[j]) most[j] = fabs(x);
       }
     for (int64_t j = 0; j < m; j++) done_[j] = done_[j] && moved[j] <= 1e-9 * most[j] && most[j] < 1e300;
     for (int64_t i = 0; i < n * m; i++) {
       if (!done_[i % m]) continue;
-      if constexpr (P::scaled) g[i] = x_[i] * primal(value[i]);
+      if constexpr (P::scaled) g[i] = x_[i] * primal(value[i], unit_[i % m]);
       else g[i] = x_[i];
     }
   }

@@ -15,13 +15,18 @@ struct Block {
   Array<Handle> items;
   Array<uint32_t> order;             // local numbers, component by component, antecedents first
   Array<Component> components;
-  int64_t base = 0;                  // of the numbers that are kept with items: local number + base + 1
+  int64_t base = 0;                  // of the numbers that are kept with items: local number + base + 1, in 32 bits,
+                                     // which do for four billion items of a stage
   int64_t explored = 0;              // items whose rules were gone through
   int64_t at = 0;                    // components that are done
   bool open = false, arranged = false;
   bool keeps_edges = false;          // beyond `arrange`
 
-  explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a), begin_(a) {}
+  explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a), begin_(a), leads_out_(a) {
+    auto& [start, next, loop, stack, open_nodes, index, low, turned, starts] = work_;
+    start.account = starts.account = next.account = loop.account = stack.account = a;
+    open_nodes.account = index.account = low.account = turned.account = a;
+  }
 
   void begin() {
     base += items.size;

@@ -44,7 +44,8 @@ struct LinearSystem {
   // What is large is on the account of the chart, so that limits of memory know of it.
   void count(Account* account) {
     entries.account = start_.account = column_.account = value_.account = full_.account = account;
-    first_.account = pattern_.account = lower_.account = upper_.account = account;
+    first_.account = pattern_.account = lower_.account = upper_.account = pivot_.account = account;
+    order_.account = place_.account = work_.account = columns_.account = left_.account = shift.account = account;
   }
   void put(uint32_t row, uint32_t column, double value) { entries.push({row, column, value}); }
 

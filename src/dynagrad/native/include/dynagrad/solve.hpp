@@ -22,6 +22,36 @@
 
 namespace dynagrad {
 
+// From the unknowns whose flags are set to the heads of instances all of whose unknowns have theirs set, and on from there,
+// if `passes` says so of the instance that gets there first.
+template <class Instance, class Passes>
+inline void reach(const Array<Instance>& instances, Array<uint8_t>& flags, Passes passes) {
+  constexpr int K = sizeof(Instance::of) / sizeof(uint32_t);
+  constexpr uint32_t none = 0xFFFFFFFF;
+  const int64_t n = flags.size;
+  Array<int64_t> start, users, at;  // instances by the unknowns that they wait for
+  Array<uint8_t> waiting;
+  start.zeros(n + 2), waiting.zeros(instances.size);
+  for (int64_t t = 0; t < instances.size; t++)
+    for (int k = 0; k < K; k++)
+      if (instances[t].of[k] != none) start[instances[t].of[k] + 1]++, waiting[t]++;
+  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+  at.copy(start);
+  users.zeros(start[n]);
+  for (int64_t t = 0; t < instances.size; t++)
+    for (int k = 0; k < K; k++)
+      if (instances[t].of[k] != none) users[at[instances[t].of[k]]++] = t;
+  Array<uint32_t> reached;
+  for (int64_t i = 0; i < n; i++)
+    if (flags[i]) reached.push((uint32_t)i);
+  for (int64_t r = 0; r < reached.size; r++)
+    for (int64_t u = start[reached[r]]; u < start[reached[r] + 1]; u++) {
+      const Instance& t = instances[users[u]];
+      if (--waiting[users[u]] || flags[t.head] || !passes(t)) continue;
+      flags[t.head] = 1, reached.push(t.head);
+    }
+}
+
 enum class Solved { fine, near_critical, diverges, overflows, unsolved, no_tangent, halted };
 
 // The equations x = F(x) of one component, over a semiring of numbers with a sum: all but counts and those of users.
@@ -47,8 +77,10 @@ struct System {
   bool must_be_linear = false, always_newton = false;  // what the program declares
 
   explicit System(ChartBase* chart) : owner(chart) {
-    instances.account = given.account = value.account = &chart->account;
-    linear.count(&chart->account);
+    Account* account = &chart->account;
+    instances.account = given.account = value.account = last_.account = unit_.account = mass_.account = account;
+    x_.account = f_.account = size_.account = z_.account = weight_.account = b_.account = shift_.account = account;
+    linear.count(account);
     if (P::scaled) linear.most_flops = patient;  // iteration starts from best derivations, which may be far from the sums
   }
 
@@ -68,8 +100,10 @@ struct System {
   }
   void add(uint32_t head, const Value& weight, const uint32_t* of) {
     Instance i{weight, head, {}};
-    for (int k = 0; k < K; k++) i.of[k] = of[k];
-    instances.push(i);
+    bool unknown = false;
+    for (int k = 0; k < K; k++) i.of[k] = of[k], unknown = unknown || of[k] != none;
+    if (unknown) instances.push(i);
+    else given[head] = S::plus(given[head], weight);  // a constant term
   }
 
   // -- forward
@@ -128,12 +162,8 @@ struct System {
   const Log::Value& unit(int64_t i) const { return unit_[i]; }
   // Whether any number of the solution has a tangent.
   bool moves() const {
-    for (int64_t i = 0; i < n; i++) {
-      double all[parts];
-      P::split(value[i], unit_[i], all);
-      for (int k = P::values; k < parts; k++)
-        if (all[k] != 0) return true;
-    }
+    for (int64_t i = 0; i < n; i++)
+      if (anything(value[i], P::values)) return true;
     return false;
   }
   // Before `adjoint`: chooses the units.
@@ -150,12 +180,16 @@ struct System {
     relative();
     if (!is_linear_ || signed_ || always_newton) return false;
     for (int64_t i = 0; i < instances.size; i++)
-      if (!plain(weight_[i])) return false;
+      if (!plain(weight_[i]) || (weight_[i] == 0 && nonzero(instances[i].weight))) return false;
     jacobian(b_, nullptr);
     return linear.factor() && !linear.iterative;
   }
-  // Whether a number can be computed with as it is: not negative, and, where numbers have exponents, far from their ends.
+  // Whether a number is not negative, and in the range where products need no exponent.
   static bool plain(double x) { return P::scaled ? x == 0 || (x > 1e-100 && x < 1e100) : x >= 0 && x <= 1e300; }
+  static bool nonzero(const Value& v) {
+    if constexpr (P::scaled) return P::size(v).m != 0;
+    else return first(v) != 0;
+  }
   // With one column in `given`, and the primal part of its solution in `value`: all other parts.
   bool complete() { return parts == 1 || correct(); }
 
@@ -197,40 +231,23 @@ struct System {
   Solved solve_again(Array<double>& x) {
     x.copy(b_);
     linear.solve(x.data, 1, false);
-    return polished(x);
+    return refined(x);
   }
 
   // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
   DYNAGRAD_COLD void prepare() {
     unit_.clear(), unit_.resize(n, Log::one());
     mass_.wipe(n);
-    // instances by the unknowns that they wait for
-    Array<int64_t> start, waiting;
-    start.zeros(n + 2), waiting.zeros(instances.size);
-    for (int64_t t = 0; t < instances.size; t++)
-      for (int k = 0; k < K; k++)
-        if (instances[t].of[k] != none) start[instances[t].of[k] + 1]++, waiting[t]++;
-    for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-    Array<int64_t> at;
-    at.copy(start);
-    Array<int64_t> users;
-    users.zeros(start[n]);
-    for (int64_t t = 0; t < instances.size; t++)
-      for (int k = 0; k < K; k++)
-        if (instances[t].of[k] != none) users[at[instances[t].of[k]]++] = t;
-    Array<uint32_t> reached;
     for (int64_t i = 0; i < n; i++)
       if (nonzero(given[i])) {
-        mass_[i] = 1, reached.push((uint32_t)i);
+        mass_[i] = 1;
         if constexpr (P::scaled) unit_[i] = positive(P::size(given[i]));
       }
-    for (int64_t r = 0; r < reached.size; r++)
-      for (int64_t u = start[reached[r]]; u < start[reached[r] + 1]; u++) {
-        const Instance& t = instances[users[u]];
-        if (--waiting[users[u]] || !nonzero(t.weight) || mass_[t.head]) continue;
-        mass_[t.head] = 1, reached.push(t.head);
-        if constexpr (P::scaled) unit_[t.head] = magnitude(t);
-      }
+    reach(instances, mass_, [&](const Instance& t) {
+      if (!nonzero(t.weight)) return false;
+      if constexpr (P::scaled) unit_[t.head] = magnitude(t);
+      return true;
+    });
     if constexpr (P::scaled) {  // near the weight of the best derivation, so that what is relative to it is in range
       const int64_t tries = 20000000 / (instances.size + 1), rounds = 64 + (n < tries ? n : tries);
       bool grew = true;
@@ -258,10 +275,6 @@ struct System {
         if (mass_[i]) unit_[i] = positive(P::size(value[i]));
     }
     relative();
-  }
-  static bool nonzero(const Value& v) {
-    if constexpr (P::scaled) return P::size(v).m != 0;
-    else return first(v) != 0;
   }
   static Log::Value positive(Log::Value v) { return {fabs(v.m), v.e}; }
   Log::Value magnitude(const Instance& t) const {
@@ -378,19 +391,7 @@ struct System {
         x.copy(b_);
         linear.solve(x.data, 1, false);
       }
-    const double flops = linear.most_flops, bound_before = bound;
-    const Solved how = polished(x);
-    if (!linear.iterative || how != Solved::near_critical || flops >= patient) return how;
-    // A small residual says nothing about numbers far smaller than the largest; factors get them right.
-    linear.most_flops = patient;
-    bool exact = linear.factor() && !linear.iterative;
-    linear.most_flops = flops;
-    if (linear.halted) return Solved::halted;
-    if (!exact) return how;
-    bound = bound_before;
-    x.copy(b_);
-    linear.solve(x.data, 1, false);
-    return polished(x);
+    return refined(x);
   }
   bool in_range(const Array<double>& x) const {
     for (int64_t i = 0; i < n; i++)
@@ -412,7 +413,22 @@ struct System {
     partial_ = partial;
     return true;
   }
-  // The solution of a linear system after refinement.
+  // A solution after refinement. Where it was iterated, a small residual says nothing about numbers that are far smaller
+  // than the largest: if these are bad, factors get them right.
+  Solved refined(Array<double>& x) {
+    const Solved how = polished(x);
+    const double flops = linear.most_flops;
+    if (how != Solved::near_critical || !linear.iterative || flops >= patient) return how;
+    linear.most_flops = patient;
+    const bool factored = linear.factor() && !linear.iterative;
+    linear.most_flops = flops;
+    if (linear.halted) return Solved::halted;
+    if (!factored) return how;
+    bound = 0;
+    x.copy(b_);
+    linear.solve(x.data, 1, false);
+    return polished(x);
+  }
   Solved polished(Array<double>& x) {
     for (int round = 0; round < 2 && n > 1; round++) {
       evaluate(x, f_, size_);
@@ -482,7 +498,7 @@ struct System {
     if (linear.halted) return Solved::halted;
     double condition = 1, left = 0;
     for (int64_t i = 0; i < n; i++) {
-      if (x[i] == 0) continue;
+      if (fabs(x[i]) < 0x1p-1022) continue;  // it lost digits by being small, which is reported as underflow
       condition = fmax(condition, fabs(z[i] / x[i]));
       left = fmax(left, (fabs(f[i] - x[i]) - 8 * rounding * size[i]) / fabs(x[i]));
     }
@@ -541,17 +557,8 @@ struct System {
     Array<uint8_t> some;
     some.zeros(n);
     for (int64_t i = 0; i < n; i++) some[i] = mass_[i] || anything(given[i]);
+    reach(instances, some, [](const Instance& t) { return anything(t.weight); });
     bool further = false;
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t i = 0; i < instances.size; i++) {
-        const Instance& t = instances[i];
-        if (some[t.head] || !anything(t.weight)) continue;
-        bool counts = true;
-        for (int k = 0; k < K; k++) counts = counts && (t.of[k] == none || some[t.of[k]]);
-        if (counts) some[t.head] = 1, grew = further = true;
-      }
-    }
     for (int64_t i = 0; i < n; i++) further = further || (some[i] && !mass_[i]);
     if (!further) return true;
     Array<double> x;
@@ -625,26 +632,33 @@ struct System {
     Array<uint8_t> some;
     some.zeros(n);
     for (int64_t i = 0; i < n; i++) some[i] = anything(value[i]);
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int64_t i = instances.size; i-- > 0;) {
-        const Instance& t = instances[i];
-        if (!keep[t.head] || !anything(t.weight)) continue;
-        for (int k = 0; k < K; k++) {
+    Array<int64_t> start, at;  // instances by their heads
+    Array<int64_t> own;
+    start.zeros(n + 1), own.zeros(instances.size);
+    for (int64_t i = 0; i < instances.size; i++) start[instances[i].head + 1]++;
+    for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+    at.copy(start);
+    for (int64_t i = 0; i < instances.size; i++) own[at[instances[i].head]++] = i;
+    Array<uint32_t> reached;
+    for (int64_t i = 0; i < n; i++)
+      if (keep[i]) reached.push((uint32_t)i);
+    for (int64_t r = 0; r < reached.size; r++)
+      for (int64_t i = start[reached[r]]; i < start[reached[r] + 1]; i++) {
+        const Instance& t = instances[own[i]];
+        for (int k = 0; k < K && anything(t.weight); k++) {
           if (t.of[k] == none || keep[t.of[k]]) continue;
           bool counts = true;
           for (int j = 0; j < K; j++) counts = counts && (j == k || t.of[j] == none || some[t.of[j]]);
-          if (counts) keep[t.of[k]] = 1, grew = true;
+          if (counts) keep[t.of[k]] = 1, reached.push(t.of[k]);
         }
       }
-    }
   }
-  // Whether any part of a number is not zero.
-  static bool anything(const Value& v) {
+  // Whether any part of a number is not zero, from one part on.
+  static bool anything(const Value& v, int from = 0) {
     double all[parts];
     if constexpr (P::scaled) P::split(v, {1, v.e}, all);
     else P::split(v, {1, 0}, all);
-    for (int p = 0; p < parts; p++)
+    for (int p = from; p < parts; p++)
       if (all[p] != 0) return true;
     return false;
   }
