@@ -1,7 +1,7 @@
 """Charts whose cycles were solved, and whose facts change: what a change reaches is solved again, the rest stays.
 
 The judge of a changed chart is a fresh run with the facts that remain: its items, values, errors, and what it says of
-itself; and solutions in 50 digits. Costs some fifty seconds, most of them for compiling: a program for fresh runs and
+itself; and solutions in 50 digits. Costs a minute, most of it for compiling: a program for fresh runs and
 one for changes a case, over which hundreds of changes then run.
 """
 

@@ -154,11 +154,11 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
             by_table(writer, stage, "h", lambda _, name, verb=verb: [f"{verb}_{name}(cell_of(h));"])  # type: ignore[misc]
             out.close()
     _solve(writer, stage)
+    _waiting(writer, stage)
     if writer.plan.changes is not None:  # `resolving.py` has its own
         return
     _gather(writer, stage)
     _step(writer, stage)
-    _waiting(writer, stage)
 
 
 def _all_joins(writer: ClassWriter, stage: Stage, verb: str, prefix: str) -> None:
