@@ -81,9 +81,11 @@ def test_rows_with_equal_arguments_have_equal_numbers(rows: list[Any]) -> None:
     assert len(pairs) == len(set(arguments(relation))) == len(set(numbers))
 
 
-@given(ROWS, ROWS, st.booleans())
-def test_rows_of_one_relation_are_found_in_another(first: list[Any], second: list[Any], valued: bool) -> None:
-    here = read("p/2", first)
+@given(ROWS, ROWS, st.booleans(), st.sampled_from([1, 20]))
+def test_rows_of_one_relation_are_found_in_another(
+    first: list[Any], second: list[Any], valued: bool, copies: int
+) -> None:
+    here = read("p/2", first * copies)
     gone = read("p/2", [*first[::2], *second] if valued else [row[:2] for row in (*first[::2], *second)])
     mine, theirs = arguments(here), arguments(gone)
     if gone.values is not None:

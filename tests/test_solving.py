@@ -6,6 +6,7 @@ program is compiled once and runs over many facts.
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from functools import cache
@@ -103,6 +104,18 @@ def test_a_gradient_through_products_of_several_unknowns() -> None:
     gradient = bound(PAIRS, "real").run(FACTS_OF_PAIRS).gradient("goal")
     for key in FACTS_OF_PAIRS:
         assert gradient[key].values == pytest.approx(differences(goal, FACTS_OF_PAIRS, key), rel=1e-5), key
+
+
+def test_an_item_in_a_cycle_leads_to_another_level_together_with_one_that_is_in_none() -> None:
+    """The facts say that f comes after all others; in which order these are explored, the order of the facts says."""
+    products = [("f", "a", "f", 0.1), ("e", "a", "z", 0.2), ("f", "e", "f", 0.3), ("f", "d", "b", 0.5)]
+    single = [("b", "b", 0.5), ("f", "z", 0.25), ("e", "a", 0.25), ("e", "d", 0.25)]
+    for order in itertools.permutations("zacdb"):
+        facts = {"p/3": products, "u/2": single, "q/1": [(x, 0.25) for x in order]}
+        chart = bound(PAIRS, "real").run({**facts, "s/1": [("f", 1.0)]})
+        x = {name: chart[f"x({name})"] for name in "abdefz"}
+        wanted = (0.1 * x["a"] + 0.3 * x["e"]) * x["f"] + 0.5 * x["d"] * x["b"] + 0.25 * x["z"]
+        assert x["f"] == pytest.approx(wanted, rel=1e-13), order
 
 
 def test_second_derivatives_go_through_weights_of_zero_into_a_cycle() -> None:

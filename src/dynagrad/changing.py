@@ -1,25 +1,34 @@
 """A finished chart whose facts change: what the changed facts reach is deleted and derived again, the rest stays.
 
 The items of the old chart are entered into a new one that is made for changes; then come the phases that
-`plan/changing.py` describes: first the changed facts go, then those that are there afterwards come. Programs with
+`plan/changing.py` describes: first the changed facts go, then those that are there afterwards come. Where cycles are
+solved, what either of them reach is marked, and computed again as `plan/resolving.py` describes. Programs with
 negation, pruning, declared priorities or arithmetic that only a fresh run gets right are run afresh by the caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from .database import Database
 from .encoding import Encoding
-from .loading import Prepared, intern, load
-from .plan.compiled import Settings
+from .loading import Prepared, coded, intern, load
+from .plan.compiled import STATUS, Settings
+from .plan.model import Plan
 from .reading import decode
 from .relation import Relation, matching, take
 from .rules.syntax import Negation
 from .setting import Setting
+from .summary import ordered
+
+RESOLVED = frozenset({"once", "levels", "solve"})
+"""The strategies of stages that can be brought up to date beside one that solves."""
+
+LOST = ("host_error", "interrupted")
+"""Ends that a fresh run would not mend."""
 
 MOST_ROWS = 5_000
 """More changed facts than this are not worth following one by one."""
@@ -34,11 +43,14 @@ def can_change(setting: Setting) -> bool:
         return False
     if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
         return False
-    if any(p.aggregator == "|=" for p in rules.predicates.values()):  # how often an item was derived is not known
-        return False
-    if setting.scale.name == "plain":
-        return all(p.aggregator == "+=" for p in rules.predicates.values() if p.defined)
-    return True
+    # how often an item of a clause was derived is not known
+    return setting.scale.name == "plain" or not any(p.aggregator == "|=" for p in rules.predicates.values())
+
+
+def _sums(setting: Setting) -> bool:
+    """Whether an update of an item can be the difference of two values."""
+    defined = [p for p in setting.rules.predicates.values() if p.defined]
+    return setting.scale.name != "plain" or all(p.aggregator == "+=" for p in defined)
 
 
 def change(
@@ -47,26 +59,37 @@ def change(
     changed: Mapping[str, Sequence[Relation]],
     settings: Settings,
     connect: Callable[[Prepared], None],
+    *,
+    iterate: bool = False,
 ) -> Prepared | None:
     """The chart for other facts, from the chart before; None where only a fresh run will do.
 
-    `changed` has the facts that may be others than before, by predicate.
+    `changed` has the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
     """
-    setting = database.setting
+    setting, ran = database.setting, before.compiled.plan
+    if ran.iterates or not (_resolved(ran) if ran.solves else _sums(setting)):
+        return None
     touched = _among(before.relations, changed)  # rows that are gone or have another value
     came = _among(database.gathered(), changed)  # rows that are new or have another value
-    after = database.binding.prepare(database.run, instead=database.instead, changing=True, like=before.encoding)
-    if not _compatible(before.encoding, after.encoding) or after.compiled.plan.iterates:
+    after = database.binding.prepare(
+        database.run, instead=database.instead, changing=True, like=before.encoding, iterate=iterate
+    )
+    plan = after.compiled.plan
+    if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(setting)):
         return None
     connect(after)
-    tables = after.compiled.plan.tables
+    tables = plan.tables
     for key, table in tables.items():
         old = before.compiled.plan.tables.get(key)
         if table.kind in ("dense", "hashed") and old is not None:
             codes, words = before.chart.items(old.number, old.arity, setting.scale.width)
-            after.chart.restore(table.number, _translated(before, after, table.domains, codes), words)
+            bounds = before.chart.bounds(old.number, len(codes)) if ran.solves else None
+            if not after.chart.restore(table.number, _translated(before, after, table.domains, codes), words, bounds):
+                return None
     chart = after.chart
     keys = [k for k in {**touched, **came} if k in tables]
+    if plan.resolves:
+        return after if _resolve(setting, before, after, keys, touched, came, settings) else None
     gone, stay = {}, {}
     for key in keys:
         relation = before.relations.get(key)
@@ -107,6 +130,56 @@ def change(
     for key, (new_table, _) in arrived.items():
         chart.swap(tables[key].number, new_table, settled=True)
     return after
+
+
+def _resolve(
+    setting: Setting,
+    before: Prepared,
+    after: Prepared,
+    keys: Sequence[str],
+    touched: Mapping[str, npt.NDArray[np.bool_]],
+    came: Mapping[str, npt.NDArray[np.bool_]],
+    settings: Settings,
+) -> bool:
+    """Marks what changed facts reach, and computes it again, see `plan/resolving.py`; false where that went wrong."""
+    chart, tables = after.chart, after.compiled.plan.tables
+    gone = {key: take(before.relations[key], np.flatnonzero(touched[key])) for key in keys if key in touched}
+    for key, relation in gone.items():
+        columns = after.encoding.codes(setting.domains, relation)
+        if not ordered(setting, after.compiled.plan, key, columns, after.ranks):
+            return False
+    for key in keys:
+        if key in came:
+            arrived = take(after.relations[key], np.flatnonzero(came[key]))
+            chart.change(1, tables[key].number, coded(setting, after, arrived))
+    now = {}
+    for key in _beside(after.compiled.plan, gone, keys):  # for a moment, what stood there before
+        now[key] = chart.weights[tables[key].number]
+        earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
+        chart.swap(tables[key].number, load(setting, after, earlier)[0], settled=True)
+    for key, relation in gone.items():
+        chart.change(1, tables[key].number, coded(setting, after, relation))
+    for key, table in now.items():
+        assert table is not None
+        chart.swap(tables[key].number, table, settled=True)
+    return STATUS[chart.run(settings).status] in ("done", *LOST)
+
+
+def _resolved(plan: Plan) -> bool:
+    """Whether a plan that solves has no stage that iterates."""
+    return all(stage.strategy in RESOLVED for stage in plan.stages)
+
+
+def _beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[str]:
+    """The changed facts that some rule looks up beside one that is gone."""
+    assert plan.changes is not None
+    return {
+        antecedent.item.key
+        for join in plan.changes.facts
+        for i, antecedent in enumerate(join.rule.antecedents)
+        if join.driver is not None and i != join.driver and join.rule.antecedents[join.driver].item.key in gone
+        if antecedent.item.key in changed and plan.tables[antecedent.item.key].kind == "facts"
+    }
 
 
 def _among(

@@ -155,8 +155,6 @@ class Chart:
         free = replace(limits, tolerance=None) == Limits()
         if before is None or not self._complete or not self._touched or not free:
             return False
-        if before.compiled.plan.solves:  # what a change reaches of a solved component is all of it
-            return False
         if not can_change(self._setting):
             return False
         if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
@@ -165,7 +163,8 @@ class Chart:
         self._columns.clear()
         self._raised.clear()
         settings = limits.settings(0, 0)
-        after = change(self._facts, before, self._touched, settings, self._connect)
+        iterate = limits.tolerance is not None
+        after = change(self._facts, before, self._touched, settings, self._connect, iterate=iterate)
         if after is None:
             return False
         self._prepared, self._stale, self._limits = after, False, limits

@@ -55,6 +55,7 @@ class Prepared:
     encoding: Encoding
     terms: TermCodes
     relations: Mapping[str, Relation]
+    ranks: Mapping[int, Codes] = field(default_factory=dict)  # of atoms that facts order, by domain
     stops: bool = False  # the item that the run is to stop at is final once it is popped
     along: Along = Along()
 
@@ -158,7 +159,7 @@ def set_up(setting: Setting, compiled: Compiled, loaded: Loaded, run: RunFacts, 
             empty = [np.zeros(0, np.int32)] * table.arity
             weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
     chart = NativeChart(compiled.engine, world, weights, _constants(setting.scale, compiled, along))
-    return Prepared(compiled, chart, encoding, terms, relations, along=along)
+    return Prepared(compiled, chart, encoding, terms, relations, run.ranks, along=along)
 
 
 def _takes_facts(setting: Setting, compiled: Compiled, key: str) -> bool:
@@ -215,11 +216,18 @@ def intern(prepared: Prepared, values: Sequence[Any]) -> Codes:
 
 def load(setting: Setting, prepared: Prepared, relation: Relation) -> tuple[WeightTable, Codes]:
     """A relation in the world of a chart that is there already: its table, and the codes of its rows."""
-    compiled, world, terms = prepared.compiled, prepared.chart.world, prepared.terms
-    columns = _coded(world, terms, relation, prepared.encoding.codes(setting.domains, relation))
+    compiled, world = prepared.compiled, prepared.chart.world
+    codes = coded(setting, prepared, relation)
+    columns = list(codes.T)
     facts = FactTable(compiled.engine, world, compiled.plan.tables[relation.key].number, columns, relation.count)
-    codes = np.stack(columns, axis=1) if columns else np.zeros((relation.count, 0), np.int32)
     return WeightTable(facts, jet_words(setting.scale, relation, compiled.plan.order)), codes
+
+
+def coded(setting: Setting, prepared: Prepared, relation: Relation) -> Codes:
+    """The codes of a relation in the world of a chart: a row for each of its rows."""
+    columns = prepared.encoding.codes(setting.domains, relation)
+    codes = _coded(prepared.chart.world, prepared.terms, relation, columns)
+    return np.stack(codes, axis=1) if codes else np.zeros((relation.count, 0), np.int32)
 
 
 def _facts(

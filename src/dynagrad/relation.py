@@ -248,8 +248,31 @@ def take(relation: Relation, rows: Array) -> Relation:
     return Relation(relation.key, len(rows), columns, values, relation.value_shape, names=relation.names)
 
 
+FEW = 8
+"""How many times as many rows there are as are looked for, from which on most are ruled out first."""
+
+
+def _may_match(here: Relation, gone: Relation) -> npt.NDArray[np.bool_]:
+    """The rows of which each entry is among those in its column of `gone`."""
+    mask = np.ones(here.count, np.bool_)
+    for mine, theirs in zip(here.columns, gone.columns, strict=True):
+        if isinstance(mine, IntColumn) and isinstance(theirs, IntColumn):
+            mask &= np.isin(mine.numbers, theirs.numbers)
+        elif isinstance(mine, AtomColumn) and isinstance(theirs, AtomColumn) and type(mine) is type(theirs):
+            wanted = set(map(atom_key, theirs.atoms))
+            mask &= np.array([atom_key(x) in wanted for x in mine.atoms], np.bool_)[mine.codes]
+    return mask
+
+
 def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which rows of `here` are among `gone`, and which of `gone` are there. Values count where `gone` has them."""
+    if gone.count * FEW < here.count:  # looked for among those that agree column by column
+        rows = np.flatnonzero(_may_match(here, gone))
+        if len(rows) < here.count:
+            mask, found = matching(take(here, rows), gone, one)
+            among = np.zeros(here.count, np.bool_)
+            among[rows[mask]] = True
+            return among, found
     numbers = row_numbers(concatenate(replace(here, values=None), replace(gone, values=None), one))
     mine, theirs = numbers[: here.count], numbers[here.count :]
     among = np.isin(mine, theirs)

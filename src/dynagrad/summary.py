@@ -208,7 +208,7 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
         return False
     if plan.derivatives != options.derivatives:
         return False
-    if not options.changing and (plan.solves if options.iterate else plan.iterates):
+    if plan.solves if options.iterate else plan.iterates and not options.changing:
         return False
     for number, domain in summary.domains.items():
         if plan.summary.domains[number].ranked != domain.ranked:
@@ -227,6 +227,17 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
             if size is None or size > options.dense_cells:
                 return False
     return True
+
+
+def ordered(
+    setting: Setting, plan: Plan, key: str, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+) -> bool:
+    """Whether other facts of a predicate are in the order that a plan relies on."""
+    if not plan.gaps:
+        return True
+    relied = plan.gaps.get(key, {})
+    found = _gaps(setting, key, plan.summary, columns, ranks)
+    return all(pair in relied and relied[pair] <= gap for pair, gap in found.items())
 
 
 def is_superior(setting: Setting, relations: Mapping[str, Relation]) -> bool:

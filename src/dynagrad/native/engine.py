@@ -21,6 +21,7 @@ from .library import Stop, host, load
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
+Bounds = npt.NDArray[np.float64]
 
 
 class Settings(ctypes.Structure):
@@ -133,7 +134,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_run": (None, _P, _P, _P, _P, _P),
     "chart_change": (_Failure, _P, _L, _L, _P, _P, _L, _P),
     "chart_swap": (_Failure, _P, _L, _P, _P, _L),
-    "chart_restore": (_Failure, _P, _L, _P, _P, _L),
+    "chart_restore": (_Failure, _P, _L, _P, _P, _P, _L, _P),
+    "chart_bounds": (_L, _P, _L, _P, _L),
     "chart_fact": (_L, _P, _L, _P, _P),
     "chart_get": (_L, _P, _L, _P, _P),
     "chart_items": (_L, _P, _L, _P, _P, _L),
@@ -365,10 +367,20 @@ class NativeChart:
         if settled:
             self._held.clear()
 
-    def restore(self, table: int, rows: Codes, words: Words) -> None:
-        """Enters items of another chart as they are."""
+    def restore(self, table: int, rows: Codes, words: Words, bounds: Bounds | None = None) -> bool:
+        """Enters items of another chart as they are, with their `bounds`; false where there is no room for one."""
         codes, values = np.ascontiguousarray(rows, np.int32), np.ascontiguousarray(words, np.uint64)
-        self.engine.chart_restore(self.pointer, table, _address(codes), _address(values), len(codes))
+        held = None if bounds is None else _address(bounds)
+        fits = np.zeros(1, np.int64)
+        self.engine.chart_restore(
+            self.pointer, table, _address(codes), _address(values), held, len(codes), _address(fits)
+        )
+        return bool(fits[0])
+
+    def bounds(self, table: int, count: int) -> Bounds | None:
+        """The error bounds of the `count` items of a predicate, in the order of `items`; None where it has none."""
+        found = np.zeros(max(1, count), np.float64)
+        return found if self.engine.chart_bounds(self.pointer, table, _address(found), count) else None
 
     def set_external(self, table: int, function: Callable[[Any, Any], int]) -> None:
         held = EXTERNAL(function)

@@ -186,6 +186,7 @@ def write_access(writer: ClassWriter) -> None:
     out.close()
     out.line("return (void)arguments, (void)words, (void)room, 0;")
     out.close()
+    write_bounds(writer)
     out.open(
         "template <class T> int64_t waiting_from(const T& t, const int* order, int n, bool apart, "
         "const value_t& zero, int32_t* arguments, uint64_t* words, int64_t room) const"
@@ -215,6 +216,28 @@ def write_access(writer: ClassWriter) -> None:
         )
     out.close()
     out.line("return (void)arguments, (void)words, (void)room, 0;")
+    out.close()
+
+
+def write_bounds(writer: ClassWriter) -> None:
+    """`bounds`: the error bound of each item's component, in the order of `items`, see `solving.py`."""
+    out = writer.out
+    tables = [t for t in writer.derived if writer.plan.bounded(t)]
+    if not tables:
+        return
+    out.open("int64_t bounds(int64_t table, double* found, int64_t room) const")
+    out.line("int64_t count = 0;")
+    out.open("switch (table)")
+    for table in tables:
+        name = writer.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.open(f"for (int64_t c = {name}.next(0); c >= 0 && count < room; c = {name}.next(c + 1))")
+        out.line(f"found[count++] = c < {name}_bound.size ? {name}_bound[c] : 0;")
+        out.close()
+        out.line("break;")
+        out.close()
+    out.close()
+    out.line("return count;")
     out.close()
 
 

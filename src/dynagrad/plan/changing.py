@@ -5,10 +5,13 @@ leave the chart; with the facts that stayed they are derived again, each from al
 are still there (joins that start from the head); the agenda does the rest. Additions follow: every instance with a new
 fact sends an update, where facts to the left of it in the rule are the new ones and facts to the right the old ones,
 so that an instance with several new facts counts once.
+
+Programs whose cycles are solved have `resolving.py` instead, which uses the functions in the second half of this file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .model import Join, Table
@@ -21,13 +24,8 @@ if TYPE_CHECKING:
 def write_marks(writer: ClassWriter) -> None:
     """Marks, and the entering of items into indexes: what the rest of the class refers to."""
     out = writer.out
+    write_enter(writer)
     out.line("Array<Handle> marks{&account};")
-    out.line()
-    out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
-    out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
-    out.line("if (flags[cell]) return false;")
-    out.line("return flags[cell] = 1;")
-    out.close()
     for table in writer.derived:
         name = writer.names.table[table.key]
         parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
@@ -37,26 +35,31 @@ def write_marks(writer: ClassWriter) -> None:
         out.line(f"const int64_t cell = {name}.find({stored});")
         out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
         out.close()
+    out.line()
+
+
+def write_enter(writer: ClassWriter) -> None:
+    """`enter`: items into the indexes, each once; what is deleted stays there."""
+    out = writer.out
+    out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
+    out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
+    out.line("if (flags[cell]) return false;")
+    out.line("return flags[cell] = 1;")
+    out.close()
+    for table in writer.derived:
+        name = writer.names.table[table.key]
         if writer.by_key.get(table.key):
             out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
             out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
             writer.enter(table)
             out.close()
-        out.line()
+    out.line()
 
 
 def write_changes(writer: ClassWriter) -> None:
     """The phases of a change, and the loading of a chart that was computed elsewhere."""
     changes = writer.plan.changes
-    out = writer.out
-    if changes is None:
-        for head in (
-            "void restore(int64_t, const int32_t*, const uint64_t*, int64_t)",
-            "void swap(int64_t, const void*, const void*, int64_t)",
-            "void change(int64_t, int64_t, const int32_t*, const uint64_t*, int64_t)",
-        ):
-            out.line(head + " {}")
-        return
+    assert changes is not None
     (stage,) = writer.plan.stages
     for join in changes.facts:
         writer.drive(join)
@@ -64,13 +67,14 @@ def write_changes(writer: ClassWriter) -> None:
     for join in stage.drives:
         writer.drive(join, "mark", mark=True)
     for join in changes.heads:
-        _derive(writer, join)
+        write_derive(writer, join)
     _phases(writer, changes.facts, stage.drives, changes.heads)
-    _restore(writer)
-    _swap(writer)
+    write_restore(writer)
+    write_swap(writer)
 
 
-def _derive(writer: ClassWriter, join: Join) -> None:
+def write_derive(writer: ClassWriter, join: Join) -> None:
+    """All instances of a rule for one head."""
     out = writer.out
     table = writer.plan.tables[join.rule.head.key]
     writer.join_comment(join)
@@ -95,25 +99,7 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     """`change(phase, ...)`: 0 begin, 1 mark what a fact reaches, 2 delete, 3 derive again, 4 add facts, 5 end."""
     out = writer.out
     tables = list(writer.plan.tables.values())
-    out.open("void reach(uint32_t table, const int32_t* a)")
-    out.line("(void)a;")
-    out.line("const value_t one = semiring::one();")
-    out.line("(void)one;")
-    out.open("switch (table)")
-    for table in tables:
-        if table.kind == "external":
-            continue
-        out.open(f"case {table.number}:")
-        for i in range(table.arity):
-            out.line(f"const int32_t a{i} = a[{i}];")
-        for join in (*facts, *drives):
-            if _driven(join) == table.key:
-                out.line(_call(writer, join, table, "mark", "one"))
-        out.line("break;")
-        out.close()
-    out.close()
-    out.close()
-
+    write_reach(writer, (*facts, *drives))
     out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
     out.line("halt = 0, budget = 0;")
     out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
@@ -206,6 +192,31 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     out.line("if (halt) report.partial = 1;")
     out.line("stage = 0, begun = true;")
     out.close()
+    out.line()
+
+
+def write_reach(writer: ClassWriter, joins: Sequence[Join]) -> None:
+    """`reach`: marks the heads of all instances with one fact or item, by joins that are written to mark."""
+    out = writer.out
+    tables = list(writer.plan.tables.values())
+    out.open("void reach(uint32_t table, const int32_t* a)")
+    out.line("(void)a;")
+    out.line("const value_t one = semiring::one();")
+    out.line("(void)one;")
+    out.open("switch (table)")
+    for table in tables:
+        if table.kind == "external":
+            continue
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = a[{i}];")
+        for join in joins:
+            if _driven(join) == table.key:
+                out.line(_call(writer, join, table, "mark", "one"))
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
     out.open("static int64_t arity_of(int64_t table)")
     out.line(f"static const int64_t arity[] = {{{', '.join(str(t.arity) for t in tables)}}};")
     out.line("return arity[table];")
@@ -213,11 +224,14 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     out.line()
 
 
-def _restore(writer: ClassWriter) -> None:
-    """`restore`: items of a chart that was computed elsewhere enter this one as they are."""
+def write_restore(writer: ClassWriter) -> None:
+    """`restore`: items of a chart that was computed elsewhere enter this one as they are, if there is room for all."""
     out = writer.out
-    out.open("void restore(int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
-    out.line("(void)rows, (void)words;")
+    head = (
+        "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
+    )
+    out.open(head)
+    out.line("(void)rows, (void)words, (void)bounds;")
     out.line("stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count; n++)")
     out.open("switch (table)")
@@ -226,9 +240,11 @@ def _restore(writer: ClassWriter) -> None:
         out.open(f"case {table.number}:")
         for i in range(table.arity):
             out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
-        order = table.order if table.kind == "dense" else range(table.arity)
-        out.line(f"const int64_t cell = {name}.locate({', '.join(f'a{i}' for i in order)});")
+        out.line(f"if (!{name}.inside({writer.stored(table)})) return false;")
+        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
+        if writer.plan.bounded(table):
+            out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
         out.line(writer.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
         out.line(f"{name}.popped.set(cell);")
@@ -238,11 +254,12 @@ def _restore(writer: ClassWriter) -> None:
         out.close()
     out.close()
     out.close()
+    out.line("return true;")
     out.close()
     out.line()
 
 
-def _swap(writer: ClassWriter) -> None:
+def write_swap(writer: ClassWriter) -> None:
     """`swap`: other rows for a fact table; the rows so far become the old ones, until `settled`."""
     out = writer.out
     out.open("void swap(int64_t table, const void* facts, const void* weights, int64_t settled)")
@@ -256,6 +273,8 @@ def _swap(writer: ClassWriter) -> None:
             out.line(f"old_{name} = {name};")
             out.line(f"{name}.facts = (const facts_{name}*)facts;")
             out.line(f"{name}.value = w->view(), {name}.has_zero = w->has_zero;")
+            if writer.plan.keeps_logs:
+                out.line(f"{name}.logs = w->logs.data;")
             out.line("has_zero = has_zero || w->has_zero;")
             out.line(f"if (settled) old_{name} = {name};")
             out.line("break;")
@@ -264,6 +283,8 @@ def _swap(writer: ClassWriter) -> None:
             out.open(f"case {table.number}:")
             out.line(f"axioms_{name}.facts = (const facts_{name}*)facts;")
             out.line(f"axioms_{name}.value = w->view();")
+            if writer.plan.keeps_logs:
+                out.line(f"axioms_{name}.logs = w->logs.data;")
             out.line("break;")
             out.close()
     out.close()

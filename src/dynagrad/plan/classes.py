@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import convergence, resting, solving
+from . import changing, convergence, resolving, resting, solving
 from .access import write_access
 from .adjoints import head_kind
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
-from .changing import write_changes, write_marks
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
 from .facade.text import comment
 from .functions import INTEGERS
@@ -125,6 +124,8 @@ class ClassWriter:
             out.line("#include <dynagrad/ground.hpp>")
             out.line("#include <dynagrad/adjoints.hpp>" if plan.adjoint else "#include <dynagrad/columns.hpp>")
             out.line("#include <dynagrad/closed.hpp>")
+        if plan.resolves:
+            out.line("#include <dynagrad/resolve.hpp>")
         if plan.order:
             out.line("#include <dynagrad/jets.hpp>")
         if plan.adjoint:
@@ -268,6 +269,7 @@ class ClassWriter:
                 agenda += f"<{_level_type(stage)}{', user::Rank' if ranked else ''}>"
             if stage.strategy == "solve":
                 out.line(f"{_level_type(stage)} level{stage.number} = 0;  // of the block at hand")
+                out.line(f"{_level_type(stage)} levels{stage.number} = 1;  // how many there are")
             if agenda:
                 out.line(f"{agenda} agenda{stage.number}{{&account}};")
             for f in range(len(stage.forms)):
@@ -283,12 +285,14 @@ class ClassWriter:
             write_members(self)
         resting.write_members(self)
         solving.write_members(self)
+        if plan.resolves:
+            resolving.write_members(self)
         convergence.write_members(self)
         out.line()
         self._constructor()
         self._helpers()
         if plan.changes is not None:
-            write_marks(self)
+            (resolving if plan.resolves else changing).write_marks(self)
         for stage in plan.stages:
             if stage.strategy == "solve":
                 solving.write_items(self, stage)
@@ -305,13 +309,16 @@ class ClassWriter:
                         self._pop(stage, plan.tables[key])
             if stage.strategy == "solve":
                 solving.write_stage(self, stage)
+                if plan.resolves:
+                    resolving.write_stage(self, stage)
             resting.write_settle(self, stage)
             convergence.write_refine(self, stage)
             self._begin(stage)
             if stage.strategy == "sweep":
                 self._sweep(stage)
         self._run()
-        write_changes(self)
+        if plan.changes is not None:
+            (resolving if plan.resolves else changing).write_changes(self)
         if plan.adjoint:
             write_backward(self)
         write_access(self)
@@ -416,6 +423,8 @@ class ClassWriter:
         if stage.strategy in ("levels", "solve"):
             spans = [f"({_level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
             out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
+            if stage.strategy == "solve":
+                out.line(f"levels{stage.number} = {' * '.join(spans) or '1'};")
         elif stage.strategy == "heap":
             out.line(f"agenda{stage.number}.open();")
             for table in self.plan.tables.values():
@@ -516,7 +525,11 @@ class ClassWriter:
         out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
         if self.plain and table.aggregator in TRUTHS:
             out.line("x = semiring::constant(semiring::primal(x) != 0);")
+        if self.plan.resolves:
+            out.line(f"if (!{name}.inside({self.stored(table)})) return;")
         out.line(f"const int64_t cell = {name}.locate({self.stored(table)});")
+        if self.plan.resolves:
+            out.line(f"if (!block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it stays as it is")
         if stated(self.plan, table):
             out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
             out.line("x = semiring::one();")
@@ -760,7 +773,7 @@ class ClassWriter:
         if self.plan.adjoint:
             out.line("tape.begins.push(tape.pops.size);")
             out.line("position = 0;")
-        if stage.strategy != "sweep":
+        if stage.strategy != "sweep" and not self.plan.resolves:
             self._axioms(stage)
             for join in stage.fires:
                 out.line(f"rule{join.rule.number}();")
@@ -931,6 +944,8 @@ class ClassWriter:
             out.line(f"report.pending = {waiting};")
             out.line("if (!halt) stage++, begun = false;")
             out.close()
+        if self.plan.resolves:
+            resolving.write_end(self)
         out.line("report.status = halt, report.stage = stage;")
         if self.plan.adjoint:
             out.line(f"report.tape = {tape_bytes(self.plan)};")

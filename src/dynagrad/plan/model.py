@@ -217,7 +217,7 @@ class Stage:
 class Changes:
     """What a plan needs beside its stages so that facts of a finished chart may change."""
 
-    facts: tuple[Join, ...]  # the driver is a fact that came or went
+    facts: tuple[Join, ...]  # the driver is a fact that came or went; where cycles are solved, an item too
     heads: tuple[Join, ...]  # the instances of a head that is to be derived again
 
 
@@ -263,9 +263,18 @@ class Plan:
         return any(stage.strategy == "solve" for stage in self.stages)
 
     @property
+    def resolves(self) -> bool:
+        """Whether the class brings a chart up to date whose cycles were solved."""
+        return self.changes is not None and self.solves
+
+    @property
     def keeps_logs(self) -> bool:
         """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
         return self.semiring == "log" and any(stage.unknowns for stage in self.stages)
+
+    def bounded(self, table: Table) -> bool:
+        """Whether the error bound of a component is kept with its items, so that a change of others can leave it."""
+        return not table.sink and any(table.key in stage.keys and stage.unknowns for stage in self.stages)
 
     @property
     def order(self) -> int:

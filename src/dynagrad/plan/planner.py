@@ -345,6 +345,15 @@ class _Planner:
             return "value", "best first, since plus selects"
         return "size", "largest update first"
 
+    def _resolving_drafts(self) -> list[_Draft] | None:
+        """The stages of a fresh run, if one of them solves, and none iterates: see `resolving.py`."""
+        position = {k: i for i, k in enumerate(self.rules.predicates)}
+        drafts = [self._draft(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
+        strategies = {d.strategy for d in drafts}
+        if "solve" not in strategies or not strategies <= {"once", "levels", "solve"}:
+            return None
+        return [d if d.strategy == "solve" else replace(d, strategy="solve") for d in drafts]
+
     def _changing_draft(self) -> _Draft:
         """One stage for everything: in the order of the components, inside each by its levels."""
         position = {k: i for i, k in enumerate(self.rules.predicates)}
@@ -368,7 +377,7 @@ class _Planner:
 
     def drafts(self) -> list[_Draft]:
         if self.options.changing:
-            return [self._changing_draft()]
+            return self._resolving_drafts() or [self._changing_draft()]
         agenda = self.rules.agenda
         declared = {p.item.key for p in self.rules.priorities}
         position = {k: i for i, k in enumerate(self.rules.predicates)}
@@ -469,6 +478,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         drafts = self.drafts()
+        resolving = self.options.changing and drafts[0].strategy == "solve"
         stage_of = {key: n for n, d in enumerate(drafts) for key in d.keys}
         planner = JoinPlanner(self.rules, self.domains, self.summary)
         bounds: dict[int, Bounds] = {}
@@ -490,15 +500,17 @@ class _Planner:
                 steps, cost = planner.plan(rule, None, from_head=True)
                 heads.append(Join(rule, None, steps, True, cost=cost))
                 for i, antecedent in enumerate(rule.antecedents):
-                    if i not in inside and not self.rules.predicates[antecedent.item.key].external:
+                    if (resolving or i not in inside) and not self.rules.predicates[antecedent.item.key].external:
                         steps, cost = planner.plan(rule, i)
                         changed.append(Join(rule, i, steps, cost=cost))
+            if resolving and not inside:
+                continue  # from the head alone
             if not inside or draft.strategy == "sweep":
                 steps, cost = planner.plan(rule, None)
                 fires[number].append(Join(rule, None, steps, cost=cost))
                 continue
             for i in inside:
-                if (rule.number, i) in draft.idle:
+                if (rule.number, i) in draft.idle or (resolving and (rule.number, i) not in draft.inner):
                     continue
                 steps, cost = planner.plan(rule, i)
                 same = tuple(
@@ -520,7 +532,7 @@ class _Planner:
             ]
             heads_of = [r for k in draft.keys for r in self.by_head.get(k, ())]
             stable: Mapping[str, int] = {}
-            if draft.unknowns == 1 and not draft.forms and self.semiring not in ("count", "user"):
+            if draft.unknowns == 1 and not draft.forms and not resolving and self.semiring not in ("count", "user"):
                 stable = stable_arguments(heads_of, draft.keys, tables)
             stages.append(
                 Stage(
@@ -543,7 +555,8 @@ class _Planner:
         changes = None
         if self.options.changing:
             settled = [
-                [self._settle(j, tables, registry, drafts[0], bound) for j in group] for group in (changed, heads)
+                [self._settle(j, tables, registry, drafts[stage_of[j.rule.head.key]], bound) for j in group]
+                for group in (changed, heads)
             ]
             changes = Changes(tuple(settled[0]), tuple(settled[1]))
         return Plan(

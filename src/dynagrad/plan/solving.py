@@ -85,6 +85,8 @@ def write_members(writer: ClassWriter) -> None:
             name = writer.names.table[key]
             out.line(f"Array<uint32_t> node_{name}{{&account}};    // in the block, see there")
             out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 where it is none")
+            if plan.bounded(plan.tables[key]):
+                out.line(f"Array<double> {name}_bound{{&account}};     // of its component; below zero: near-critical")
     if plan.adjoint:
         out.line("bool inside = false;  // the way back is on its way through a solved component")
         out.line("adjoint_t discarded{};")
@@ -105,9 +107,9 @@ def write_items(writer: ClassWriter, stage: Stage) -> None:
         if key in stage.stable:
             i = stage.stable[key]
             out.line(f"a{i} = (int32_t){name}.range[{table.order.index(i)}].low;")
-        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         if stage.forms:
             out.line(f"if ({writer.level(stage, table)} != level{n}) return 0;")
+        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
         out.line(f"return block{n}.reach(grown(node_{name}, cell, 0u), handle({table.number}, cell));")
         out.close()
         if stage.joins_itself:
@@ -152,10 +154,12 @@ def write_stage(writer: ClassWriter, stage: Stage) -> None:
             out.open(f"void {verb}{n}(Handle h)")
             by_table(writer, stage, "h", lambda _, name, verb=verb: [f"{verb}_{name}(cell_of(h));"])  # type: ignore[misc]
             out.close()
-    _gather(writer, stage)
     _solve(writer, stage)
-    _step(writer, stage)
     _waiting(writer, stage)
+    if writer.plan.changes is not None:  # `resolving.py` has its own
+        return
+    _gather(writer, stage)
+    _step(writer, stage)
 
 
 def _all_joins(writer: ClassWriter, stage: Stage, verb: str, prefix: str) -> None:
@@ -225,6 +229,15 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
+def leads_out(stage: Stage, node: str) -> str:
+    """Whether rules inside the level lead from an item out of its component, as far as exploring it tells.
+
+    It does not tell of an instance that leads to another level, where the item was explored before what it is joined
+    with, and rules do not lead from that inside the level.
+    """
+    return "true" if stage.forms and stage.joins_itself else f"block{stage.number}.leads_out({node})"
+
+
 def _step(writer: ClassWriter, stage: Stage) -> None:
     out, n, stable = writer.out, stage.number, bool(stage.stable)
 
@@ -251,7 +264,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
         out.line("bool reached = false;")
     out.open("for (int64_t i = component.begin; i < end && !halt; i++)")
     out.line(f"const uint32_t node = block{n}.order[i];")
-    out.line(f"leads_out = block{n}.leads_out(node);")
+    out.line(f"leads_out = {leads_out(stage, 'node')};")
     if stable:
         out.line(f"if (component.cyclic) column{n} = 0;")
         out.open(f"while (column{n} < width{n}() && !halt)")
@@ -401,9 +414,11 @@ def _solve(writer: ClassWriter, stage: Stage) -> None:
         out.close()
     out.line("report.critical += how == Solved::near_critical;")
     out.line(f"if ({solver}.bound > report.error_bound) report.error_bound = {solver}.bound;")
+    out.line(f"const double bound = how == Solved::near_critical ? -{solver}.bound : {solver}.bound;")
     each_item(
         lambda _, name: [
             f"{name}.value[cell_of(h)] = {solver}.value[{number}];",
+            f"grown({name}_bound, cell_of(h), 0.0) = bound;",
             f"if ({name}.seen.test(cell_of(h)) || full()) break;",
             f"{name}.seen.set(cell_of(h)), {name}.items++, report.items++;",
         ]

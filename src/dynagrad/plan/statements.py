@@ -646,7 +646,8 @@ class JoinWriter(Scope):
         table = self.plan.tables[self.rule.head.key]
         name = self.names.table[self.rule.head.key]
         if self.mark:
-            self.out.line(f"mark_{name}({', '.join(self._arguments(self.rule.head, table))});")
+            texts = self._arguments(self.rule.head, table, self.plan.resolves)  # there it may be new
+            self.out.line(f"mark_{name}({', '.join(texts)});")
             return
         value = self._value(table)
         texts = self._arguments(self.rule.head, table, True)

@@ -112,8 +112,14 @@ DYNAGRAD_EXPORT int64_t dg_chart_change(program* c, int64_t phase, int64_t table
 DYNAGRAD_EXPORT int64_t dg_chart_swap(program* c, int64_t table, const void* facts, const void* weights, int64_t settled) {
   return guard(&c->account, [=] { c->swap(table, facts, weights, settled); });
 }
-DYNAGRAD_EXPORT int64_t dg_chart_restore(program* c, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
-  return guard(&c->account, [=] { c->restore(table, rows, words, n); });
+// Whether there is room for all items; `bounds` are what `dg_chart_bounds` gave, or null.
+DYNAGRAD_EXPORT int64_t dg_chart_restore(program* c, int64_t table, const int32_t* rows, const uint64_t* words,
+                                         const double* bounds, int64_t n, int64_t* fits) {
+  return guard(&c->account, [=] { *fits = c->restore(table, rows, words, bounds, n); });
+}
+// The error bound of each item's component, in the order of `dg_chart_items`; how many, which is none where it has none.
+DYNAGRAD_EXPORT int64_t dg_chart_bounds(const program* c, int64_t table, double* bounds, int64_t room) {
+  return c->bounds(table, bounds, room);
 }
 // The value of an item in the chart; 0 where it was never derived.
 DYNAGRAD_EXPORT int64_t dg_chart_get(const program* c, int64_t table, const int32_t* arguments, uint64_t* words) {

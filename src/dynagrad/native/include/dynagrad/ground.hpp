@@ -20,6 +20,7 @@ struct Block {
   int64_t explored = 0;              // items whose rules were gone through
   int64_t at = 0;                    // components that are done
   bool open = false, arranged = false;
+  bool keeps_edges = false;          // beyond `arrange`
 
   explicit Block(Account* a) : items(a), order(a), components(a), from_(a), to_(a), begin_(a), leads_out_(a) {
     auto& [start, next, loop, stack, open_nodes, index, low, turned, starts] = work_;
@@ -75,6 +76,7 @@ struct Block {
   void arrange() {
     const int64_t n = items.size, m = to_.size;
     arranged = true;
+    heads_ = nullptr;
     while (leads_out_.size < n) leads_out_.push(0);
     if (!m) {
       memset(leads_out_.data, 1, n);
@@ -142,7 +144,14 @@ struct Block {
     }
     for (int64_t i = 0; i < n; i++)
       for (int64_t e = start[i]; e < start[i + 1] && !leads_out_[i]; e++) leads_out_[i] = low[heads[e]] != low[i];
-    if (m > 1 << 16) from_.release(), to_.release();
+    heads_ = heads;
+    if (m > 1 << 16 && !keeps_edges) from_.release(), to_.release(), heads_ = nullptr;
+  }
+  // The items that one leads to, by its local number, where edges are kept.
+  template <class F>
+  void for_heads(uint32_t node, F&& f) const {
+    if (!heads_) return;
+    for (int64_t e = work_.start[node]; e < work_.start[node + 1]; e++) f(items[heads_[e]]);
   }
 
  private:
@@ -158,6 +167,7 @@ struct Block {
   // Where edges come by their antecedents, those of an item begin at `begin_`; else each has its antecedent in `from_`.
   Array<uint32_t> from_, to_;
   Array<int64_t> begin_;
+  const uint32_t* heads_ = nullptr;  // of all edges, by antecedent
   Array<uint8_t> leads_out_;
   bool in_order_ = true;
 
