@@ -308,3 +308,13 @@ class TestWithoutAnEnd:
             dg.Program(rules, semiring).run(facts)
         assert caught.value.chart["goal"] == pytest.approx(sum, rel=1e-14)
         assert caught.value.chart.stats.pops < 1_010_000
+
+
+def test_a_short_iteration_is_not_judged_by_its_way_up() -> None:
+    """Two rules into one item send twice what is popped, but only once around."""
+    rules = ":- solve iterate. p(0) += n. p(1) += a * p(0). p(2) += p(1). p(2) += p(1). p(0) += b * p(2)."
+    bound = dg.Program(rules, "real").bind({"n/0": [(1.0,)], "a/0": [(0.5,)]})
+    for b in (0.5, 1e-3, 1e-5, 1e-6):
+        chart = bound.run({"b/0": [(b,)]})
+        assert chart.converged
+        assert chart["p(0)"] == pytest.approx(1 / (1 - b), rel=1e-14)

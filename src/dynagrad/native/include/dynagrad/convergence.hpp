@@ -17,20 +17,21 @@ struct Convergence {
   double worst = 0;                   // at the end of the stage, the most that an item holds back, relative to it
   bool more = false;                  // ... and whether any holds back what its value could show
   int64_t pops = 0, window = 64;
-  bool begun = false;
+  bool begun = false, again = false;  // again: what was popped last had been popped before
   static constexpr int64_t patience = 1 << 20, visits = 4096;
 
   void begin(const Settings& settings) {
     if (!begun || !settings.refine) tolerance = settings.tolerance;
     begun = true;
   }
-  // Masses are relative to the values of their items, which may be of any size; at most one, as of a first update.
+  // Masses are relative to the values of their items, which may be of any size; at most one, as of a first update. Such
+  // an update, and what it sends, is on its way up, and says nothing of a rate.
   static double mass(double size, double value) {
     const double relative = logs ? ::exp(size - value) : size / value;
     return relative < 1 ? relative : size == (logs ? -INFINITY : 0) ? 0 : 1;
   }
   void send(double size, double value) {
-    if (pops) sent += mass(size, value);
+    if (again) sent += mass(size, value);
   }
   void pop(double size, double value) {
     if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
@@ -38,7 +39,9 @@ struct Convergence {
       popped = sent = 0, pops = 1, window += window / 2;
     }
     pops++;
-    popped += mass(size, value);
+    const double m = mass(size, value);
+    again = m < 1;
+    if (again) popped += m;
   }
   // Whether what is popped sends as much again, and has done so for long: while values are on their way up, too.
   bool no_nearer(int64_t items) const {
