@@ -7,6 +7,7 @@ any number of threads. What an example is, and how it runs, is not known here.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -147,10 +148,13 @@ def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: 
 
 
 def _of_example(n: int, error: Exception) -> Exception:
-    """The error with the number of its example in its message, as in `Batch.errors`."""
-    if isinstance(error, Error):
-        error.args = (f"example {n}: {error}", *error.args[1:])
-    return error
+    """The error with the number of its example in its message, as in `Batch.errors`; it is a copy."""
+    if not isinstance(error, Error):  # of a user's function, perhaps, and not ours to make again
+        return error
+    told = copy.copy(error)
+    told.args = (f"example {n}: {error}", *error.args[1:])
+    told.__traceback__, told.__cause__ = error.__traceback__, error.__cause__
+    return told
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import numbers
 import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .errors import Error, NotConverged, ProgramError, QueryError, RoomError, ValueRangeError, cut, shown, warn
 from .graph import Node
@@ -50,7 +53,7 @@ class Limits:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real) or not float(value) >= 0:
                 raise Error(f"{name} must be a number from 0, and {shown(value)} is not")
         if self.until is not None and not isinstance(self.until, str):
             raise QueryError(f'until is an item, written as in rules, such as "goal", and {shown(self.until)} is none')

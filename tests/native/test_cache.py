@@ -403,10 +403,39 @@ class TestPlanted:
         out, err = python(CHECK).communicate(timeout=60)
         assert out == "32.5\n" and "belongs to the user with the number 4242" in err and "Set DYNAGRAD_CACHE" in err
 
-    def test_a_folder_that_others_may_write_to_is_made_private(self, fresh):
-        fresh.chmod(0o777)
-        assert checked() == "32.5"
-        assert fresh.stat().st_mode & 0o777 == 0o700
+    def test_folders_that_others_may_write_to_are_left_alone(self, fresh, tmp_path):
+        (fresh / "theirs").write_text("theirs")
+        above = tmp_path / "above"
+        for open_to_others, named in ((fresh, fresh), (above, above / "cache")):
+            open_to_others.mkdir(exist_ok=True)
+            open_to_others.chmod(0o777)
+            out, err = python(CHECK, DYNAGRAD_CACHE=str(named)).communicate(timeout=60)
+            assert out == "32.5\n" and f"others may write to '{open_to_others}'" in err
+            assert open_to_others.stat().st_mode & 0o777 == 0o777
+        assert contents(fresh) == {"theirs"} and not contents(above)
+        above.chmod(0o1777)  # as /tmp: nobody can move the folders of others
+        (above / "cache").mkdir(mode=0o700)
+        out, err = python(CHECK, DYNAGRAD_CACHE=str(above / "cache")).communicate(timeout=60)
+        assert out == "32.5\n" and not err
+
+    def test_folders_above_are_made_for_this_user_alone(self, tmp_path):
+        home = tmp_path / "one" / "two" / "cache"
+        code = f"import os; os.umask(0); {CHECK}"
+        assert python(code, DYNAGRAD_CACHE=str(home)).communicate(timeout=60) == ("32.5\n", "")
+        for folder in (home, home.parent, home.parent.parent):
+            assert folder.stat().st_mode & 0o777 == 0o700
+
+    def test_a_link_in_the_place_of_a_kept_source(self, fresh, tmp_path):
+        precious = tmp_path / "precious"
+        precious.write_text("precious")
+        for _ in range(2):
+            with pytest.raises(CompileError):
+                cache.build("this is no C++")
+            (kept,) = (fresh / "failed").glob("*.cpp")
+            assert kept.read_text() == "this is no C++" and not kept.is_symlink()
+            kept.unlink()
+            kept.symlink_to(precious)
+        assert precious.read_text() == "precious"
 
     def test_links_and_pipes(self, fresh, tmp_path):
         library = self.entry(fresh)

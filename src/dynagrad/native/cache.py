@@ -117,7 +117,8 @@ def _home() -> tuple[Path | None, str]:
     home = folder()
     if home is None:
         return None, "there is no folder for it: HOME is not set"
-    reason = sealed.distrust(home)
+    home = Path(os.path.realpath(home))  # from here on, so that nobody turns a link elsewhere meanwhile
+    reason = sealed.objection(home)
     return (None, reason) if reason else (home, "")
 
 
@@ -255,8 +256,8 @@ class _Own:
     def unpack(self) -> None:
         data = sealed.load(self.path) if self.zig else None
         if data is not None:
-            with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                archive.extractall(self.folder, filter="data")
+            with tarfile.open(fileobj=io.BytesIO(data)) as archive:  # ours, whole, and of folders and files alone
+                archive.extractall(self.folder, [m for m in archive.getmembers() if m.isdir() or m.isreg()])
             self.known = True
 
     def pack(self) -> None:
@@ -316,7 +317,7 @@ def _private(reason: str) -> Path:
     """The private folder, with a warning the first time; removed when the process ends."""
     with _Private.lock:
         if _Private.path is None:
-            _Private.path = Path(tempfile.mkdtemp(prefix="dynagrad-"))
+            _Private.path = Path(os.path.realpath(tempfile.mkdtemp(prefix="dynagrad-")))
             atexit.register(_remove, _Private.path, os.getpid())
             warn(
                 f"the cache of compiled programs cannot be used ({reason}); programs are compiled again in each "

@@ -11,48 +11,64 @@ import contextlib
 import hashlib
 import os
 import stat
+import sys
 import tempfile
 from pathlib import Path
+
+if sys.platform != "win32":
+    import grp
+    import pwd
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _SIZE = 64  # of a hash in hexadecimal
 
 
-def distrust(folder: Path) -> str:
+def objection(folder: Path) -> str:
     """Why files in this folder are not to be trusted; nothing where they are, or where there is no such folder yet.
 
-    A folder of ours that others may write to is made private. What they may have left there is theirs, and not read.
+    Nobody but this user and root may be able to write to it, or to put another in its place: neither it nor a folder
+    above it belongs to somebody else or may be written to by others, unless files there are their owners' alone to move
+    (the sticky bit). The path is one without links, as `os.path.realpath` gives it.
 
     >>> import tempfile
-    >>> distrust(Path(tempfile.mkdtemp()))
+    >>> objection(Path(tempfile.mkdtemp()).resolve())
     ''
     """
-    try:
-        found = os.stat(folder)
-    except FileNotFoundError:
-        return ""
-    except (OSError, ValueError) as error:
-        return str(error)
-    if not stat.S_ISDIR(found.st_mode):
-        return f"{str(folder)!r} is no folder"
-    if os.name != "posix":
-        return ""
-    if found.st_uid not in (0, os.geteuid()):
-        return (
-            f"{str(folder)!r} belongs to the user with the number {found.st_uid}, who may have written anything there"
-        )
-    if found.st_mode & _OTHERS:
+    for level in (folder, *folder.parents):
         try:
-            os.chmod(folder, 0o700)
-        except OSError as error:
-            return f"others may write to {str(folder)!r}: {error}"
+            found = os.lstat(level)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            return str(error)
+        if not stat.S_ISDIR(found.st_mode):
+            return f"{str(level)!r} is no folder"
+        if os.name != "posix":
+            return ""
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{str(level)!r} belongs to the user with the number {found.st_uid}, who may have written anything"
+        if _open_to_others(found) and (level == folder or not found.st_mode & stat.S_ISVTX):
+            return f"others may write to {str(level)!r}"
     return ""
 
 
+def _open_to_others(found: os.stat_result) -> bool:
+    """Whether other users may write; a group of which this user is the one member is no other."""
+    if found.st_mode & stat.S_IWGRP and not found.st_mode & stat.S_IWOTH:
+        try:
+            user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(found.st_gid)
+        except (KeyError, OSError):
+            return True
+        return user.pw_gid != group.gr_gid or any(member != user.pw_name for member in group.gr_mem)
+    return bool(found.st_mode & _OTHERS)
+
+
 def make(folder: Path) -> None:
-    """Make the folder, for us alone. Raises OSError where it cannot be made, or is there and not to be trusted."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    reason = distrust(folder)
+    """Make the folder and those above it for us alone. Raises OSError where it cannot be trusted."""
+    for level in reversed((folder, *folder.parents)):
+        if not level.exists():
+            level.mkdir(mode=0o700, exist_ok=True)
+    reason = objection(folder)
     if reason:
         raise PermissionError(reason)
 

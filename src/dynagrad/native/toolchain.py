@@ -18,12 +18,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompileError
+from . import sealed
 
 INCLUDE = Path(__file__).parent / "include"
 """The folder of the runtime headers, for `#include <dynagrad/...>`."""
@@ -258,8 +260,11 @@ def _message(status: int, said: str, command: Sequence[str], text: Path, keep: P
     kept = text
     if keep is not None:
         try:
-            keep.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(text, keep)
+            sealed.make(keep.parent)
+            handle, name = tempfile.mkstemp(dir=keep.parent, prefix="tmp-")
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.read_bytes())
+            os.replace(name, keep)  # not through a link
             kept = keep
         except OSError:  # a full disk is no reason to hide what the compiler said
             pass

@@ -122,7 +122,7 @@ def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
     out = writer.out
     if estimates(writer.plan, stage):
         moved = "semiring::apart(old, now), 1.0" if writer.plan.semiring == "user" else sizes(writer, "update", "now")
-        out.line(f"convergence{stage.number}.pop({moved});")
+        out.line(f"convergence{stage.number}.pop({moved}, first);")
     if gains(writer.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
     if stage.grows and not asked_for(writer.plan, table):

@@ -60,8 +60,11 @@ def _front_end() -> str:
     """What the front end is: a change in one of its files makes older entries unknown."""
     here = Path(__file__).parent.parent
     files = sorted([*(here / "rules").glob("*"), here / "errors.py", Path(__file__)])
-    stats = [(f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files if f.is_file()]
-    return f"{sys.version_info[:2]} {stats}"
+    digest = hashlib.sha256()  # of contents: where files are installed, their times may all be the same
+    for data in (f.read_bytes() for f in files if f.is_file()):
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return f"{sys.version_info[:2]} {digest.hexdigest()}"
 
 
 # -- as JSON -----------------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ struct Convergence {
     if (!begun || !settings.refine) tolerance = settings.tolerance;
     begun = true;
   }
-  // Masses are relative to the values of their items, which may be of any size; at most one, as of a first update. Such
-  // an update, and what it sends, is on its way up, and says nothing of a rate.
+  // Masses are relative to the values of their items, which may be of any size; at most one. The first
+  // update of an item, and what that sends, is on its way up, and says nothing of a rate.
   static double mass(double size, double value) {
     const double relative = logs ? ::exp(size - value) : size / value;
     return relative < 1 ? relative : size == (logs ? -INFINITY : 0) ? 0 : 1;
@@ -33,15 +33,14 @@ struct Convergence {
   void send(double size, double value) {
     if (again) sent += mass(size, value);
   }
-  void pop(double size, double value) {
+  void pop(double size, double value, bool first) {
     if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
       if (popped > 0) rate = sent / popped;
       popped = sent = 0, pops = 1, window += window / 2;
     }
     pops++;
-    const double m = mass(size, value);
-    again = m < 1;
-    if (again) popped += m;
+    again = !first;
+    if (again) popped += mass(size, value);
   }
   // Whether what is popped sends as much again, and has done so for long: while values are on their way up, too.
   bool no_nearer(int64_t items) const {

@@ -139,6 +139,10 @@ struct Blocks {
   }
 };
 
+// Not inlined, so that what lies on the stack in `work` lies below the frame of `guarded`; see `is_local`.
+template <class F>
+__attribute__((noinline)) void apart(F& work) { work(); }
+
 // Calls `work`, and says how it ended. Where memory ends in it, it ends there: arrays on the stack are given back, those
 // of objects elsewhere stay as they are. Arrays on the stack count towards `account`.
 template <class F>
@@ -148,7 +152,7 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
   here.ring.before = here.ring.after = &here.ring;
   if (setjmp(here.place) == 0) {
     rescue = &here;
-    work();
+    apart(work);
   } else {
     while (here.ring.after != &here.ring) {
       Room* b = here.ring.after;
