@@ -17,7 +17,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import limits
-from dynagrad.native import library, toolchain
+from dynagrad.native import cache, library, toolchain
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -58,6 +58,25 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], int]]:
 
     yield set_all
     set_all(0)
+
+
+LOCAL = """
+#include <dynagrad/memory.hpp>
+using namespace dynagrad;
+extern "C" __attribute__((visibility("default"))) int64_t charged(int64_t bytes) {
+  Account account;
+  int64_t most = 0;
+  guarded(&account, [&] { Array<char> a; a.zeros(bytes); most = account.bytes; });
+  return account.bytes == 0 ? most : -1;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["0", "3"])
+def test_arrays_on_the_stack_count(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the optimiser puts into which frame."""
+    monkeypatch.setenv("DYNAGRAD_OPTIMISE", level)
+    assert library.Library(cache.build(LOCAL)).function("charged", ctypes.c_int64, ctypes.c_int64)(5000) == 5000
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))

@@ -522,3 +522,22 @@ def test_messages_of_a_batch_name_the_example_and_the_predicate(bound: dg.Bound)
     assert sorted(batch.errors) == [1, 2]
     for n, error in batch.errors.items():
         assert str(error).startswith(f"example {n}: end/1")
+
+
+def test_an_error_that_comes_again_is_told_of_each_example() -> None:
+    mine = dg.Error("mine")
+
+    def weight(x: int) -> float:
+        raise mine
+
+    program = dg.Program(":- external weight/1. goal += a(X) * weight(X).", functions={"weight": weight})
+    batch = program.run_batch([{"a/1": [(i,)]} for i in range(3)], query="goal", threads=1)
+    assert [str(batch.errors[n]) for n in range(3)] == [f"example {n}: mine" for n in range(3)]
+    assert str(mine) == "mine"
+
+
+def test_numpy_numbers_are_limits() -> None:
+    chart = dg.Program("n(X+1) max= n(X) + 1 for X < 9. n(0) = 0.").run(max_pops=np.int64(5), timeout=np.float32(60))
+    assert chart.stats.pops == 5
+    with pytest.raises(dg.Error, match="max_pops must be a number from 0"):
+        dg.Program("p += 1.").run(max_pops=np.bool_(True))

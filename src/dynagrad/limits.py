@@ -48,6 +48,11 @@ class Limits:
     max_items: int | None = None
     max_bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("max_pops", "tolerance", "timeout", "max_items", "max_bytes"):
+            if isinstance(value := getattr(self, name), np.number):
+                object.__setattr__(self, name, value.item())
+
     def check(self) -> None:
         for name in ("max_pops", "timeout", "max_items", "max_bytes", "tolerance"):
             value = getattr(self, name)
