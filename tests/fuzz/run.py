@@ -1,6 +1,6 @@
 """Runs the fuzzers, each in a process of its own, so that what crashes is found as well. By hand: `make fuzz`, or
 
-    PYTHONPATH=src:tests python -m fuzz.run --seconds 3600 --first 0 programs tables files caches headers pairs
+    PYTHONPATH=src:tests python -m fuzz.run --seconds 3600 --first 0 programs tables files caches headers calls pairs
 
 An input is known by its number: the same number is the same input, everywhere. What is wrong is printed with it. With
 `--sanitize` compiled programs are checked by AddressSanitizer, which needs g++ with its libasan.
@@ -21,7 +21,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-KINDS = ("programs", "tables", "files", "caches", "headers")
+KINDS = ("programs", "tables", "files", "caches", "headers", "calls")
 HUNG = 300
 """Seconds without a new input after which a process counts as hung."""
 

@@ -2,9 +2,7 @@
 
 A call is drawn from the methods of a small world of programs, charts, tables, gradients, batches and functions; what it
 gives is a part of that world afterwards. Parameters get values that fit their names, or anything at all. The same seed
-makes the same calls. Costs ten seconds: three programs are compiled, and 6,000 calls made.
-
-`python tests/fuzz/test_calls.py CALLS SEED` makes as many calls as it is told to, and prints those that end otherwise.
+makes the same calls.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 import inspect
 import math
 import random
-import sys
 import traceback
 import warnings
 from collections import Counter
@@ -23,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import dynagrad as dg
 
@@ -302,14 +298,10 @@ def run(calls: int, seed: int, semirings: Iterable[str | None] = tuple(TEXTS)) -
     return world
 
 
-@pytest.mark.parametrize(("seed", "semirings"), [(1, ("log", "boolean")), (2, (None,)), (3, ("log",))])
-def test_random_calls_succeed_or_raise_an_error_of_ours(seed: int, semirings: tuple[str | None, ...]) -> None:
-    world = run(2000, seed, semirings)
-    assert not world.wrong, world.wrong[0]
-    assert world.ended["fine"] > 500 and len(world.live) >= 8  # it gets somewhere
-
-
-if __name__ == "__main__":
-    made = run(int(sys.argv[1]), int(sys.argv[2]))
-    print(*made.wrong[:20], sep="\n")
-    print(len(made.wrong), "wrong;", dict(made.ended), dict(made.calls))
+def check(number: int) -> str:
+    """What is wrong with two hundred calls in a world of their own."""
+    semirings = tuple(TEXTS)
+    world = run(200, number, (semirings[number % len(semirings)],))
+    if world.ended["fine"] < 20:
+        return f"it got nowhere: {dict(world.ended)}"
+    return "\n".join(world.wrong[:3])
