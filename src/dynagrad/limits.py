@@ -12,7 +12,7 @@ import numbers
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Limits:
     until: str | None = None
     max_items: int | None = None
     max_bytes: int | None = None
+    share: int = field(default=1, compare=False)  # of how many runs at once, which share what memory there is
 
     def __post_init__(self) -> None:
         for name in ("max_pops", "tolerance", "timeout", "max_items", "max_bytes"):
@@ -66,7 +67,7 @@ class Limits:
     @property
     def room(self) -> int:
         """The bytes that a chart may take."""
-        return default_bytes() if self.max_bytes is None else _whole(self.max_bytes)
+        return default_bytes() // self.share if self.max_bytes is None else _whole(self.max_bytes)
 
     def settings(self, pops: int, nanoseconds: int) -> Settings:
         """The limits as native code takes them; pops and time count from what was spent before."""

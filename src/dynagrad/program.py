@@ -481,6 +481,7 @@ class Bound:
         examples = list(examples)
         count, scale_ = len(examples), self.program._setting.scale
         threads = max(1, min(threads or os.cpu_count() or 1, count))
+        limits = replace(limits, share=threads)
         stop = Stop()
         sums = goal = None
         keys: list[str] = []
