@@ -434,7 +434,12 @@ struct System {
       evaluate(x, f_, size_);
       for (int64_t i = 0; i < n; i++) f_[i] -= x[i];
       linear.solve(f_.data, 1, false);
-      for (int64_t i = 0; i < n; i++) x[i] += f_[i];
+      bool moved = false;
+      for (int64_t i = 0; i < n; i++) {
+        moved = moved || !(fabs(f_[i]) <= rounding * fabs(x[i]));
+        x[i] += f_[i];
+      }
+      if (!moved) break;
     }
     if (linear.halted) return Solved::halted;
     return judge(x);
