@@ -134,6 +134,7 @@ class Program:
         self._setting = Setting(
             rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
         )
+        self._probable: Program | None = None  # this program with converted constants, once it was asked for
         self._converted = False  # whether the constants of the text were probabilities, and are so no longer
         if self._probabilities:
             self._setting, self._converted = _constants_from_probabilities(self._setting), True
@@ -141,12 +142,16 @@ class Program:
 
     def _in_probabilities(self) -> Program:
         """This program with the constants of its text read as probabilities."""
-        return self if self._converted else self._copy(_constants_from_probabilities(self._setting), True)
+        if self._converted:
+            return self
+        if self._probable is None:
+            self._probable = self._copy(_constants_from_probabilities(self._setting), True)
+        return self._probable
 
     def _copy(self, setting: Setting, converted: bool) -> Program:
         made = Program.__new__(Program)
         made.__dict__.update(self.__dict__)
-        made._setting, made._converted = setting, converted
+        made._setting, made._converted, made._probable = setting, converted, None
         made._empty = Bound(made, {})
         return made
 
@@ -191,7 +196,10 @@ class Program:
         probabilities = probabilities_flag(values) or self._probabilities
         program = self._in_probabilities() if probabilities else self
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
-        return Bound(_shaped(program, relations.values()), relations)
+        program = _shaped(program, relations.values())
+        bound = Bound(program, relations, program._empty)
+        bound._binding.derivatives = None  # what was asked of other facts says nothing of these
+        return bound
 
     @public
     def run(
@@ -278,7 +286,7 @@ class Program:
         return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._setting, self._probabilities = state["setting"], state["probabilities"]
+        self._setting, self._probabilities, self._probable = state["setting"], state["probabilities"], None
         self._converted = state["converted"]
         self._empty = Bound(self, {})
 
