@@ -595,6 +595,32 @@ def test_warnings_of_a_background_compile_are_said_by_the_call_that_takes_its_re
     assert [w.filename for w in said] == [__file__]
 
 
+def test_compiling_counts_towards_no_example_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagrad import binding
+
+    compile_plan = binding.compile_plan
+    monkeypatch.setattr(binding, "compile_plan", lambda *given: (time.sleep(3.0), compile_plan(*given))[1])
+    program = dg.Program("patient(X) += q(X) * 20.")
+    batch = program.run_batch([{"q/1": [("a", float(n))]} for n in range(5)], query="patient(a)", timeout=2.5)
+    assert (batch.values.tolist(), batch.errors) == ([0.0, 20.0, 40.0, 60.0, 80.0], {})
+    charts = dg.Program("patient(X) += q(X) * 21.").run_batch([{"q/1": [("a", 1.0)]}], timeout=2.5).charts
+    assert charts[0] is not None and charts[0].status == "done"
+    assert not charts[0]._patient  # a later run of its own waits no longer than it says
+
+
+@pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_warns_once_of_what_its_examples_have_in_common_and_at_the_caller(threads: int) -> None:
+    program = dg.Program("p += a(X) * b(X).", "real")
+    small = [(x, 1e-200) for x in range(3)]
+    examples = [{"a/1": small[:n], "b/1": small[:n]} for n in range(4)]
+    with pytest.warns(dg.ProgramWarning, match="underflow") as caught:
+        program.run_batch(examples, query="p", threads=threads)
+    assert [w.filename for w in caught] == [__file__]
+    assert str(caught[0].message).startswith("example 1: ")
+    assert str(caught[0].message).endswith("(2 more examples likewise)")
+
+
 def test_messages_of_a_batch_name_the_example_and_the_predicate(bound: dg.Bound) -> None:
     batch = bound.run_batch([{"end/1": [("c",)]}, {"end/1": [("c", "x")]}, {"end/1": 7}], query="goal")
     assert sorted(batch.errors) == [1, 2]

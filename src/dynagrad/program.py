@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order
+from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order, say_once
 from .binding import Binding
 from .calls import public
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, Span, shown
+from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -444,7 +444,7 @@ class Bound:
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
         is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
-        are those of `run`, for each example.
+        are those of `run`, for each example, but that compiling counts towards no example's `timeout`.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
@@ -505,7 +505,13 @@ class Bound:
         def prepare(n: int) -> Chart:
             return self._chart(examples[n], limits, values)._prepare()
 
+        said: dict[int, Said] = {}  # what there is to warn of: threads have no caller to say it to
+
         def finish(n: int, chart: Chart) -> Any:
+            with collected() as said[n]:
+                return result_of(n, chart)
+
+        def result_of(n: int, chart: Chart) -> Any:
             chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
@@ -525,6 +531,7 @@ class Bound:
                 else:
                     parts.append(None)
                 results.append(result)
+        say_once(said)
         if sums is None:
             return batch_of(results, scale_, query)
         own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
