@@ -204,3 +204,59 @@ def test_adding_no_facts_changes_nothing() -> None:
     for nothing in ({}, [], np.zeros((0, 0))):
         chart.add("w/2", nothing)
         assert chart.run()["goal"] == 30.0
+
+
+# -- room --------------------------------------------------------------------------------------------------------------
+
+ROOMS = {
+    "solved": (":- semiring real. reach(X,Y) += edge(X,Y). reach(X,Y) += reach(X,Z) * edge(Z,Y).", "reach(0,2)"),
+    "ordered": ("path(V) min= path(U) + edge(U,V). path(0) = 0.", "path(2)"),
+}
+
+
+def _failing_once(usual: Callable[..., Any], error: Exception, failed: list[bool]) -> Callable[..., Any]:
+    def function(*given: Any, **more: Any) -> Any:
+        if failed:
+            return usual(*given, **more)
+        failed.append(True)
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize("phase", ["restore", "change", "swap", "run"])
+@pytest.mark.parametrize("name", list(ROOMS))
+def test_where_a_change_has_no_room_a_fresh_run_is_made(name: str, phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagrad.native import engine
+
+    source, item = ROOMS[name]
+    chart = dg.Program(source).run({"edge/2": [(0, 1, 0.5), (1, 2, 0.25)]})
+    for limited in (True, False):
+        failed: list[bool] = []
+        usual = getattr(engine.NativeChart, phase)
+        error = engine.out_of_memory(engine._LIMITED if limited else engine._LIMITED + 1)
+        monkeypatch.setattr(engine.NativeChart, phase, _failing_once(usual, error, failed))
+        value = 0.5 if limited else 0.125
+        chart.set("edge/2", [(0, 1, value)])
+        wanted = value * 0.25 if name == "solved" else value + 0.25
+        assert chart.run()[item] == pytest.approx(wanted)
+        assert failed or (name, phase) == ("solved", "swap"), "nothing was changed in place"
+        monkeypatch.undo()
+
+
+def test_a_chart_that_is_brought_up_to_date_has_a_limit_on_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagrad.native import engine
+
+    chart = dg.Program(ROOMS["ordered"][0]).run({"edge/2": [(0, 1, 0.5), (1, 2, 0.25)]})
+    rooms: list[Any] = []
+    made = engine.World.__init__
+
+    def spied(self: Any, of: Any, base: Any = None, room: int | None = None) -> None:
+        made(self, of, base, room)
+        if base is not None:  # the world of a chart, over that of its shared facts
+            rooms.append(room)
+
+    monkeypatch.setattr(engine.World, "__init__", spied)
+    chart.set("edge/2", [(0, 1, 1.0)])
+    assert chart.run()["path(2)"] == 1.25
+    assert rooms and all(rooms)

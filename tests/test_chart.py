@@ -314,7 +314,7 @@ def enormous() -> dg.Bound:
     bound = dg.Program("goal += p(X) * p(Y) * p(Z). big += q(X) * q(Y) * q(Z). q(X) += r(X).").bind(
         {"p/1": (np.arange(100_000).reshape(-1, 1), np.ones(100_000)), "r/1": []}
     )
-    bound.run(timeout=0.0)  # compiles
+    bound.run_batch([{}], timeout=0.0)  # compiles
     return bound
 
 

@@ -54,6 +54,15 @@ def test_run_prints_a_table_for_a_pattern(call, paths):
     assert result.stdout == "path(X): 3 items\n  a    0.0\n  b    1.5\n  end  3.5\n"
 
 
+def test_the_time_of_compiling_does_not_count_towards_the_timeout(call, paths, monkeypatch):
+    from dynagrad import binding
+
+    compile_plan = binding.compile_plan
+    monkeypatch.setattr(binding, "compile_plan", lambda *given: (time.sleep(3.0), compile_plan(*given))[1])
+    result = call("run", *paths, "--query", "goal", "--timeout", "2.5")
+    assert (result.exit_code, result.stdout) == (0, "3.5\n")
+
+
 def test_several_queries_are_told_apart(call, paths):
     result = call("run", *paths, "-q", "goal", "-q", "path(b)")
     assert result.stdout == "goal = 3.5\npath(b) = 1.5\n"

@@ -505,16 +505,120 @@ def test_a_timeout_is_that_of_the_whole_call_and_compiling_goes_on_for_the_next_
         program.run(facts, timeout=0.05)
     assert caught.value.chart is None
     assert time.monotonic() - began < 1.0
-    for _ in range(1000):
-        try:
-            chart = program.run(facts, timeout=0.2)
-        except dg.NotConverged:
-            continue
-        assert chart["timed7(a)"] == 7.0
-        break
+    made = _finished(program)
+    chart = program.run(facts, timeout=100)
+    assert chart["timed7(a)"] == 7.0
+    assert [id(chart._require().compiled)] == [id(one) for one in made]  # that which went on, and no other
     assert program.run(facts)["timed8(a)"] == 8.0
     loaded = pickle.loads(pickle.dumps(program.run(facts, timeout=100)))
     assert loaded["timed9(a)"] == 9.0
+
+
+def _begun(program: dg.Program, facts: Any) -> None:
+    """Begins to compile, and does not wait for it."""
+    with pytest.raises(dg.NotConverged, match="limit on time"):
+        program.bind(facts).run(timeout=0.0)
+
+
+def _finished(program: dg.Program) -> list[Any]:
+    """What the background compiles of a program made, waited for."""
+    jobs = [job.future for job in program._empty._binding._plans.jobs._jobs]
+    return [future.result(60)[0] for future in jobs]
+
+
+def test_what_is_compiled_in_the_background_is_there_for_other_bindings_of_the_program() -> None:
+    program = dg.Program("other(X) += q(X) * 17.")
+    facts = {"q/1": [("a", 2.0)]}
+    _begun(program, facts)
+    (made,) = _finished(program)
+    chart = program.bind(facts).run(timeout=100)
+    assert chart["other(a)"] == 34.0
+    assert chart._require().compiled is made
+    free = dg.Program("other(X) += q(X) * 18.").bind(facts)
+    with pytest.raises(dg.NotConverged, match="limit on time"):
+        free.run(timeout=0.0)
+    (held,) = free._binding._plans.jobs._jobs
+    again = free.with_values({"q/1": [3.0]}).run(timeout=100)
+    assert again["other(a)"] == 54.0
+    assert again._require().compiled is held.future.result(60)[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dynagrad import binding
+    from dynagrad.native import cache
+
+    program, facts = dg.Program("forked(X) += q(X) * 19."), {"q/1": [("a", 2.0)]}
+    go, compile_plan = threading.Event(), binding.compile_plan
+    parent = os.getpid()
+    monkeypatch.setattr(
+        binding, "compile_plan", lambda *given: (os.getpid() != parent or go.wait(60)) and compile_plan(*given)
+    )
+    _begun(program, facts)
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with program._empty._binding._lock.held(), cache._Private.lock:
+            ready.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    ready.wait(60)
+    pid = os.fork()
+    if pid == 0:
+        free = cache._Private.lock.acquire(timeout=0)
+        try:
+            os._exit(0 if free and program.run(facts, timeout=60)["forked(a)"] == 38.0 else 1)
+        finally:
+            os._exit(2)
+    done.set()
+    go.set()
+    holder.join()
+    assert os.waitpid(pid, 0)[1] == 0
+    _finished(program)
+
+
+@pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")
+def test_warnings_of_a_background_compile_are_said_by_the_call_that_takes_its_result() -> None:
+    program = dg.Program(":- solve iterate. round(X) += q(X). round(X) += 0.3 * round(X) * round(X).", "real")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _begun(program, {"q/1": [("a", 0.1)]})
+        _finished(program)
+    assert not [w for w in caught if w.filename != __file__]
+    with pytest.warns(dg.ProgramWarning, match="may diverge") as said:
+        program.run({"q/1": [("a", 0.1)]}, timeout=100)
+    assert [w.filename for w in said] == [__file__]
+
+
+def test_compiling_counts_towards_no_example_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagrad import binding
+
+    compile_plan = binding.compile_plan
+    monkeypatch.setattr(binding, "compile_plan", lambda *given: (time.sleep(3.0), compile_plan(*given))[1])
+    program = dg.Program("patient(X) += q(X) * 20.")
+    batch = program.run_batch([{"q/1": [("a", float(n))]} for n in range(5)], query="patient(a)", timeout=2.5)
+    assert (batch.values.tolist(), batch.errors) == ([0.0, 20.0, 40.0, 60.0, 80.0], {})
+    charts = dg.Program("patient(X) += q(X) * 21.").run_batch([{"q/1": [("a", 1.0)]}], timeout=2.5).charts
+    assert charts[0] is not None and charts[0].status == "done"
+    assert not charts[0]._patient  # a later run of its own waits no longer than it says
+
+
+@pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_warns_once_of_what_its_examples_have_in_common_and_at_the_caller(threads: int) -> None:
+    program = dg.Program("p += a(X) * b(X).", "real")
+    small = [(x, 1e-200) for x in range(3)]
+    examples = [{"a/1": small[:n], "b/1": small[:n]} for n in range(4)]
+    with pytest.warns(dg.ProgramWarning, match="underflow") as caught:
+        program.run_batch(examples, query="p", threads=threads)
+    assert [w.filename for w in caught] == [__file__]
+    assert str(caught[0].message).startswith("example 1: ")
+    assert str(caught[0].message).endswith("(2 more examples likewise)")
 
 
 def test_messages_of_a_batch_name_the_example_and_the_predicate(bound: dg.Bound) -> None:

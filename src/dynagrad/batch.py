@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .calls import public
-from .errors import Error, FactError, NotDifferentiable, QueryError, ValueRangeError, cut, shown
+from .errors import Error, FactError, NotDifferentiable, QueryError, Said, ValueRangeError, cut, shown, warn
 from .gradient import differentiable, like
 from .relation import Relation, fact_text
 from .rules.check import nearest
@@ -171,6 +172,18 @@ def _values(results: Sequence[Any], scale: Scale) -> Array:
     for row, numbers in zip(rows, flat, strict=True):
         row[: len(numbers)] = numbers
     return rows
+
+
+def say_once(said: Mapping[int, Said]) -> None:
+    """Issues what the examples would warn of, in their order: what differs in its numbers alone once, for the first."""
+    alike: dict[tuple[str, type[Warning]], list[tuple[int, str]]] = {}
+    for n, found in sorted(said.items()):
+        for text, category in found:
+            alike.setdefault((re.sub(r"[\d,]+", "0", text), category), []).append((n, text))
+    for (_, category), ((n, text), *others) in alike.items():
+        more = len({other for other, _ in others} - {n})
+        also = f" ({more:,} more example{'' if more == 1 else 's'} likewise)" if more else ""
+        warn(f"example {n}: {text}{also}", category)
 
 
 # -- many examples -----------------------------------------------------------------------------------------------------

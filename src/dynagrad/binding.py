@@ -9,19 +9,20 @@ it is made in `encoding`, `summary` and `loading`.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from .background import Jobs
+from .background import until as left
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
-from .errors import NotConverged
+from .errors import NotConverged, say
+from .forks import Lock
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
 from .plan.compiled import Compiled, compile_plan
 from .plan.model import Derivatives, Summary
@@ -36,16 +37,27 @@ from .summary import Known, Signature, fits, is_superior, rounded, signature, su
 class _Base:
     """What is kept of the shared facts for one choice of kinds."""
 
+    chosen: tuple[str, ...]
     known: Known
     plans: list[tuple[Compiled, Signature]] = field(default_factory=list)
     loaded: dict[int, Loaded] = field(default_factory=dict)  # by id of the compiled plan
     alone: dict[Hashable, tuple[dict[int, Codes], Compiled]] = field(default_factory=dict)
     """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
-    jobs: list[tuple[Any, Future[Compiled]]] = field(default_factory=list)  # what is being compiled in the background
 
 
-Plans = dict[tuple[str, ...], list[tuple[Compiled, Signature]]]
-"""What is compiled, by the kinds of the domains."""
+Key = tuple[tuple[str, ...], Signature, Options]
+"""What a plan is made for: kinds of the domains, marks of the facts, options."""
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """What is compiled, by the kinds of the domains, and what is being compiled in the background."""
+
+    done: dict[tuple[str, ...], list[tuple[Compiled, Signature]]] = field(default_factory=dict)
+    jobs: Jobs[Compiled] = field(default_factory=Jobs)
+
+    def of(self, chosen: tuple[str, ...]) -> list[tuple[Compiled, Signature]]:
+        return self.done.setdefault(chosen, [])
 
 
 class Binding:
@@ -56,7 +68,7 @@ class Binding:
         setting: Setting,
         relations: Mapping[str, Relation],
         axioms: dict[str, Relation] | None = None,
-        plans: Plans | None = None,
+        plans: _Plans | None = None,
     ) -> None:
         self.setting = setting
         self.given = dict(relations)  # as given, without the axioms of the text
@@ -66,10 +78,11 @@ class Binding:
             merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
-        self._plans: Plans = {} if plans is None else plans  # shared by the bindings that are made of this one
+        self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made of this one
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
+        self.compiling = 0.0  # seconds that runs waited for a compiler
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
         self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
 
@@ -84,9 +97,9 @@ class Binding:
         made = self.with_relations(relations)
         made._kinds = self._kinds
         made._looked_at, made._said = self._looked_at, self._said
-        with self._lock:
+        with self._lock.held():
             for chosen, base in self._bases.items():
-                fresh = replace(base, loaded={}, jobs=[])
+                fresh = replace(base, loaded={})
                 for place, loaded in base.loaded.items():
                     kept = {key: held for key, held in loaded.weights.items() if key not in changed}
                     fresh.loaded[place] = loaded.with_weights(kept)
@@ -203,8 +216,8 @@ class Binding:
         if base is None or not set(base.known.codes) >= set(shared):
             constants = program_constants(self.setting.rules, self.setting.domains)
             encoding = Encoding.start(chosen, constants).extend(self.setting.domains, shared)
-            plans = self._plans.setdefault(chosen, [])
-            base = self._bases[chosen] = _Base(Known.of(self.setting, encoding, shared), plans)
+            known = Known.of(self.setting, encoding, shared)
+            base = self._bases[chosen] = _Base(chosen, known, self._plans.of(chosen))
         return base
 
     def _compiled(
@@ -217,57 +230,58 @@ class Binding:
         deadline: float | None,
     ) -> Compiled:
         """A plan that fits the facts, compiled: one made for others, or a new one."""
-        marks = signature(summary, present)
-        for compiled, made_for in base.plans:
-            if made_for == marks and fits(compiled.plan, summary, options):
-                return compiled
+        for (kind, marks, _), ready, said in self._plans.jobs.finished():
+            self._plans.of(kind).append((ready, marks))
+            say(said)
+        key = base.chosen, signature(summary, present), options
+        began = time.monotonic()
+        compiled = self._made(base, summary, key, progress, deadline)
+        self.compiling += time.monotonic() - began
+        if not self._said and not compiled.plan.changes:
+            self._said = True
+            warn_of_iteration(self.setting, compiled.plan)
+        return compiled
+
+    def _made(
+        self,
+        base: _Base,
+        summary: Summary,
+        key: Key,
+        progress: Callable[[str], None] | None,
+        deadline: float | None,
+    ) -> Compiled:
+        _, marks, options = key
         rough = rounded(self.setting, base.known, summary)
 
         def work() -> Compiled:
             plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
-            if not self._said and not plan.changes:
-                self._said = True
-                warn_of_iteration(self.setting, plan)
             return compile_plan(plan, progress)
 
-        compiled = work() if deadline is None else self._in_time(base, (marks, options), work, deadline)
-        base.plans.append((compiled, marks))
-        return compiled
-
-    def _in_time(self, base: _Base, job: Any, work: Callable[[], Compiled], deadline: float) -> Compiled:
-        """What `work` gives, if that is by the deadline; if not, it goes on, and is there for who asks next."""
-        found = next((future for known, future in base.jobs if known == job), None)
-        if found is None:
-            found = Future()
-            base.jobs.append((job, found))
-            threading.Thread(target=_settle, args=(found, work), name="dynagrad-compile", daemon=True).start()
-        done, _ = wait([found], _until(deadline))
-        if not done:
-            raise _late()
-        base.jobs[:] = [(known, future) for known, future in base.jobs if future is not found]
-        return found.result()
+        while True:
+            for compiled, made_for in base.plans:
+                if made_for == marks and fits(compiled.plan, summary, options):
+                    return compiled
+            if deadline is None:
+                compiled = work()
+                base.plans.append((compiled, marks))
+                return compiled
+            found = self._plans.jobs.result(key, work, deadline)
+            if found is None:
+                raise _late()
+            compiled, said = found
+            base.plans.append((compiled, marks))
+            say(said)
+            # a job may have been begun for other facts, and what it made may not fit these
+            if compiled.plan.summary == rough or fits(compiled.plan, summary, options):
+                return compiled
 
     @contextmanager
     def _turn(self, deadline: float | None) -> Iterator[None]:
         """One thread at a time."""
-        if not self._lock.acquire(timeout=-1 if deadline is None else _until(deadline)):
-            raise _late()
-        try:
+        with self._lock.held(-1 if deadline is None else left(deadline)) as got:
+            if not got:
+                raise _late()
             yield
-        finally:
-            self._lock.release()
-
-
-def _settle(future: Future[Compiled], work: Callable[[], Compiled]) -> None:
-    try:
-        future.set_result(work())
-    except BaseException as error:  # raised where the result is asked for
-        future.set_exception(error)
-
-
-def _until(deadline: float) -> float:
-    """The seconds that are left, as waiting takes them."""
-    return min(max(deadline - time.monotonic(), 0.0), 1e6)
 
 
 def _late() -> NotConverged:

@@ -27,8 +27,11 @@ from .summary import ordered
 RESOLVED = frozenset({"once", "levels", "solve"})
 """The strategies of stages that can be brought up to date beside one that solves."""
 
-LOST = ("host_error", "interrupted")
+NOT_MENDED = ("host_error", "interrupted")
 """Ends that a fresh run would not mend."""
+
+NO_ROOM = ("items", "bytes", "no_memory")
+"""Ends for want of room, of which a fresh run may need less: what a change keeps beside the chart is not there."""
 
 MOST_ROWS = 5_000
 """More changed facts than this are not worth following one by one."""
@@ -64,7 +67,8 @@ def change(
 ) -> Prepared | None:
     """The chart for other facts, from the chart before; None where only a fresh run will do.
 
-    `changed` has the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
+    Where memory ends on the way it may raise `NotConverged` or `RoomError`, and a fresh run may still do. `changed` has
+    the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
     """
     setting, ran = database.setting, before.compiled.plan
     if ran.iterates or not (_resolved(ran) if ran.solves else _sums(setting)):
@@ -72,7 +76,12 @@ def change(
     touched = _among(before.relations, changed)  # rows that are gone or have another value
     came = _among(database.gathered(), changed)  # rows that are new or have another value
     after = database.binding.prepare(
-        database.run, instead=database.instead, changing=True, like=before.encoding, iterate=iterate
+        database.run,
+        instead=database.instead,
+        changing=True,
+        like=before.encoding,
+        iterate=iterate,
+        room=settings.max_bytes,
     )
     plan = after.compiled.plan
     if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(setting)):
@@ -108,8 +117,9 @@ def change(
             chart.swap(tables[key].number, stay[key], settled=True)
         chart.change(2)
         chart.change(3)
-        if chart.run(settings).status:
-            return after
+        status = STATUS[chart.run(settings).status]
+        if status != "done":
+            return None if status in NO_ROOM else after
     arrived = {}
     for key in keys:
         new_table, codes = load(setting, after, after.relations[key])
@@ -126,7 +136,8 @@ def change(
                 words[n] = found
         chart.change(4, number, rows, words)
         del new_table
-    chart.run(settings)
+    if STATUS[chart.run(settings).status] in NO_ROOM:
+        return None
     for key, (new_table, _) in arrived.items():
         chart.swap(tables[key].number, new_table, settled=True)
     return after
@@ -162,7 +173,7 @@ def _resolve(
     for key, table in now.items():
         assert table is not None
         chart.swap(tables[key].number, table, settled=True)
-    return STATUS[chart.run(settings).status] in ("done", *LOST)
+    return STATUS[chart.run(settings).status] in ("done", *NOT_MENDED)
 
 
 def _resolved(plan: Plan) -> bool:

@@ -26,11 +26,11 @@ from .calls import public
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
-from .errors import Error, FactError, ProgramWarning, QueryError, shown
+from .errors import Error, FactError, NotConverged, ProgramWarning, QueryError, RoomError, shown
 from .externals import connect
 from .facts import read
 from .gradient import Gradient, Source, Tangents, differentiable, like
-from .limits import LOST, PAUSE, End, Limits, Statistics, check_end
+from .limits import PAUSE, UNUSABLE, End, Limits, Statistics, check_end
 from .loading import Along, Prepared
 from .plan.compiled import STATUS, Stop
 from .plan.model import Derivatives
@@ -81,6 +81,7 @@ class Chart:
     ) -> None:
         """`spent` are seconds that count towards the limit on the time of the first run."""
         self._spent = spent
+        self._patient = False  # whether the run waits for its compiler, whose time does not count
         self._facts = Database(binding, dict(relations))
         self._limits = limits
         self._probabilities = probabilities
@@ -146,7 +147,10 @@ class Chart:
                 return self
             self._start(wanted, progress, began)
         self._limits = wanted
-        self._go(wanted, progress, stop, began)
+        try:
+            self._go(wanted, progress, stop, began)
+        finally:
+            self._patient = False
         return self
 
     def _follow(self, limits: Limits) -> bool:
@@ -164,7 +168,10 @@ class Chart:
         self._raised.clear()
         settings = limits.settings(0, 0)
         iterate = limits.tolerance is not None
-        after = change(self._facts, before, self._touched, settings, self._connect, iterate=iterate)
+        try:
+            after = change(self._facts, before, self._touched, settings, self._connect, iterate=iterate)
+        except (NotConverged, RoomError):  # it takes more than a fresh run
+            return False
         if after is None:
             return False
         self._prepared, self._stale, self._limits = after, False, limits
@@ -200,9 +207,13 @@ class Chart:
         derivatives: Derivatives | None = None,
         along: Along | None = None,
         iterate: bool | None = None,
-    ) -> None:
-        """Sets up a run; unless `iterate` says it, limits on pops and a tolerance mean that cycles are iterated."""
+    ) -> float:
+        """Sets up a run; unless `iterate` says it, limits on pops and a tolerance mean that cycles are iterated.
+
+        Gives back the seconds of compiling that are not to count, none but for who is patient.
+        """
         binding = self._facts.binding
+        compiling = binding.compiling
         limited = limits.max_pops is not None or limits.tolerance is not None
         self._iterate = limited if iterate is None else iterate
         self._started = (limits, progress, began, derivatives, along)
@@ -215,18 +226,20 @@ class Chart:
             along=along,
             iterate=self._iterate,
             room=limits.room,
-            deadline=None if limits.timeout is None else began + limits.timeout,
+            deadline=None if limits.timeout is None or self._patient else began + limits.timeout,
         )
         self._connect(prepared)
         self._prepared = prepared
         self._stale = False
         self._course = []
+        return binding.compiling - compiling if self._patient else 0.0
 
-    def _prepare(self) -> Chart:
-        """Does all of the first run that comes before its native part; `run` is to follow."""
+    def _prepare(self, progress: bool = False) -> Chart:
+        """Does all of the first run that comes before its native part; `run` is to follow. Compiling does not count."""
+        self._patient = True
         began = time.monotonic() - self._spent
-        self._start(self._limits, False, began)
-        self._spent = time.monotonic() - began
+        began += self._start(self._limits, progress, began)
+        self._spent = max(time.monotonic() - began, 0.0)
         return self
 
     def _go(self, limits: Limits, progress: bool, stop: Stop | None, began: float) -> None:
@@ -260,7 +273,7 @@ class Chart:
             self._stale = True
             raise
         if STATUS[report.status] == "cyclic" and self._setting.can_iterate:
-            self._start(*self._started, iterate=True)
+            began += self._start(*self._started, iterate=True)
             return self._go(limits, progress, stop, began)
         ran = None if report.status == 0 else report.pops
         self._course.append((ran, settings.tolerance, bool(settings.refine)))
@@ -272,7 +285,7 @@ class Chart:
         self._complete = self._status == "done" and not report.partial and not self._raised
         if self._complete:
             self._touched.clear()
-        if self._raised or self._status in LOST:
+        if self._raised or self._status in UNUSABLE:
             self._stale = True
         if self._raised:
             raise self._raised[0]

@@ -36,7 +36,7 @@ def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
 def warn_of_iteration(setting: Setting, plan: Plan) -> None:
     """Warns of sums in cycles that a plan iterates, where it shows no order and does not solve them."""
     iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
-    for keys, text in diverging(setting.rules):
+    for keys, text in diverging(setting.rules) if iterated else ():
         if keys & iterated:
             issue(text)
 

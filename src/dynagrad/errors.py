@@ -8,6 +8,7 @@ of them point at the line of the caller. It holds no checks of its own.
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -216,8 +217,42 @@ HOUSE = str(Path(__file__).parent / "_")[:-1]
 """How the names of our own files start."""
 
 
+Said = list[tuple[str, type[Warning]]]
+"""Warnings that are still to be said, and their kinds."""
+
+
+class _Waiting(threading.local):
+    """What this thread keeps its warnings in, where another one is to say them."""
+
+    said: Said | None = None
+
+
+_waiting = _Waiting()
+
+
+@contextmanager
+def collected() -> Iterator[Said]:
+    """The warnings that `warn` would issue in this thread meanwhile: a thread of ours has no caller to point at, and
+    the filters that its caller set may be gone, so the one who waits for it says them."""
+    before, said = _waiting.said, Said()
+    _waiting.said = said
+    try:
+        yield said
+    finally:
+        _waiting.said = before
+
+
+def say(said: Said) -> None:
+    """Issues warnings that were collected."""
+    for message, category in said:
+        warn(message, category)
+
+
 def warn(message: str, category: type[Warning] = ProgramWarning) -> None:
     """Issues a warning that points at the line outside of this package that called into it."""
+    if _waiting.said is not None:
+        _waiting.said.append((message, category))
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
         level, frame = level + 1, frame.f_back

@@ -349,7 +349,7 @@ _RAISED: dict[str, Callable[[End], BaseException]] = {
         "it fewer facts or less to derive"
     ),
 }
-LOST = frozenset({"host_error", "interrupted", "no_memory"})
+UNUSABLE = frozenset({"host_error", "interrupted", "no_memory"})
 """Ends after which a chart can neither be read nor go on."""
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order
+from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order, say_once
 from .binding import Binding
 from .calls import public
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, Span, shown
+from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -134,6 +134,7 @@ class Program:
         self._setting = Setting(
             rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
         )
+        self._probable: Program | None = None  # this program with converted constants, once it was asked for
         self._converted = False  # whether the constants of the text were probabilities, and are so no longer
         if self._probabilities:
             self._setting, self._converted = _constants_from_probabilities(self._setting), True
@@ -141,12 +142,16 @@ class Program:
 
     def _in_probabilities(self) -> Program:
         """This program with the constants of its text read as probabilities."""
-        return self if self._converted else self._copy(_constants_from_probabilities(self._setting), True)
+        if self._converted:
+            return self
+        if self._probable is None:
+            self._probable = self._copy(_constants_from_probabilities(self._setting), True)
+        return self._probable
 
     def _copy(self, setting: Setting, converted: bool) -> Program:
         made = Program.__new__(Program)
         made.__dict__.update(self.__dict__)
-        made._setting, made._converted = setting, converted
+        made._setting, made._converted, made._probable = setting, converted, None
         made._empty = Bound(made, {})
         return made
 
@@ -191,7 +196,10 @@ class Program:
         probabilities = probabilities_flag(values) or self._probabilities
         program = self._in_probabilities() if probabilities else self
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
-        return Bound(_shaped(program, relations.values()), relations)
+        program = _shaped(program, relations.values())
+        bound = Bound(program, relations, program._empty)
+        bound._binding.derivatives = None  # what was asked of other facts says nothing of these
+        return bound
 
     @public
     def run(
@@ -278,7 +286,7 @@ class Program:
         return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._setting, self._probabilities = state["setting"], state["probabilities"]
+        self._setting, self._probabilities, self._probable = state["setting"], state["probabilities"], None
         self._converted = state["converted"]
         self._empty = Bound(self, {})
 
@@ -436,7 +444,7 @@ class Bound:
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
         is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
-        are those of `run`, for each example.
+        are those of `run`, for each example, but that compiling counts towards no example's `timeout`.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
@@ -498,7 +506,13 @@ class Bound:
         def prepare(n: int) -> Chart:
             return self._chart(examples[n], limits, values)._prepare()
 
+        said: dict[int, Said] = {}  # what there is to warn of: threads have no caller to say it to
+
         def finish(n: int, chart: Chart) -> Any:
+            with collected() as said[n]:
+                return result_of(n, chart)
+
+        def result_of(n: int, chart: Chart) -> Any:
             chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
@@ -518,6 +532,7 @@ class Bound:
                 else:
                     parts.append(None)
                 results.append(result)
+        say_once(said)
         if sums is None:
             return batch_of(results, scale_, query)
         own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}

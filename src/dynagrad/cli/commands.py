@@ -21,6 +21,7 @@ from .. import __version__
 from ..encoding import kinds, program_constants, settle_texts
 from ..errors import Error, ProgramWarning, QueryError
 from ..gradient import differentiable
+from ..limits import Limits
 from ..native.toolchain import INCLUDE
 from ..plan.assume import assumed_plan, takers
 from ..plan.model import Plan
@@ -169,7 +170,10 @@ def run(
     max_pops: Annotated[
         int | None, typer.Option(min=0, help="Stop after so many items; cycles are iterated.", show_default=False)
     ] = None,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Stop after seconds.", show_default=False)] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop after so many seconds; those of compiling do not count.", show_default=False),
+    ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="ITEM", help="Stop when this item is final.", show_default=False)
     ] = None,
@@ -192,9 +196,9 @@ def run(
     if grad:
         _check_gradients(program, relations, grad)
         bound._keep_tapes()
-    chart = bound.run(
-        relations, max_pops=max_pops, timeout=timeout, until=until, tolerance=tolerance, progress=progress
-    )
+    limits = Limits(max_pops=max_pops, timeout=timeout, until=until, tolerance=tolerance)
+    limits.check()
+    chart = bound._chart(relations, limits, "weights")._prepare(progress)._run(limits, progress)
     answers = [answer(chart, text, item) for text, item in items]
     for text in grad:
         answers.extend(derivatives(chart, text, list(relations)))

@@ -313,6 +313,14 @@ class _Private:
     lock = threading.Lock()
 
 
+def _unlock() -> None:
+    _Private.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)  # who held it is not in the child
+
+
 def _private(reason: str) -> Path:
     """The private folder, with a warning the first time; removed when the process ends."""
     with _Private.lock:
