@@ -80,6 +80,7 @@ struct System {
     Account* account = &chart->account;
     instances.account = given.account = value.account = last_.account = unit_.account = reachable_.account = account;
     x_.account = f_.account = size_.account = z_.account = weight_.account = b_.account = shift_.account = account;
+    last_shift_.account = account;
     linear.count(account);
     if (P::scaled) linear.most_flops = patient;  // iteration starts from best derivations, which may be far from the sums
   }
@@ -109,7 +110,12 @@ struct System {
   // -- forward
 
   Solved solve() {
-    const bool again = same_matrix();
+    if constexpr (P::scaled) {
+      const Solved how = solve_plainly();
+      if (how != Solved::unsolved) return how;
+      factored_ = false;
+    }
+    const bool again = !P::scaled && same_matrix();
     if (!again) prepare();
     if (must_be_linear && !is_linear_) return Solved::unsolved;
     value.clear(), value.resize(n, S::zero());
@@ -124,15 +130,7 @@ struct System {
       if (factored_) last_.copy(instances);
     }
     if (how != Solved::fine && how != Solved::near_critical) return how;
-    for (int64_t i = 0; i < n; i++) {
-      double all[parts] = {};
-      all[0] = x[i];
-      value[i] = P::join(all, unit_[i]);
-      if (!P::scaled && !isfinite(x[i])) return Solved::overflows;
-    }
-    if constexpr (parts > 1)
-      if (!correct()) return linear.halted ? Solved::halted : Solved::no_tangent;
-    return how;
+    return finish(x, how);
   }
 
   // -- backward: given the solution in `value`, solves a = J' a + g; `g` and the result are arrays of n doubles
@@ -178,9 +176,7 @@ struct System {
     unit_.clear(), unit_.resize(n, Log::one());
     given.clear(), given.resize(n, S::zero());
     relative();
-    if (!is_linear_ || signed_ || always_newton) return false;
-    for (int64_t i = 0; i < instances.size; i++)
-      if (!plain(weight_[i]) || (weight_[i] == 0 && nonzero(instances[i].weight))) return false;
+    if (!weights_are_plain()) return false;
     jacobian(b_, nullptr);
     return linear.factor() && !linear.iterative;
   }
@@ -197,6 +193,7 @@ struct System {
   Array<double> x_, f_, size_, z_;  // room for vectors, kept from system to system
   Array<Instance> last_;         // what is factored, where that may serve again: rules for one span are those for others
   bool factored_ = false;
+  Array<double> last_shift_;     // ... and its
   Array<double> shift_;          // see `add_loop`
   Array<Log::Value> unit_;       // per unknown, what its numbers are relative to
   Array<double> weight_, b_;     // primal, relative
@@ -210,6 +207,59 @@ struct System {
     return all[0];
   }
 
+  // The solution `x` as numbers, with all their parts.
+  Solved finish(const Array<double>& x, Solved how) {
+    for (int64_t i = 0; i < n; i++) {
+      double all[parts] = {};
+      all[0] = x[i];
+      value[i] = P::join(all, unit_[i]);
+      if (!P::scaled && !isfinite(x[i])) return Solved::overflows;
+    }
+    if constexpr (parts > 1)
+      if (!correct()) return linear.halted ? Solved::halted : Solved::no_tangent;
+    return how;
+  }
+  // In `log`: a linear system whose weights are in the range of doubles, and, up to one factor, what comes from outside
+  // and the solution. Its factors serve the next one, if it has the same instances. `unsolved`: it needs units.
+  Solved solve_plainly() {
+    if (!same_matrix()) {
+      unit_.clear(), unit_.resize(n, Log::one());
+      relative();
+      if (!weights_are_plain()) return Solved::unsolved;
+      jacobian(b_, nullptr);
+      if (!linear.factor() || linear.iterative) return linear.halted ? Solved::halted : Solved::unsolved;
+      factored_ = true;
+      last_.copy(instances), last_shift_.copy(shift_);
+    }
+    is_linear_ = true, signed_ = restricted_ = false;
+    int64_t most = INT64_MIN;
+    for (int64_t i = 0; i < n; i++)
+      if (nonzero(given[i]) && P::size(given[i]).e > most) most = P::size(given[i]).e;
+    for (int64_t i = 0; i < n; i++) {
+      unit_[i] = {1, most == INT64_MIN ? 0 : most};
+      double all[parts];
+      P::split(given[i], unit_[i], all);
+      b_[i] = all[0];
+      if (!plain(b_[i]) || (b_[i] == 0 && nonzero(given[i]))) return Solved::unsolved;
+    }
+    x_.copy(b_);
+    linear.solve(x_.data, 1, false);
+    const Solved how = refined(x_);
+    if (how != Solved::fine) return how == Solved::halted ? how : Solved::unsolved;
+    for (int64_t i = 0; i < n; i++)
+      if (!(x_[i] > 1e-250 && x_[i] < 1e250)) return Solved::unsolved;
+    reachable_.filled(n, 1);
+    value.clear(), value.resize(n, S::zero());
+    return finish(x_, how);
+  }
+  // Whether the system is linear, and no weight is negative or out of the range of doubles.
+  bool weights_are_plain() const {
+    bool fine = is_linear_ && !signed_ && !always_newton;
+    for (int64_t i = 0; fine && i < instances.size; i++)
+      fine = plain(weight_[i]) && (weight_[i] != 0 || !nonzero(instances[i].weight));
+    return fine;
+  }
+
   // Whether the instances are those of the last system, but for what comes from outside.
   bool same_matrix() {
     if (!factored_ || last_.size != instances.size || unit_.size != n) return factored_ = false;
@@ -219,6 +269,8 @@ struct System {
       for (int k = 0; k < K; k++)
         if (instances[i].of[k] != last_[i].of[k]) return factored_ = false;
     }
+    if constexpr (P::scaled)
+      return memcmp(last_shift_.data, shift_.data, n * sizeof(double)) == 0 || (factored_ = false);
     for (int64_t i = 0; i < n; i++) b_[i] = first(given[i]), reachable_[i] = 1, signed_ = signed_ || b_[i] < 0;
     return !signed_ || (factored_ = false);
   }
