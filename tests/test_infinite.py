@@ -152,7 +152,7 @@ def test_no_gradient_of_what_overflowed_is_zero() -> None:
     good = bound.run_batch([{}], query="z", gradient=["x/1"])
     assert good.errors == {} and abs(good.gradient["x/1"].values.sum() - 1.0) < 1e-15
     bad = bound.with_values({"x/1": [800.0, 2.0]}).run_batch([{}], query="z", gradient=["x/1"])
-    assert list(bad.errors) == [0] and str(bad.errors[0]).startswith("t became NaN, or infinite")
+    assert list(bad.errors) == [0] and str(bad.errors[0]).startswith("example 0: t became NaN, or infinite")
 
 
 # -- the same by many programs -----------------------------------------------------------------------------------------

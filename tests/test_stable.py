@@ -194,7 +194,7 @@ class TestRuns:
         with pytest.raises(dg.NotConverged) as raised:
             program.run(chain, max_items=9000)
         chart = raised.value.chart
-        assert chart.stats.items == 9000
+        assert 9000 <= chart.stats.items <= 9090
         assert chart.run(max_items=10**9).converged
         # In slices, which end between two items of a line, the run goes on where it was, and comes to its end.
         chart, slices = program.run(chain, timeout=1e-3), 0

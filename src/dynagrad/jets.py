@@ -161,7 +161,7 @@ class Core:
         try:
             prepared = chart._over(derivatives, along)
         except NotConverged:
-            if not order:
+            if not order or chart.status == "done":  # it did not begin
                 raise
             status = chart.status  # the chart is none that could be looked at
             raise NotConverged(

@@ -126,15 +126,19 @@ struct ChartBase {
     if (settings.max_bytes >= 0 && account.bytes + world->account.bytes > settings.max_bytes) return stop(at_bytes);
     return false;
   }
+  // A run ends between two pops where it can, so that it has a gradient: inside a pop one item in a hundred more is
+  // allowed. -1 is no limit.
+  int64_t most_items() const { return settings.max_items + settings.max_items / 100; }
   // Whether no item more is allowed, which then ends the run. Asked before each, so that the limit is kept.
   bool full() {
-    if (__builtin_expect((uint64_t)report.items < (uint64_t)settings.max_items, 1)) return false;  // -1 is no limit
+    if (__builtin_expect((uint64_t)report.items < (uint64_t)settings.max_items, 1)) return false;
+    if (report.items < most_items()) return false;
     if (!halt) stop(at_items);
     return true;
   }
   // Of these cells, a bit each, those that items are allowed for.
   uint64_t allowed(uint64_t fresh) {
-    int64_t left = settings.max_items - report.items;
+    int64_t left = most_items() - report.items;
     if (__builtin_expect(settings.max_items < 0 || left >= 64, 1)) return fresh;
     uint64_t kept = 0;
     for (; fresh && left > 0; left--, fresh &= fresh - 1) kept |= fresh & -fresh;
@@ -155,6 +159,7 @@ struct ChartBase {
   // Between two pops: whether a limit is met. Sets `halt` only to stop for good until run is called again.
   bool pause_here(int64_t started) {
     if (settings.max_pops >= 0 && report.pops >= settings.max_pops) return stop(at_max_pops);
+    if (__builtin_expect((uint64_t)report.items > (uint64_t)settings.max_items, 0)) return stop(at_items);
     if (spend(1)) return true;
     if (settings.pause_ns >= 0 && (report.pops & 1023) == 0 && clock_ns() - started > settings.pause_ns)
       return stop(paused);
