@@ -441,6 +441,8 @@ class Computation:
             chart[item] = _scaled(mpmath.nan, chart[item])
 
     def _pop(self, item: Key, stage: _Stage, agenda: _Agenda, chart: dict[Key, Any]) -> None:
+        if item not in agenda.waiting and item in agenda.resting:  # too little one by one, and enough together
+            agenda.waiting[item] = agenda.resting.pop(item)
         if item not in agenda.waiting:
             raise NotPending(f"{item} was popped with nothing pending")
         update = self.arithmetic.total(item[0], agenda.waiting.pop(item))
