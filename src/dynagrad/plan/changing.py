@@ -29,10 +29,8 @@ def write_marks(writer: ClassWriter) -> None:
     for table in writer.derived:
         name = writer.names.table[table.key]
         parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
-        order = table.order if table.kind == "dense" else range(table.arity)
-        stored = ", ".join(f"a{i}" for i in order)
         out.open(f"void mark_{name}({parameters})")
-        out.line(f"const int64_t cell = {name}.find({stored});")
+        out.line(f"const int64_t cell = {name}.find({writer.stored(table)});")
         out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
         out.close()
     out.line()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import changing, convergence, resolving, resting, solving
+from . import changing, components, convergence, resolving, resting, solving
 from .access import write_access
 from .adjoints import head_kind
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
@@ -309,6 +309,7 @@ class ClassWriter:
                         self._pop(stage, plan.tables[key])
             if stage.strategy == "solve":
                 solving.write_stage(self, stage)
+                components.write_solve(self, stage)
                 if plan.resolves:
                     resolving.write_stage(self, stage)
             resting.write_settle(self, stage)

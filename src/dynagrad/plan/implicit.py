@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from .adjoints import posteriors
 from .combine import states
+from .components import write_ground_all
 from .grounding import driver_of
 from .model import Stage, Table
-from .solving import by_table, line_of, write_ground_all
+from .solving import by_table, line_of
 
 if TYPE_CHECKING:
     from .classes import ClassWriter

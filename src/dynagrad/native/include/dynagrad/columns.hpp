@@ -109,24 +109,31 @@ struct Columns {
     }
   }
 
+  // The solutions for `b_` in `x_`, and in `left_` what is to be added to them.
+  void solve_with_correction(bool transposed) {
+    const int64_t m = column.size;
+    LinearSystem& linear = system.linear;
+    left_.raw(system.n * m), x_.copy(b_);
+    linear.solve(x_.data, m, transposed);
+    linear.residual(b_.data, x_.data, left_.data, m, transposed);
+    linear.solve(left_.data, m, transposed);
+  }
+
   // Rows of the factors have no negative numbers beside their pivots, so that a solution is a sum without cancellation,
   // and one correction takes out what rounding did to the pivots. By how much it moved the solution, and by how much the
   // system may magnify rounding, says whether a column is good.
   Solved solve_side_by_side() {
     const int64_t n = system.n, m = column.size;
     LinearSystem& linear = system.linear;
-    b_.raw(n * m), left_.raw(n * m);
+    b_.raw(n * m);
     for (int64_t j = 0; j < m; j++) done_[j] = 1;
     choose_units(given);
     for (int64_t i = 0; i < n * m; i++) {
       b_[i] = primal(given[i], unit_[i % m]);
       const bool lost = b_[i] == 0 && System<S, 1>::nonzero(given[i]);
-      if (lost || !System<S, 1>::plain(b_[i])) done_[i % m] = 0, b_[i] = 0;
+      if (lost || !System<S, 1>::fits_doubles(b_[i])) done_[i % m] = 0, b_[i] = 0;
     }
-    x_.copy(b_);
-    linear.solve(x_.data, m, false);
-    linear.residual(b_.data, x_.data, left_.data, m, false);
-    linear.solve(left_.data, m, false);
+    solve_with_correction(false);
     Array<double> inverse;  // of I - A, times ones
     inverse.filled(n, 1.0);
     linear.solve(inverse.data, 1, false);
@@ -167,22 +174,19 @@ struct Columns {
   void adjoints_side_by_side(Array<double>& g) {
     const int64_t n = system.n, m = column.size;
     LinearSystem& linear = system.linear;
-    b_.raw(n * m), left_.raw(n * m);
+    b_.raw(n * m);
     for (int64_t j = 0; j < m; j++) done_[j] = 1;
     choose_units(value);
     for (int64_t i = 0; i < n * m; i++) {
       b_[i] = g[i];
       if constexpr (P::scaled) {
         const double x = primal(value[i], unit_[i % m]);
-        if (!System<S, 1>::plain(x) || (x == 0 && System<S, 1>::nonzero(value[i]))) done_[i % m] = 0;
+        if (!System<S, 1>::fits_doubles(x) || (x == 0 && System<S, 1>::nonzero(value[i]))) done_[i % m] = 0;
         b_[i] = g[i] == 0 || x == 0 ? 0 : g[i] / x;
       }
       if (!isfinite(b_[i])) done_[i % m] = 0, b_[i] = 0;
     }
-    x_.copy(b_);
-    linear.solve(x_.data, m, true);
-    linear.residual(b_.data, x_.data, left_.data, m, true);
-    linear.solve(left_.data, m, true);
+    solve_with_correction(true);
     if (linear.halted) return;
     Array<double> most, moved;
     most.zeros(m), moved.zeros(m);

@@ -19,38 +19,9 @@
 #pragma once
 #include "linear.hpp"
 #include "parts.hpp"
+#include "reach.hpp"
 
 namespace dynagrad {
-
-// From the unknowns whose flags are set to the heads of instances all of whose unknowns have theirs set, and on from there,
-// if `passes` says so of the instance that gets there first.
-template <class Instance, class Passes>
-inline void reach(const Array<Instance>& instances, Array<uint8_t>& flags, Passes passes) {
-  constexpr int K = sizeof(Instance::of) / sizeof(uint32_t);
-  constexpr uint32_t none = 0xFFFFFFFF;
-  const int64_t n = flags.size;
-  Array<int64_t> start, users, at;  // instances by the unknowns that they wait for
-  Array<uint8_t> waiting;
-  start.zeros(n + 2), waiting.zeros(instances.size);
-  for (int64_t t = 0; t < instances.size; t++)
-    for (int k = 0; k < K; k++)
-      if (instances[t].of[k] != none) start[instances[t].of[k] + 1]++, waiting[t]++;
-  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
-  at.copy(start);
-  users.zeros(start[n]);
-  for (int64_t t = 0; t < instances.size; t++)
-    for (int k = 0; k < K; k++)
-      if (instances[t].of[k] != none) users[at[instances[t].of[k]]++] = t;
-  Array<uint32_t> reached;
-  for (int64_t i = 0; i < n; i++)
-    if (flags[i]) reached.push((uint32_t)i);
-  for (int64_t r = 0; r < reached.size; r++)
-    for (int64_t u = start[reached[r]]; u < start[reached[r] + 1]; u++) {
-      const Instance& t = instances[users[u]];
-      if (--waiting[users[u]] || flags[t.head] || !passes(t)) continue;
-      flags[t.head] = 1, reached.push(t.head);
-    }
-}
 
 enum class Solved { fine, near_critical, diverges, overflows, unsolved, no_tangent, halted };
 
@@ -111,7 +82,7 @@ struct System {
 
   Solved solve() {
     if constexpr (P::scaled) {
-      const Solved how = solve_plainly();
+      const Solved how = solve_in_doubles();
       if (how != Solved::unsolved) return how;
       factored_ = false;
     }
@@ -176,12 +147,12 @@ struct System {
     unit_.clear(), unit_.resize(n, Log::one());
     given.clear(), given.resize(n, S::zero());
     relative();
-    if (!weights_are_plain()) return false;
+    if (!weights_fit_doubles()) return false;
     jacobian(b_, nullptr);
     return linear.factor() && !linear.iterative;
   }
   // Whether a number is not negative, and in the range where products need no exponent.
-  static bool plain(double x) { return P::scaled ? x == 0 || (x > 1e-100 && x < 1e100) : x >= 0 && x <= 1e300; }
+  static bool fits_doubles(double x) { return P::scaled ? x == 0 || (x > 1e-100 && x < 1e100) : x >= 0 && x <= 1e300; }
   static bool nonzero(const Value& v) {
     if constexpr (P::scaled) return P::size(v).m != 0;
     else return first(v) != 0;
@@ -221,11 +192,11 @@ struct System {
   }
   // In `log`: a linear system whose weights are in the range of doubles, and, up to one factor, what comes from outside
   // and the solution. Its factors serve the next one, if it has the same instances. `unsolved`: it needs units.
-  Solved solve_plainly() {
+  Solved solve_in_doubles() {
     if (!same_matrix()) {
       unit_.clear(), unit_.resize(n, Log::one());
       relative();
-      if (!weights_are_plain()) return Solved::unsolved;
+      if (!weights_fit_doubles()) return Solved::unsolved;
       jacobian(b_, nullptr);
       if (!linear.factor() || linear.iterative) return linear.halted ? Solved::halted : Solved::unsolved;
       factored_ = true;
@@ -240,7 +211,7 @@ struct System {
       double all[parts];
       P::split(given[i], unit_[i], all);
       b_[i] = all[0];
-      if (!plain(b_[i]) || (b_[i] == 0 && nonzero(given[i]))) return Solved::unsolved;
+      if (!fits_doubles(b_[i]) || (b_[i] == 0 && nonzero(given[i]))) return Solved::unsolved;
     }
     x_.copy(b_);
     linear.solve(x_.data, 1, false);
@@ -253,10 +224,10 @@ struct System {
     return finish(x_, how);
   }
   // Whether the system is linear, and no weight is negative or out of the range of doubles.
-  bool weights_are_plain() const {
+  bool weights_fit_doubles() const {
     bool fine = is_linear_ && !signed_ && !always_newton;
     for (int64_t i = 0; fine && i < instances.size; i++)
-      fine = plain(weight_[i]) && (weight_[i] != 0 || !nonzero(instances[i].weight));
+      fine = fits_doubles(weight_[i]) && (weight_[i] != 0 || !nonzero(instances[i].weight));
     return fine;
   }
 
