@@ -6,18 +6,20 @@ Allocations fail by a counter that is compiled into programs of these tests alon
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dynagrad as dg
+from allocations import Allocations, counted
 from dynagrad import limits
-from dynagrad.native import cache, library, toolchain
+from dynagrad.native import cache, library
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -37,27 +39,9 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.fixture
-def counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], int]]:
-    """Sets the counter in all libraries that are loaded; gives back the most that is left in one."""
-    tool = toolchain._ziglang().command
-    monkeypatch.setenv("DYNAGRAD_CXX", " ".join([*tool, "-DDYNAGRAD_FAILURES"]))
-    made: list[library.Library] = []
-    init = library.Library.__init__
-    monkeypatch.setattr(library.Library, "__init__", lambda self, path: (init(self, path), made.append(self))[0])
-
-    def set_all(count: int) -> int:
-        left = 0
-        for one in made:
-            try:
-                counted = ctypes.c_int64.in_dll(one._functions, "dg_fail_allocation")
-            except ValueError:
-                continue
-            left = max(left, counted.value)
-            counted.value = count
-        return left
-
-    yield set_all
-    set_all(0)
+def allocations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:
+    with counted(monkeypatch) as made:
+        yield made
 
 
 LOCAL = """
@@ -80,34 +64,44 @@ def test_arrays_on_the_stack_count(level: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_whichever_allocation_fails_it_is_an_error(name: str, counter: Callable[[int], int]) -> None:
+def test_whichever_allocation_fails_it_is_an_error_and_nothing_is_lost(name: str, allocations: Allocations) -> None:
     source, facts, item = PROGRAMS[name]
     program = dg.Program(source)
 
-    def work() -> tuple[float, list[Any]]:
+    def work(program: dg.Program) -> tuple[float, list[Any]]:
         chart = program.bind(facts).run()
         key = next(iter(facts), None)
         gradient = list(chart.gradient(item)[key]) if key and program.semiring != "plain" else []
         return chart[item], gradient
 
-    expected = work()
+    def live() -> int:
+        gc.collect()
+        return allocations.live()
+
+    expected = work(program)
+    before = live()  # what the program keeps for later runs
+    assert before > 0
     failed = 0
     for n in range(1, 100_000):
-        counter(n)
+        allocations.fail(n)
         try:
-            found = work()
+            found = work(program)
         except dg.Error as error:
             assert isinstance(error, MemoryError) and "no memory left" in str(error), error
             failed += 1
         else:
             assert found == expected
-            if counter(0) > 0:  # there are not so many
+            if allocations.fail(0) > 0:  # there are not so many
                 break
-        counter(0)
+        allocations.fail(0)
         if n % 10 == 0:
-            assert work() == expected
+            assert work(program) == expected
+            assert live() == before, n
     assert failed >= 30
-    assert work() == expected
+    assert work(program) == expected
+    assert live() == before
+    del program
+    assert live() == 0
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

@@ -72,12 +72,26 @@ inline bool is_local(const void* object) {
   return rescue && (const char*)object < (const char*)rescue && (const char*)object > (const char*)__builtin_frame_address(0);
 }
 
-#ifdef DYNAGRAD_FAILURES  // in tests: the allocation with this number, counted down, finds no memory
+#ifdef DYNAGRAD_FAILURES  // in tests: the allocation with this number, counted down, finds no memory; and what is taken
 extern "C" __attribute__((visibility("default"))) inline int64_t dg_fail_allocation = 0;
+extern "C" __attribute__((visibility("default"))) inline int64_t dg_live_allocations = 0;
 inline bool fails() { return dg_fail_allocation > 0 && --dg_fail_allocation == 0; }
+inline void counted(int64_t more) { __atomic_fetch_add(&dg_live_allocations, more, __ATOMIC_RELAXED); }
 #else
 inline bool fails() { return false; }
+inline void counted(int64_t) {}
 #endif
+
+// All memory is taken here, or counted as what is, and given back by `discard`. Null where there is none.
+inline void* obtain(size_t bytes, bool zeros) {
+  void* found = zeros ? calloc(1, bytes) : malloc(bytes);
+  if (found) counted(1);
+  return found;
+}
+inline void discard(void* memory) {
+  if (memory) counted(-1);
+  ::free(memory);
+}
 
 // Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
 // on them costs. Few, none of them huge; threads leave and take them without a lock.
@@ -87,8 +101,7 @@ struct Blocks {
   inline static Room* kept[most] = {};
 
   static Room* fresh(int64_t bytes, bool zeros) {
-    const size_t size = sizeof(Room) + (size_t)bytes;
-    return (Room*)(zeros ? calloc(1, size) : malloc(size));
+    return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
   }
   static Room* find(int64_t bytes, bool zeros) {
     if (fails()) out_of_memory();
@@ -104,7 +117,7 @@ struct Blocks {
     }
     Room* b = fresh(bytes, zeros);
     if (!b) {
-      for (Room*& slot : kept) ::free(__atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL));
+      forget();
       b = fresh(bytes, zeros);
     }
     if (!b) out_of_memory();
@@ -128,16 +141,22 @@ struct Blocks {
     Room* b = (Room*)data - 1;
     b->unlink();
     if (b->account) b->account->add(-bytes);
-    bytes >= least && b->bytes <= widest ? keep(b) : free(b);
+    bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
+  }
+  static void forget() {
+    for (Room*& slot : kept) discard(__atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL));
   }
   static void keep(Room* b) {
     for (Room*& slot : kept) {
       Room* none = nullptr;
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
     }
-    free(b);
+    discard(b);
   }
 };
+#ifdef DYNAGRAD_FAILURES
+extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_blocks() { Blocks::forget(); }
+#endif
 
 // Not inlined, so that what lies on the stack in `work` lies below the frame of `guarded`; see `is_local`.
 template <class F>
@@ -158,7 +177,7 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
       Room* b = here.ring.after;
       b->unlink();
       if (b->account) b->account->add(-b->bytes);
-      ::free(b);
+      discard(b);
     }
   }
   rescue = here.outer;
@@ -168,25 +187,25 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
 // An object that lives until `dispose`, whose constructor takes no memory. Null where there is no room for it.
 template <class T>
 inline T* blank(Failure& failure) {
-  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  void* place = fails() ? nullptr : obtain(sizeof(T), true);
   failure = place ? none : exhausted;
   return place ? new (place, Here{}) T() : nullptr;
 }
 // One whose constructor takes some, in zeroed memory: where memory ends in it, what it had by then can be given back.
 template <class T, class... A>
 T* create(Failure& failure, A... arguments) {
-  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  void* place = fails() ? nullptr : obtain(sizeof(T), true);
   failure = place ? guarded(nullptr, [&] { new (place, Here{}) T(arguments...); }) : exhausted;
   if (failure == none) return (T*)place;
   if (place) ((T*)place)->~T();
-  ::free(place);
+  discard(place);
   return nullptr;
 }
 template <class T>
 void dispose(T* object) {
   if (!object) return;
   object->~T();
-  ::free((void*)object);
+  discard((void*)object);
 }
 
 template <class T>
