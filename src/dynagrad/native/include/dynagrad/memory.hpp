@@ -94,11 +94,12 @@ inline void discard(void* memory) {
 }
 
 // Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
-// on them costs. Few, none of them huge; threads leave and take them without a lock.
+// on them costs. Few, none of them huge; threads leave and take them without a lock. They go where a limit needs their room.
 struct Blocks {
   static constexpr int most = 6;
   static constexpr int64_t least = 1 << 20, widest = 32 << 20;
   inline static Room* kept[most] = {};
+  inline static int64_t waiting = 0;  // bytes of them
 
   static Room* fresh(int64_t bytes, bool zeros) {
     return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
@@ -107,7 +108,7 @@ struct Blocks {
     if (fails()) out_of_memory();
     for (Room*& slot : kept) {
       if (bytes < least) break;
-      Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
+      Room* b = taken(slot);
       if (!b) continue;
       if (b->bytes >= bytes && b->bytes / 2 <= bytes) {
         if (zeros) memset((void*)(b + 1), 0, bytes);
@@ -131,7 +132,10 @@ struct Blocks {
     if (account && !account->fits(bytes)) out_of_memory(limited);
     Room* b = find(bytes, zeros);
     b->account = account, b->before = b->after = nullptr;
-    if (account) account->add(bytes);
+    if (account) {
+      account->add(bytes);
+      if (!account->fits(__atomic_load_n(&waiting, __ATOMIC_RELAXED))) forget();
+    }
     if (local) b->link(&rescue->ring);
     return b + 1;
   }
@@ -144,12 +148,20 @@ struct Blocks {
     bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
   }
   static void forget() {
-    for (Room*& slot : kept) discard(__atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL));
+    for (Room*& slot : kept) discard(taken(slot));
+  }
+  static Room* taken(Room*& slot) {
+    Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
+    if (b) __atomic_fetch_sub(&waiting, b->bytes, __ATOMIC_RELAXED);
+    return b;
   }
   static void keep(Room* b) {
+    const int64_t bytes = b->bytes;
     for (Room*& slot : kept) {
       Room* none = nullptr;
+      __atomic_fetch_add(&waiting, bytes, __ATOMIC_RELAXED);
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+      __atomic_fetch_sub(&waiting, bytes, __ATOMIC_RELAXED);
     }
     discard(b);
   }
