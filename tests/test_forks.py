@@ -155,6 +155,7 @@ def test_a_child_gives_back_the_lock_that_its_own_thread_held(name: str, tmp_pat
 def test_buffers_that_are_given_back_while_one_is_taken_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the garbage collector does it: in the same thread, at any moment."""
     monkeypatch.setattr(buffers, "_idle", {})
+    monkeypatch.setattr(buffers, "_waiting", 0)
     monkeypatch.setattr(buffers, "_inside", True)
     buffers._give_back(bytearray(100))
     assert buffers._idle == {}
