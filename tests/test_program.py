@@ -549,7 +549,7 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from dynagrad import binding
-    from dynagrad.native import cache
+    from dynagrad.native.cache_folder import Temporary
 
     program, facts = dg.Program("forked(X) += q(X) * 19."), {"q/1": [("a", 2.0)]}
     go, compile_plan = threading.Event(), binding.compile_plan
@@ -561,7 +561,7 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with program._empty._binding._lock.held(), cache._Private.lock:
+        with program._empty._binding._lock.held(), Temporary.lock.held():
             ready.set()
             done.wait(60)
 
@@ -570,9 +570,9 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready.wait(60)
     pid = os.fork()
     if pid == 0:
-        free = cache._Private.lock.acquire(timeout=0)
         try:
-            os._exit(0 if free and program.run(facts, timeout=60)["forked(a)"] == 38.0 else 1)
+            with Temporary.lock.held(0) as free:
+                os._exit(0 if free and program.run(facts, timeout=60)["forked(a)"] == 38.0 else 1)
         finally:
             os._exit(2)
     done.set()

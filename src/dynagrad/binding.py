@@ -184,7 +184,7 @@ class Binding:
             warn(setting, relations)
         superior = until is not None and is_superior(setting, relations)
         stop = until if superior else None
-        with self._turn(deadline):
+        with self._locked(deadline):
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
             alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
@@ -276,7 +276,7 @@ class Binding:
                 return compiled
 
     @contextmanager
-    def _turn(self, deadline: float | None) -> Iterator[None]:
+    def _locked(self, deadline: float | None) -> Iterator[None]:
         """One thread at a time."""
         with self._lock.held(-1 if deadline is None else left(deadline)) as got:
             if not got:

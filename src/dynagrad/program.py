@@ -30,7 +30,7 @@ from .limits import Limits
 from .plan.compiled import Stop
 from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring
-from .plan.remembered import checked
+from .plan.remembered import cached_rules
 from .plan.values import trace_semiring
 from .relation import Relation
 from .rules import infer
@@ -101,7 +101,7 @@ class Program:
             if not callable(f):
                 raise Error(f"functions has {shown(f)} for {name}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
-        rules = checked(text, filename, chosen, named)
+        rules = cached_rules(text, filename, chosen, named)
         _check_integers(rules, text, filename)
         _check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}

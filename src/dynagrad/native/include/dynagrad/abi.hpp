@@ -94,7 +94,7 @@ DYNAGRAD_EXPORT void dg_chart_run(program* c, const Settings* settings, Report* 
     dynagrad::Unlocked unlocked(host, stop);
     c->unlocked = &unlocked;
     if (settings->max_bytes >= 0) c->account.limit = c->world->account.limit = settings->max_bytes;
-    if (guard(&c->account, [=] { c->run(); })) c->out_of(failure);
+    if (guard(&c->account, [=] { c->run(); })) c->stop_for_memory(failure);
     c->unlocked = nullptr;
   }
   *report = c->report;

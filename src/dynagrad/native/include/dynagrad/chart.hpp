@@ -98,8 +98,8 @@ struct ChartBase {
   }
   ~ChartBase() { world->account.beside = nullptr; }
 
-  // How a run ended that memory ended.
-  void out_of(Failure failure) {
+  // Says in the report that the run stopped for want of memory.
+  void stop_for_memory(Failure failure) {
     report.status = failure == limited ? at_bytes : no_memory;
     report.partial = 1;
     report.stage = stage;
