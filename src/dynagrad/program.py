@@ -21,7 +21,7 @@ from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of
 from .binding import Binding
 from .calls import public
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, shown
+from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, refused, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -443,7 +443,8 @@ class Bound:
         """Runs each example on the bound facts, on several threads at once.
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
-        is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
+        is reported in `.errors` and does not stop the others; so is one that warns, where the filters of `warnings`
+        make that an error. `threads` is the number of cores unless given; the limits
         are those of `run`, for each example, but that compiling counts towards no example's `timeout`.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
@@ -524,7 +525,11 @@ class Bound:
         parts: list[list[Table] | None] = []
         ahead = MOST_WAITING if sums is None else sums.ahead
         with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
-            for result in found:
+            for n, result in enumerate(found):
+                warning = None if isinstance(result, Exception) else refused(said.get(n, []))
+                if warning is not None:
+                    del said[n]
+                    result = warning
                 if sums is not None and not isinstance(result, Exception):
                     value, rows, tables = result
                     result = sums.add(rows) or value
