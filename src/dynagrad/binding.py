@@ -285,8 +285,8 @@ class Binding:
 
 
 def _late() -> NotConverged:
-    """What a run ends with that did not begin in time."""
+    """What a call ends with whose code was not compiled in time."""
     return NotConverged(
-        "the limit on time was met before the run began, while its program was compiled; that goes on in the "
-        "background, so the next call finds it done, or nearer to it. There is no chart"
+        "the limit on time was met while code was compiled for this call; that goes on in the background, so the next "
+        "call finds it done, or nearer to it; raise timeout to wait for it"
     )

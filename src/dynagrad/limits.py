@@ -11,6 +11,7 @@ import functools
 import numbers
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from .errors import Error, NotConverged, ProgramError, QueryError, RoomError, Va
 from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
-from .plan.compiled import Settings
+from .plan.compiled import Settings, Stop
 from .plan.convergence import QUIET
 from .reading import place_text, reported
 from .semirings import Scale
@@ -63,6 +64,12 @@ class Limits:
                 raise Error(f"{name} must be a number from 0, and {shown(value)} is not")
         if self.until is not None and not isinstance(self.until, str):
             raise QueryError(f'until is an item, written as in rules, such as "goal", and {shown(self.until)} is none')
+
+    def stop(self, began: float | None = None) -> Stop | None:
+        """What ends native code at the limit on time, from now or from when the call began; None without one."""
+        if self.timeout is None:
+            return None
+        return Stop((time.monotonic() if began is None else began) + self.timeout)
 
     @property
     def room(self) -> int:
@@ -250,6 +257,11 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
     names, _, said = prepared.chart.message().partition(": ")
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
     return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
+
+
+def out_of_time(where: str) -> NotConverged:
+    """The error of derivatives that took too long."""
+    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is as it was")
 
 
 def near_critical(item: str) -> str:

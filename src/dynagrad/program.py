@@ -445,7 +445,8 @@ class Bound:
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
         is reported in `.errors` and does not stop the others; so is one that warns, where the filters of `warnings`
         make that an error. `threads` is the number of cores unless given; the limits
-        are those of `run`, for each example, but that compiling counts towards no example's `timeout`.
+        are those of `run`, for each example, but that compiling counts towards no example's `timeout`, and its gradient
+        does.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
@@ -514,11 +515,13 @@ class Bound:
                 return result_of(n, chart)
 
         def result_of(n: int, chart: Chart) -> Any:
+            began = time.monotonic() - chart._spent
             chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
                 return value
-            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), stop)
+            within = stop if limits.timeout is None else stop.until(began + limits.timeout)
+            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), within)
             return value, rows[: len(sums.keys)], chart._tables_of(apart, rows[len(sums.keys) :])
 
         results: list[Any] = []
@@ -582,7 +585,8 @@ class Bound:
         and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
         axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
         results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
-        others, and nothing is coded again when it is called. The limits are those of `run`, for each call.
+        others, and nothing is coded again when it is called. The limits are those of `run`, for each call;
+        a pass back may take as long again.
 
         Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
         `boolean`, `count` and semirings of your own.

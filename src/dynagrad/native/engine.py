@@ -151,7 +151,7 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "adjoints_open": (_Failure, _P),
     "adjoints_close": (None, _P),
     "adjoints_seed": (_L, _P, _L, _P, _P, _L),
-    "adjoints_backward": (_L, _P, _P, _P, _P),
+    "adjoints_backward": (_L, _P, _P, _L, _P, _P),
     "adjoints_item": (_L, _P, _L, _P, _P, _L),
     "adjoints_items": (_L, _P, _L, _P, _L),
     "adjoints_rows": (_Failure, _P, _L, _P, _P),
@@ -423,7 +423,11 @@ class NativeChart:
     def backward(self, stop: Stop | None = None) -> str:
         """Runs the backward pass from the seeds; says how it ended, a name of STATUS."""
         status = self.engine.adjoints_backward(
-            self.pointer, ctypes.addressof(self.report), host(), stop.address if stop is not None else None
+            self.pointer,
+            ctypes.addressof(self.report),
+            -1 if stop is None else stop.nanoseconds,
+            host(),
+            stop.address if stop is not None else None,
         )
         return STATUS[status]
 

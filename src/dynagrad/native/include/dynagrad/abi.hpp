@@ -161,7 +161,8 @@ DYNAGRAD_EXPORT int64_t dg_chart_cycle(const program* c, int32_t* tables, int64_
 
 #ifdef DYNAGRAD_TAPE
 // Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
-// chart; `whole`: one, whatever the scale); `backward` runs the pass and returns a Status; then adjoints are read.
+// chart; `whole`: one, whatever the scale); `backward` runs the pass, within a time (-1: without a limit), and returns a
+// Status; then adjoints are read.
 DYNAGRAD_EXPORT int64_t dg_adjoints_open(program* c) {
   return guard(&c->account, [=] { c->adjoints(true); });
 }
@@ -170,11 +171,13 @@ DYNAGRAD_EXPORT int64_t dg_adjoints_seed(program* c, int64_t table, const int32_
                                          int64_t whole) {
   return c->seed(table, arguments, cotangent, whole);
 }
-DYNAGRAD_EXPORT int64_t dg_adjoints_backward(program* c, Report* report, const Host* host, int32_t* stop) {
+DYNAGRAD_EXPORT int64_t dg_adjoints_backward(program* c, Report* report, int64_t timeout_ns, const Host* host,
+                                             int32_t* stop) {
   int64_t status = 0;
   {
     dynagrad::Unlocked unlocked(host, stop);
     c->unlocked = &unlocked;
+    c->back_timeout_ns = timeout_ns < 0 ? -1 : timeout_ns + c->spent_before;
     if (guard(&c->account, [&] { status = c->backward(); })) {
       status = failure == dynagrad::limited ? dynagrad::at_bytes : dynagrad::no_memory;
       c->report.bytes = c->account.bytes + c->world->account.bytes;

@@ -89,6 +89,7 @@ struct ChartBase {
   int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
   int64_t budget = 0;           // work until the next look at the clock
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
+  int64_t back_timeout_ns = -1; // the limit on time of a pass back, from the start of the first run
   const char* message = "";     // what a function said that failed
   Array<Handle> cycle{&account};  // of the component that diverges
 
