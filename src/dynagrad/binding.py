@@ -24,7 +24,7 @@ from .encoding import Encoding, kinds, program_constants, settle_texts
 from .errors import NotConverged, say
 from .forks import Lock
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
-from .plan.compiled import Compiled, compile_plan
+from .plan.compiled import Compiled, Stop, compile_plan
 from .plan.model import Derivatives, Summary
 from .plan.planner import Options, make_plan
 from .relation import Codes, Relation, TextColumn, concatenate
@@ -161,8 +161,8 @@ class Binding:
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
         and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
-        `room` is what the chart may take, in bytes. Where compiling is not done by the `deadline`, of the clock
-        `time.monotonic`, it raises NotConverged, and compiling goes on.
+        `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
+        clock `time.monotonic`, it raises NotConverged, and compiling goes on.
         """
         setting = self.setting
         relations = self.gathered(run, instead or {})
@@ -184,6 +184,7 @@ class Binding:
             warn(setting, relations)
         superior = until is not None and is_superior(setting, relations)
         stop = until if superior else None
+        patience = None if deadline is None else Stop(deadline)
         with self._locked(deadline):
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
@@ -203,9 +204,9 @@ class Binding:
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
-            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts)
+            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts, patience)
             base.loaded[id(compiled)] = loaded
-        prepared = set_up(setting, compiled, loaded, facts, room)
+        prepared = set_up(setting, compiled, loaded, facts, room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())

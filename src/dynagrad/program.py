@@ -376,8 +376,8 @@ class Bound:
 
         `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in
         `.converged` and `.pending`. A timeout is that of the whole call: where it ends before the program is
-        compiled, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
-        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are
+        compiled, or large facts are loaded, there is no chart but `NotConverged`, and compiling goes on in the
+        background, for the next call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are
         solved, unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`,
         whose tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on
         items (200 million) and bytes (half of what memory there is for the process) are never exceeded: where
