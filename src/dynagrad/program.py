@@ -374,16 +374,16 @@ class Bound:
     ) -> Chart:
         """The chart of the bound facts and those of this run.
 
-        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in
-        `.converged` and `.pending`. A timeout is that of the whole call: where it ends before the program is
-        compiled, or large facts are loaded, there is no chart but `NotConverged`, and compiling goes on in the
-        background, for the next call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are
-        solved, unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`,
-        whose tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on
-        items (200 million) and bytes (half of what memory there is for the process) are never exceeded: where
-        more is needed, they raise `NotConverged`, whose `.chart` holds what stands so far, or None where there
-        was no room for one. `progress` draws a bar while a long run goes on. `values` says whether the numbers
-        of these facts are `"weights"`, the semiring's own, or `"probabilities"`.
+        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
+        and `.pending`. A timeout is that of the whole call: where it ends before the program is compiled, or large
+        facts are loaded, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
+        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are solved,
+        unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`, whose
+        tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on items (200
+        million) and bytes (half of what memory there is for the process) are never exceeded: where more is needed, they
+        raise `NotConverged`, whose `.chart` holds what stands so far, or None where there was no room for one.
+        `progress` draws a bar while a long run goes on. `values` says whether the numbers of these facts are
+        `"weights"`, the semiring's own, or `"probabilities"`.
 
         Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
         `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
@@ -585,8 +585,8 @@ class Bound:
         and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
         axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
         results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
-        others, and nothing is coded again when it is called. The limits are those of `run`, for each call;
-        a pass back may take as long again.
+        others, and nothing is coded again when it is called. The limits are those of `run`, for each call; a pass back
+        may take as long again.
 
         Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
         `boolean`, `count` and semirings of your own.
