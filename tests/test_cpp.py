@@ -21,7 +21,7 @@ from dynagrad import cli, demo
 from dynagrad.cli.commands import header_plan
 from dynagrad.cli.inputs import Values
 from dynagrad.encoding import kinds, program_constants
-from dynagrad.native import cache, toolchain
+from dynagrad.native import cache_folder, toolchain
 from dynagrad.plan.assume import assumed_plan
 from dynagrad.plan.facade.text import cxx_name
 from dynagrad.plan.header import header
@@ -219,7 +219,7 @@ def output_of(
     main = "".join(f'#include "{name}.hpp"\n' for name in headers) + main
     tool = toolchain.compiler()
     options = [f for f in toolchain.flags(tool, 0) if f not in ("-shared", "-fPIC", "-fvisibility=hidden")]
-    home = cache.folder()
+    home = cache_folder.folder()
     zig_cache = None if home is None else home / "zig"
     program = folder / "main"
     toolchain.compile_source(main, program, options=[*options, *flags, f"-I{folder}"], tool=tool, zig_cache=zig_cache)

@@ -20,7 +20,7 @@ from dynagrad import background, files, forks, jets
 from dynagrad.functions import lifting, passes
 from dynagrad.graph import buffers, node
 from dynagrad.graph.control import Graph
-from dynagrad.native import cache, library, parallel
+from dynagrad.native import cache, cache_folder, file_lock, library, parallel
 from dynagrad.native.graphs.native import Native
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -72,8 +72,8 @@ def squares(x: Any) -> Any:
 
 
 def _in_private(folder: Path) -> bool:
-    cache._Private.path = folder
-    return cache._private("a test") == folder
+    cache_folder.Temporary.path = folder
+    return cache_folder.temporary_folder("a test") == folder
 
 
 def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
@@ -90,11 +90,12 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "buffers":
             return buffers._lock, lambda: buffers.empty((200, 200)).shape == (200, 200)
         case "cache":
-            with cache._turn(folder, "aa"):
+            path = folder / "locks" / "aa"
+            with file_lock.file_lock(path):
                 pass
-            return cache._turns[str(folder / "locks" / "aa")], lambda: cache._turn(folder, "aa").__enter__() is None
+            return file_lock._of_threads[str(path)], lambda: file_lock.file_lock(path).__enter__() is None
         case "cache, private":
-            return cache._Private.lock, lambda: _in_private(folder)
+            return cache_folder.Temporary.lock, lambda: _in_private(folder)
         case "compiled":
             compiled = dg.compile(twice)
             assert compiled(1.0) == 2.0

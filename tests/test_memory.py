@@ -11,14 +11,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dynagrad as dg
 from allocations import Allocations, counted
-from dynagrad import limits
 from dynagrad.native import cache, library
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -185,21 +183,3 @@ for options in ({}, {"max_bytes": 1 << 40, "max_items": 10**12}):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DYNAGRAD_OPTIMISE": "3"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
     assert done.stdout.split("\n")[:2] == ["limit 7.0", "RoomError"], done.stderr
-
-
-def test_the_default_limit_knows_of_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = limits._machine.__wrapped__()
-    group = tmp_path / "fs" / "box" / "inner"
-    group.mkdir(parents=True)
-    (group / "memory.max").write_text("max\n")
-    (group.parent / "memory.max").write_text("1048576\n")
-    (tmp_path / "cgroup").write_text("0::/box/inner\n")
-
-    class Elsewhere(type(Path())):  # type: ignore[misc]
-        def __new__(cls, *parts: Any) -> Any:
-            text = str(Path(*parts))
-            moved = {"/proc/self/cgroup": tmp_path / "cgroup", "/sys/fs/cgroup": tmp_path / "fs"}
-            return moved.get(text, Path(*parts))
-
-    monkeypatch.setattr(limits, "Path", Elsewhere)
-    assert limits._machine.__wrapped__() == 1048576 < whole

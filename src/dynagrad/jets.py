@@ -138,7 +138,9 @@ class Core:
         if found is not None:
             return found
         along = Along(({},) * order, (None,) * order)
-        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), along=along)
+        stop = self.limits.stop()
+        deadline = None if stop is None else stop.deadline
+        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), along=along, deadline=deadline)
         kept.add((order, adjoint, until))
         return order, adjoint
 
@@ -300,8 +302,9 @@ class Pass:
         shape = self.values.shape[1:]
         with self._lock:
             source = self.source
-            backward(self.prepared, seeds)
-            return [row_adjoints(source, self.prepared, key).reshape(-1, *shape) for key in self.core.inputs]
+            stop = self.core.limits.stop()  # a pass back may take as long as a run
+            backward(self.prepared, seeds, stop=stop)
+            return [row_adjoints(source, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
 
     def _weighs(self, n: int) -> None:
         """Raises where a goal in logs weighs nothing."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error
 from ..forks import kept, renewed
 from ..graph import Node
@@ -184,7 +184,7 @@ def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return taken[1](x, [_changed(part, kind, change) for part in taken[0]])
 
 
-@checked
+@strict_options
 def compile(function: Callable[..., Any]) -> Compiled:
     """The function as machine code, for the arguments that it is called with.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error
 from .numbers import shape_of
 from .passes import place
@@ -22,7 +22,7 @@ from .verbs import argument, chosen, jvp, marked, needs_function, own, vjp
 Function = Callable[..., Any]
 
 
-@checked
+@strict_options
 def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one pass forward for each input: for functions with few inputs and many outputs.
 
@@ -52,7 +52,7 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     return marked(jacobian, "jacfwd", f, argnums=argnums)
 
 
-@checked
+@strict_options
 def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
 
@@ -81,7 +81,7 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     return marked(jacobian, "jacrev", f, argnums=argnums)
 
 
-@checked
+@strict_options
 def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The matrix of second derivatives: forward over reverse.
 

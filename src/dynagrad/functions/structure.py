@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from ..graph import Node
 from ..graph import operations as ops
@@ -34,7 +34,7 @@ _REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
 _MOST = 200  # levels of structures in structures
 
 
-@checked
+@strict_options
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Lets derivatives go through a class: `flatten(x)` are the parts of x, `unflatten(x, parts)` is x with others.
 
@@ -337,7 +337,7 @@ def _described(x: Any) -> str:
 # -- vector spaces -----------------------------------------------------------------------------------------------------
 
 
-@checked
+@strict_options
 def add(a: Any, b: Any) -> Any:
     """The sum of two vectors: reals, arrays, structures of these, functions (pointwise), duals.
 
@@ -382,7 +382,7 @@ def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Calla
     return combined
 
 
-@checked
+@strict_options
 def scale(c: Any, x: Any) -> Any:
     """A vector times a real: reals, arrays, structures of these, functions (their results), duals.
 

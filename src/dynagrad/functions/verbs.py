@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from ..graph import operations as ops
 from ..graph.operation import apply
@@ -160,7 +160,7 @@ _INPUTS = frozenset([TapeCell, TapedFunction])  # of a reverse pass
 # -- forward -----------------------------------------------------------------------------------------------------------
 
 
-@checked
+@strict_options
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f` at the primals, and its derivative along the tangents: one pass forward.
 
@@ -185,7 +185,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return result("jvp", value), result("jvp", finite_choice("jvp", derivative, value))
 
 
-@checked
+@strict_options
 def derivative(f: Function, n: int = 1) -> Function:
     """The n-th derivative of a function of one real, as a function; the result of `f` may be any structure.
 
@@ -328,7 +328,7 @@ def wrapped(tape: Tape, x: Any) -> Any:
     return transform(x, tape.cell, function)
 
 
-@checked
+@strict_options
 def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
 
@@ -369,7 +369,7 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
     return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
 
 
-@checked
+@strict_options
 def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
 
@@ -419,7 +419,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
 
 
-@checked
+@strict_options
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The gradient of a function whose result is one real; see `value_and_grad`.
 
@@ -485,7 +485,7 @@ def _returned(y: Any) -> str:
     return f"{_shown(y)} of type {type(y).__name__}"
 
 
-@checked
+@strict_options
 def pullback(f: Function, omega: Function) -> Function:
     """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) taken back to x (Betancourt 2018; 001, 2.2).
 
@@ -506,7 +506,7 @@ def pullback(f: Function, omega: Function) -> Function:
     return marked(form, "pullback", f, omega=omega)
 
 
-@checked
+@strict_options
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of a function with one real as its result, times a vector: forward over reverse.
 

@@ -88,7 +88,7 @@ class base {
       report.status = failure == dynagrad::limited ? dynagrad::at_bytes : dynagrad::no_memory;
       if (chart_) {
         chart_->unlocked = nullptr;
-        chart_->out_of(failure);
+        chart_->stop_for_memory(failure);
         report = chart_->report;
       }
       say(failure == dynagrad::limited ? "the run stopped: it met its limit on bytes" : "the run stopped: there is no memory left");

@@ -2,7 +2,8 @@
 //
 // Everything a chart owns comes from an `Account`, so that statistics are exact and a limit can stop a run before
 // the machine swaps. Element types are trivially copyable. No C++ library code is used, only libc.
-// Where the limit would be exceeded, or the system has no more, the call from outside ends at once: see `guarded`.
+// Where the limit would be exceeded, or the system has no more, the call from outside ends at once: see `guarded`. So it
+// does where it is to be stopped, or out of time.
 // So whatever is read after such an end gets all its room before any of it changes.
 #pragma once
 #include <setjmp.h>
@@ -49,9 +50,9 @@ struct alignas(16) Room {
   }
 };
 
-enum Failure : int32_t { none = 0, limited = 1, exhausted = 2 };
+enum Failure : int32_t { none = 0, limited = 1, exhausted = 2, stopped = 3, late = 4 };
 
-// Where a guarded call goes on when memory ends.
+// Where a guarded call goes on when it ends early.
 struct Rescue {
   jmp_buf place;
   Rescue* outer;
@@ -61,11 +62,12 @@ struct Rescue {
 };
 inline constinit thread_local Rescue* rescue = nullptr;
 
-[[noreturn]] inline void out_of_memory(Failure why = exhausted) {
+[[noreturn]] inline void end_early(Failure why) {
   if (!rescue) abort();
   rescue->failure = why;
   longjmp(rescue->place, 1);
 }
+[[noreturn]] inline void out_of_memory(Failure why = exhausted) { end_early(why); }
 
 // Whether this object lies on the stack, above which the guarded call began.
 inline bool is_local(const void* object) {
@@ -174,7 +176,7 @@ extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_bl
 template <class F>
 __attribute__((noinline)) void apart(F& work) { work(); }
 
-// Calls `work`, and says how it ended. Where memory ends in it, it ends there: arrays on the stack are given back, those
+// Calls `work`, and says how it ended. Where it ends early, it ends there: arrays on the stack are given back, those
 // of objects elsewhere stay as they are. Arrays on the stack count towards `account`.
 template <class F>
 __attribute__((noinline)) Failure guarded(Account* account, F work) {
