@@ -26,6 +26,7 @@ from .closures import (
     finite_pullback,
     has_nan,
     inner,
+    like,
     paired,
     primal,
     still_open,
@@ -36,6 +37,7 @@ from .copies import kept
 from .masks import Masks
 from .numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
 from .passes import opened, place, taping
+from .returned import later, snapshot
 from .structure import (
     is_exact,
     is_function,
@@ -243,7 +245,7 @@ class Pullback:
             with opened(self.tape.tag):  # what a gradient asks for
                 return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
         cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
-        if any(is_function(leaf) for leaf in leaves(value)):
+        if any(isinstance(c, Dual) and not c._is_zero() for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
         masks = Masks() if beside_nan else None
@@ -298,7 +300,7 @@ class Pullback:
             with opened(tag):
                 return inner(cotangent, tangent(tag, self._again(*arguments)))
 
-        return Dual([along])
+        return Dual(along)
 
     def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
         """Where the value has functions: a Dual is applied to what the function is in a pass of its own."""
@@ -314,7 +316,8 @@ class Pullback:
 def _dual(f: Any, c: Any) -> Dual:
     if isinstance(c, Dual):
         return c
-    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{place()}")
+    advice = "; dg.Dual(functional) makes one of a function that takes a function to a real" if callable(c) else ""
+    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{advice}{place()}")
 
 
 def wrapped(tape: Tape, x: Any) -> Any:
@@ -366,7 +369,54 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
         no_hidden_numbers(verb, y)
     if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
         return y.primal, Pullback(tape, arguments, y, again, once)
-    return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
+    return _over(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
+
+
+def _over(tape: Tape, y: Any) -> Any:
+    """A value without the cells of a pass that is over; calls of functions in it leave nothing on the tape."""
+
+    def rested(f: Any) -> Any:
+        def called(*arguments: Any, **named: Any) -> Any:
+            with tape.pause(set()):
+                return _over(tape, f(*arguments, **named))
+
+        return like(f, called)
+
+    return transform(stripped(tape, y), lambda r: r, rested)
+
+
+def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Callable[[], Function]) -> Any:
+    """The value of a function at arguments, its gradient, of the one argument alone or as a tuple, and the tape.
+
+    Where the value is a function the gradient is one: a call of it is the gradient of a call of the value. `again`
+    gives the function once more for that, as it is now.
+    """
+
+    def one(*given: Any) -> Any:
+        y = f(*given)
+        if type(y) is TapeCell and not y.shape:
+            return y
+        if is_function(y) and parts(y) is None:
+            return y
+        if not isinstance(y, tuple | list) and is_real(plain(y)) and not shape_of(y):
+            return y
+        raise Error(
+            f"grad: the function should return one real, or a function whose calls do, and returned {_returned(y)}; "
+            f"for other results there are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
+        )
+
+    value, pullback = _vjp("grad", one, xs, once=True)
+    if is_function(value):
+        f, inputs = again(), pullback._again.arguments  # type: ignore[attr-defined]
+
+        def derive(g: Function) -> Any:
+            return _value_and_gradient(g, inputs, alone, lambda: g)[1]
+
+        gradient = later("grad", f, inputs[0] if alone else inputs, derive)(value)
+    else:
+        gradient = finite_pullback("grad", pullback(1.0), value)
+        gradient = result("grad", gradient[0] if alone else gradient)
+    return result("grad", value), gradient, pullback.tape
 
 
 @checked
@@ -387,34 +437,36 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         places = chosen("grad", argnums, len(arguments))
         aux: list[Any] = []
 
-        def of_these(*xs: Any) -> Any:
-            full = list(arguments)
-            for n, x in zip(places, xs, strict=True):
-                full[n] = x
-            y = f(*full, **named)
-            if has_aux:
-                if not isinstance(y, tuple | list) or len(y) != 2:
-                    raise Error(
-                        f"grad: with has_aux the function should return its value and something else, and returned "
-                        f"{_returned(y)}{place()}"
-                    )
-                y, extra = y
-                no_hidden_numbers("grad", extra)
-                aux.append(extra)
-            if isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y):
-                raise Error(
-                    f"grad: the function should return one real, and returned {_returned(y)}; for other results there "
-                    f"are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
-                )
-            return y
+        def with_others(others: Any) -> Function:
+            given, by_name = others
 
-        value, pullback = _vjp("grad", of_these, [arguments[n] for n in places], once=True)
-        gradient = finite_pullback("grad", pullback(1.0), value)
-        gradient = gradient if isinstance(argnums, tuple | list) else gradient[0]
-        value = result("grad", value)
+            def of_these(*xs: Any) -> Any:
+                full = list(given)
+                for n, x in zip(places, xs, strict=True):
+                    full[n] = x
+                y = f(*full, **by_name)
+                if has_aux:
+                    if not isinstance(y, tuple | list) or len(y) != 2:
+                        raise Error(
+                            f"grad: with has_aux the function should return its value and something else, and "
+                            f"returned {_returned(y)}{place()}"
+                        )
+                    y, extra = y
+                    no_hidden_numbers("grad", extra)
+                    aux[:] = [extra]
+                return y
+
+            return of_these
+
+        def again() -> Function:
+            return with_others(snapshot((arguments, named)))
+
+        xs = tuple([arguments[n] for n in places])
+        alone = not isinstance(argnums, tuple | list)
+        value, gradient, tape = _value_and_gradient(with_others((arguments, named)), xs, alone, again)
         if has_aux:
-            value = (value, result("grad", stripped(pullback.tape, aux[0])))
-        return value, result("grad", gradient)
+            value = (value, result("grad", stripped(tape, aux[0])))
+        return value, gradient
 
     return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
 
