@@ -255,13 +255,13 @@ class Dual:
         >>> Dual.at(10.0, (2.0,))(lambda x: x * x)
         40.0
         """
-        return Dual(lambda h: inner(c, h(*arguments, **(named or {}))))
+        return Dual(At(c, arguments, named or {}))
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if not callable(function):
             raise Error(f"a Dual is applied to a function, and {shown(function)} is none{place()}")
         total: Any = 0.0
-        for factor, term in self._combination.terms() if self._combination else ():
+        for factor, term in self._terms():
             y = term(function)
             if type(y) is not float and (isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y)):
                 raise Error(f"the functional of a Dual should give one real, and gave {shown(y)}{place()}")
@@ -270,9 +270,9 @@ class Dual:
             total = apply(ops.add, total, plain(y))
         return total
 
-    def _is_zero(self) -> bool:
-        """Whether it is the empty sum."""
-        return self._combination is None
+    def _terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
+        """The functionals that it is the sum of, with their factors."""
+        return [] if self._combination is None else self._combination.terms()
 
     def _halves(self, tag: int) -> tuple[Dual, Dual]:
         """The functional without a tag that it may hold, and its tangent along it; see `numbers.split`."""
@@ -297,7 +297,19 @@ class Dual:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(self._combination.terms()) if self._combination else 0} terms>"
+        return f"<Dual of {len(self._terms())} terms>"
+
+
+class At:
+    """The functional h -> <c, h(arguments)>."""
+
+    __slots__ = ("arguments", "c", "named")
+
+    def __init__(self, c: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.c, self.arguments, self.named = c, arguments, named
+
+    def __call__(self, h: Any) -> Any:
+        return inner(self.c, h(*self.arguments, **self.named))
 
 
 def _dual(combination: Combination) -> Dual:
