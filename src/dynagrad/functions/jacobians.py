@@ -1,7 +1,8 @@
 """Jacobians and Hessians: the derivatives of a function by each element of its arguments, as structures of arrays.
 
 They are made of `jvp` and `vjp` along unit vectors, one pass for each. Shapes and structures are those of JAX.
-Functions have no elements, so none may be among what is differentiated, or by which.
+Functions have no elements, so none may be among what is differentiated by; of one in the result, each call has a
+Jacobian.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
            [0., 4.]])
     >>> jacfwd(lambda x, y: {"z": x * y}, (0, 1))(2.0, 3.0)
     {'z': (3.0, 2.0)}
+
+    That of a function in the result is a function, whose calls give the Jacobians of calls; so it is in `jacrev`.
     """
 
     needs_function("jacfwd", f)
@@ -53,11 +56,15 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
 def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
 
-    Shapes and structures are those of `jacfwd`.
+    Shapes and structures are those of `jacfwd`. Functions in the result become functions that evaluate `f` again in
+    each call, and go back from what the function gives there.
 
     >>> import numpy as np
     >>> jacrev(lambda x: x[0] * x[1])(np.array([2.0, 3.0]))
     array([3., 2.])
+    >>> jacrev(lambda x: lambda y: x * y)(np.array([2.0, 3.0]))(5.0)
+    array([[5., 0.],
+           [0., 5.]])
     """
 
     needs_function("jacrev", f)

@@ -336,12 +336,16 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
 
     The cotangent of an argument that is a function is a `Dual`. A value that is a function needs a Dual for its
-    cotangent; then `f` is evaluated once more, so that the passes stay apart. Where `f` called an argument inside
-    another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time that it is applied.
+    cotangent, as `Dual(functional)` makes one; then `f` is evaluated once more, so that the passes stay apart. Where
+    `f` called an argument inside another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time
+    that it is applied.
 
     >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> value, pullback(10.0)
     (6.0, (30.0, 20.0))
+    >>> value, pullback = vjp(lambda x: lambda y: x * x * y, 3.0)
+    >>> value(5.0), pullback(Dual(lambda h: h(5.0) - h(1.0)))
+    (45.0, (24.0,))
     """
     needs_function("vjp", f)
     value, pullback = _vjp("vjp", f, primals)
@@ -424,9 +428,14 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
 
     The gradient has the structure of the argument; of several arguments it is a tuple. Of an argument that is a
-    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on.
+    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on. Where
+    the result is a function whose calls give reals, the gradient is a function, too: the gradients of these calls. Each
+    evaluates `f` again.
 
     >>> value_and_grad(lambda x, y: x * x * y)(3.0, 2.0)
+    (18.0, 12.0)
+    >>> value, gradient = value_and_grad(lambda x: lambda y: x * x * y)(3.0)
+    >>> value(2.0), gradient(2.0)
     (18.0, 12.0)
     """
     needs_function("grad", f)
@@ -473,7 +482,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
 @checked
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """The gradient of a function whose result is one real; see `value_and_grad`.
+    """The gradient of a function whose result is one real, or a function whose calls give one; see `value_and_grad`.
 
     At the edges, here and in all verbs: the derivative of `abs` and `np.sign` at 0 is 0; `np.maximum`, `np.max` and
     their kin give all of it to the first of equals, and `np.sort` keeps the order of equals; the ends of `np.clip` are
@@ -486,6 +495,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     (0.0, 1.0, 0.0)
     >>> grad(lambda x: x * x)(3.0)
     6.0
+    >>> grad(lambda x: lambda y: x * x * y)(3.0)(5.0)  # the gradient of a function result is a function
+    30.0
     >>> import math
     >>> grad(lambda f: f(2.0) * 3.0)(math.sqrt)(lambda x: x)  # the cotangent of a function is a functional
     6.0
