@@ -175,20 +175,6 @@ def test_functions_and_numbers_together(verb: str) -> None:
     assert type(model) is Model and (model.weight, model.apply(2.0)) == (6.0, 12.0)
 
 
-@pytest.mark.parametrize("verb", ["derivative", "jacfwd", "jacrev"])
-def test_functions_of_a_container_are_separate_and_those_of_a_church_pair_are_not(verb: str) -> None:
-    def container(x: Any) -> Any:
-        return (lambda y: x * y), (lambda y: x + y)
-
-    one, other = VERBS[verb](container)(3.0)
-    assert one(other(2.0)) == 1.0
-    pair = VERBS[verb](lambda x: lambda select: select(*container(x)))(3.0)
-    assert pair(lambda a, b: a)(2.0) == 2.0 and pair(lambda a, b: b)(2.0) == 1.0
-    assert pair(lambda a, b: a(b(2.0))) == 8.0
-    first, second = pair(lambda a, b: (a, b))
-    assert first(second(2.0)) == 1.0
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_function_that_takes_what_it_returns(verb: str) -> None:
     h = VERBS[verb](lambda u: lambda f: lambda g: lambda x: f(g)(x + u))(0.0)
@@ -392,12 +378,6 @@ def test_a_function_that_returns_another_structure_the_next_time() -> None:
         found[1](1.0)
 
 
-def test_arguments_by_name() -> None:
-    for verb in VERBS.values():
-        h = verb(lambda x: lambda *, g, y: g(x + y))(3.0)
-        assert h(g=lambda z: h(g=exp, y=z), y=1.0) == close(math.exp(7))  # noqa: B023
-
-
 def test_threads_may_call_it_side_by_side() -> None:
     h = dg.jacrev(lambda x: lambda g: lambda y: g(x * y))(3.0)
     found: list[Any] = []
@@ -410,13 +390,6 @@ def test_threads_may_call_it_side_by_side() -> None:
     assert len(found) == 4
     for k, value in found:
         assert value == close(dg.grad(wanted(wanted(sin)))(0.1 * k))
-
-
-def test_where_the_chain_rule_has_no_answer_there_is_an_error_when_it_is_called() -> None:
-    for verb in VERBS.values():
-        h = verb(lambda x: lambda y: ops.sqrt(x) ** 2.0 * y)(0.0)
-        with pytest.raises(dg.NotDifferentiable, match=r"0 times infinity.*test_returned\.py, line"):
-            h(1.0)
 
 
 def test_errors_of_calls_name_the_line() -> None:

@@ -32,13 +32,13 @@ def later(verb: str, of: Function, x: Any, derive: Callable[[Function], Any]) ->
     """
     order = itertools.count()
     functional = is_real(x) and not shape_of(x)
+    first, before = (of.of, of.steps) if isinstance(of, _Calls) else (of, ())
 
     def function(f: Any) -> Any:
         index = next(order)
 
         def part(*arguments: Any, **named: Any) -> Any:
-            given = snapshot((arguments, named))
-            return derive(lambda *xs: _called(verb, of(*xs), index, given))
+            return derive(_Calls(verb, first, (*before, (index, snapshot((arguments, named))))))
 
         part.__name__ = f"{verb}_of_{getattr(f, '__name__', 'function')}"
         return like(f, part) if functional else part
@@ -46,15 +46,27 @@ def later(verb: str, of: Function, x: Any, derive: Callable[[Function], Any]) ->
     return function
 
 
-def _called(verb: str, value: Any, index: int, given: Any) -> Any:
-    functions = [leaf for leaf in leaves(value) if is_function(leaf)]
-    if index >= len(functions):
-        raise Error(
-            f"{verb}: the function returned another structure when it was evaluated again, with fewer functions in it; "
-            f"each call of a derivative that is a function evaluates it again, so it must not change{place()}"
-        )
-    arguments, named = snapshot(given)  # whose containers it may change
-    return functions[index](*arguments, **named)
+class _Calls:
+    """A function, and calls of what it returned, and of what these returned: which of the functions, and with what."""
+
+    __slots__ = ("of", "steps", "verb")
+
+    def __init__(self, verb: str, of: Function, steps: tuple[tuple[int, Any], ...]) -> None:
+        self.verb, self.of, self.steps = verb, of, steps
+
+    def __call__(self, *xs: Any) -> Any:
+        value = self.of(*xs)
+        for index, given in self.steps:
+            functions = [leaf for leaf in leaves(value) if is_function(leaf)]
+            if index >= len(functions):
+                raise Error(
+                    f"{self.verb}: the function returned another structure when it was evaluated again, with fewer "
+                    "functions in it; each call of a derivative that is a function evaluates it again, so it must not "
+                    f"change{place()}"
+                )
+            arguments, named = snapshot(given)  # whose containers it may change
+            value = functions[index](*arguments, **named)
+        return value
 
 
 def snapshot(x: Any, _level: int = 0) -> Any:

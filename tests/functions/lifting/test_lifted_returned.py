@@ -6,7 +6,7 @@ Five seconds. One function is compiled to machine code, with all cases in it.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -177,10 +177,23 @@ def writing(x: Any) -> Any:
     return dg.grad(f)(x)(given, table), dg.jacrev(f)(x)(given, table), given, table
 
 
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+SHIFTED, SLOPES = dg.jacrev(of_functions), dg.hessian(curried)
+
+
+def made_outside(x: Any) -> Any:
+    h = SHIFTED(x)
+    return h(h(np.sin))(0.3), SLOPES(x)(0.3), dg.jacrev(lambda z: lambda p: z * p.x * p.y)(x)(Point(x, 2.0))
+
+
 CASES = {
     f.__name__: f
     for f in (grads, values, several, structures, arrays, mixed, higher, duals, functionals_of_structures)
-    + (functions_to_functions, in_loops, in_branches, by_names, written_later, writing)
+    + (functions_to_functions, in_loops, in_branches, by_names, written_later, writing, made_outside)
 }
 
 
