@@ -1,8 +1,8 @@
 """What others test nesting with, in every verb, mixed, and compiled: 75 programs.
 
 They are written after those that Emmy tests its derivatives with: in its `derivative_test` and `tape_test`, functions
-of one and several numbers, curried functions, structures and operators, variations of paths, perturbation confusion, the
-amazing bugs of DVL and of Manzyuk and others (2019); and of its mechanics and geometry what is made of functions of
+of one and several numbers, curried functions, structures and operators, variations of paths, perturbation confusion,
+the amazing bugs of DVL and of Manzyuk and others (2019); and of its mechanics and geometry what is made of functions of
 functions. Elementary functions stand for Emmy's literal ones; its symbols, power series, complex numbers, and matrices
 as a type of their own have no counterpart here.
 

@@ -380,13 +380,16 @@ def _over(tape: Tape, y: Any) -> Any:
     """A value without the cells of a pass that is over; calls of functions in it leave nothing on the tape."""
 
     def rested(f: Any) -> Any:
+        without = stripped(tape, f)
+
         def called(*arguments: Any, **named: Any) -> Any:
             with tape.pause(set()):
-                return _over(tape, f(*arguments, **named))
+                return _over(tape, without(*arguments, **named))
 
+        called.__name__ = getattr(f, "__name__", "function")
         return like(f, called)
 
-    return transform(stripped(tape, y), lambda r: r, rested)
+    return transform(y, lambda r: stripped(tape, r), rested)
 
 
 def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Callable[[], Function]) -> Any:
