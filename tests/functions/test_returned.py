@@ -117,6 +117,32 @@ def test_with_its_value() -> None:
     assert (gradient(5.0), aux) == (30.0, {"aux": 3.0})
 
 
+def test_values_and_what_comes_beside_them_are_functions_of_their_own() -> None:
+    def f(x: Any) -> Any:
+        return lambda y: sin(x * y)
+
+    (value, aux), _ = dg.value_and_grad(lambda x: (f(x), {"aux": f(x), "x": x * x}), has_aux=True)(2.0)
+    assert aux["x"] == 4.0
+    several = [dg.vjp(f, 2.0)[0], dg.jvp(f, (2.0,), (1.0,))[0], dg.value_and_grad(f)(2.0)[0], value, aux["aux"]]
+    for g in several:
+        assert g(3.0) == close(math.sin(6.0))
+        for verb in VERBS.values():
+            assert verb(g)(3.0) == close(2.0 * math.cos(6.0))
+            assert verb(dg.grad(g))(3.0) == close(-4.0 * math.sin(6.0))
+    gradient, aux = dg.grad(lambda x: (x * x, lambda y: x * y), has_aux=True)(2.0)
+    assert (gradient, aux(3.0), dg.grad(aux)(3.0)) == (4.0, 6.0, 2.0)
+
+
+def test_a_value_that_solves_and_differentiates_when_it_is_called() -> None:
+    def f(x: Any) -> Any:
+        return lambda y: dg.fixed_point(lambda z: 0.5 * (z + x * y / z), 1.0) + dg.grad(lambda z: z * z * x)(y)
+
+    value, gradient = dg.value_and_grad(f)(2.0)
+    for _ in range(2):
+        assert value(3.0) == close(math.sqrt(6.0) + 12.0) and gradient(3.0) == close(0.5 * math.sqrt(1.5) + 6.0)
+    assert dg.grad(value)(3.0) == close(0.5 * math.sqrt(2.0 / 3.0) + 4.0)
+
+
 def test_several_arguments_and_structures() -> None:
     def f(p: Any, x: Any, *, power: int) -> Any:
         return lambda y: p["w"][0] ** power * x * y + p["w"][1]
@@ -354,6 +380,41 @@ def test_a_function_result_may_write_to_what_it_is_given(verb: str) -> None:
     assert [h([2.0], np.zeros(2)), h([2.0], np.zeros(2))] == [84.0, 84.0]
     given = [2.0]
     assert h(given, np.zeros(2)) == h(given, np.zeros(2)) == 84.0 and given == [2.0]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_arrays_that_are_written_to_in_a_function_result(verb: str) -> None:
+    import dynagrad.numpy as dnp
+
+    def f(x: Any) -> Any:
+        table = dnp.zeros(2)
+        table[0] = x * x
+
+        def g(values: Any) -> Any:
+            made = dnp.zeros(3)
+            made[0] = x
+            made[1:] += table * values
+            return dnp.sum(made * made)
+
+        return g
+
+    def by_hand(x: float, v: float) -> float:
+        return 2.0 * x + 4.0 * x**3 * v * v
+
+    h = VERBS[verb](f)(3.0)
+    assert h(np.array([2.0, 5.0])) == close(by_hand(3.0, 2.0))
+    value, gradient = dg.value_and_grad(f)(3.0)
+    assert (value(X[:2]), gradient(X[:2])) == (close(9.0 + 81.0 * 0.09), close(by_hand(3.0, 0.3)))
+
+    def outer(t: Any) -> Any:
+        given = dnp.zeros(2)
+        given[0] = t
+        inner = VERBS[verb](lambda x: lambda v: lambda u: x * x * v[0] * u)(t)(given)
+        given[0] = 100.0
+        return inner(t)
+
+    if verb in BACKWARD:
+        assert dg.grad(outer)(2.0) == dg.derivative(outer)(2.0) == 24.0
 
 
 @pytest.mark.parametrize("verb", BACKWARD)

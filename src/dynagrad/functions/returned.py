@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from .closures import like
+from .closures import like, unescaped
+from .mutable import MutableArray
 from .numbers import shape_of
 from .passes import place
 from .structure import MOST, is_function, is_real, leaves, parts
@@ -57,21 +58,45 @@ class _Calls:
     def __call__(self, *xs: Any) -> Any:
         value = self.of(*xs)
         for index, given in self.steps:
-            functions = [leaf for leaf in leaves(value) if is_function(leaf)]
-            if index >= len(functions):
-                raise Error(
-                    f"{self.verb}: the function returned another structure when it was evaluated again, with fewer "
-                    "functions in it; each call of a derivative that is a function evaluates it again, so it must not "
-                    f"change{place()}"
-                )
+            function = _function(self.verb, value, index)
             arguments, named = snapshot(given)  # whose containers it may change
-            value = functions[index](*arguments, **named)
+            value = function(*arguments, **named)
         return value
+
+
+def _function(verb: str, value: Any, index: int) -> Function:
+    """One of the functions of a value that was evaluated again."""
+    functions: list[Function] = [leaf for leaf in leaves(value) if is_function(leaf)]
+    if index < len(functions):
+        return functions[index]
+    raise Error(
+        f"{verb}: the function returned another structure when it was evaluated again, with fewer functions in it; "
+        f"each call of a derivative that is a function evaluates it again, so it must not change{place()}"
+    )
+
+
+def as_they_are(verb: str, of: Callable[[], Any]) -> Callable[[Any], Any]:
+    """What becomes of the functions in a value that was found with numbers of a pass: what `of` has in their places,
+    which evaluates it without them. It does so once, when the first of them is called."""
+    order, known = itertools.count(), list[Any]()
+
+    def function(f: Any) -> Any:
+        index = next(order)
+
+        def value(*arguments: Any, **named: Any) -> Any:
+            if not known:
+                known.append(of())
+            return unescaped(verb, _function(verb, known[0], index)(*arguments, **named))
+
+        value.__name__ = getattr(f, "__name__", "function")
+        return like(f, value)
+
+    return function
 
 
 def snapshot(x: Any, _level: int = 0) -> Any:
     """A structure as it is now, whoever writes to its containers and arrays later."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray | MutableArray):
         return x.copy()
     taken = parts(x)
     if taken is None:

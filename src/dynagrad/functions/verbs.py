@@ -26,7 +26,6 @@ from .closures import (
     finite_pullback,
     has_nan,
     inner,
-    like,
     paired,
     primal,
     still_open,
@@ -37,7 +36,7 @@ from .copies import kept
 from .masks import Masks
 from .numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
 from .passes import opened, place, taping
-from .returned import later, snapshot
+from .returned import as_they_are, later, snapshot
 from .structure import (
     is_exact,
     is_function,
@@ -373,27 +372,12 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
         no_hidden_numbers(verb, y)
     if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
         return y.primal, Pullback(tape, arguments, y, again, once)
-    return _over(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
-
-
-def _over(tape: Tape, y: Any) -> Any:
-    """A value without the cells of a pass that is over; calls of functions in it leave nothing on the tape."""
-
-    def rested(f: Any) -> Any:
-        without = stripped(tape, f)
-
-        def called(*arguments: Any, **named: Any) -> Any:
-            with tape.pause(set()):
-                return _over(tape, without(*arguments, **named))
-
-        called.__name__ = getattr(f, "__name__", "function")
-        return like(f, called)
-
-    return transform(y, lambda r: stripped(tape, r), rested)
+    value = transform(y, lambda r: stripped(tape, r), as_they_are(verb, lambda: again(*inputs)))
+    return value, Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
 
 
 def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Callable[[], Function]) -> Any:
-    """The value of a function at arguments, its gradient, of the one argument alone or as a tuple, and the tape.
+    """The value of a function at arguments, its gradient, of the one argument alone or as a tuple, and the pullback.
 
     Where the value is a function the gradient is one: a call of it is the gradient of a call of the value. `again`
     gives the function once more for that, as it is now.
@@ -423,7 +407,7 @@ def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Ca
     else:
         gradient = finite_pullback("grad", pullback(1.0), value)
         gradient = result("grad", gradient[0] if alone else gradient)
-    return result("grad", value), gradient, pullback.tape
+    return result("grad", value), gradient, pullback
 
 
 @checked
@@ -475,9 +459,18 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
         xs = tuple([arguments[n] for n in places])
         alone = not isinstance(argnums, tuple | list)
-        value, gradient, tape = _value_and_gradient(with_others((arguments, named)), xs, alone, again)
+        value, gradient, pullback = _value_and_gradient(with_others((arguments, named)), xs, alone, again)
         if has_aux:
-            value = (value, result("grad", stripped(tape, aux[0])))
+            tape, functions = pullback.tape, None
+            if any(map(is_function, leaves(aux[0]))):
+                same = again()
+
+                def plainly() -> Any:
+                    same(*map(own, pullback._again.arguments))
+                    return aux[0]
+
+                functions = as_they_are("grad", plainly)
+            value = (value, result("grad", transform(aux[0], lambda r: stripped(tape, r), functions)))
         return value, gradient
 
     return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
