@@ -17,7 +17,7 @@ from ..errors import Error
 from .closures import Dual, like
 from .numbers import shape_of
 from .passes import place
-from .returned import later, snapshot
+from .returned import calls_differentiated, snapshot
 from .structure import is_function, is_real, leaves, of_result, together, transform
 from .vectors import size
 from .verbs import argument, chosen, jvp, marked, needs_function, own, vjp
@@ -192,7 +192,7 @@ def _by_rows(x: Any, of_these: Function, again: Callable[[], Function]) -> Any:
     if not any(is_function(y) for y in leaves(value)):
         return transform(value, leaf)
     same = again()
-    return transform(value, leaf, later("jacrev", same, x, lambda g: _by_rows(x, g, lambda: g)))
+    return transform(value, leaf, calls_differentiated("jacrev", same, x, lambda g: _by_rows(x, g, lambda: g)))
 
 
 def _by_input(x: Any, columns: Sequence[Any], inside: tuple[int, ...]) -> Any:

@@ -25,7 +25,7 @@ from .structure import MOST, is_function, is_real, leaves, parts
 Function = Callable[..., Any]
 
 
-def later(verb: str, of: Function, x: Any, derive: Callable[[Function], Any]) -> Callable[[Any], Any]:
+def calls_differentiated(verb: str, of: Function, x: Any, derive: Callable[[Function], Any]) -> Callable[[Any], Any]:
     """What becomes of the functions in a value of `of` at x, one after another in their order: functions again.
 
     A call asks `derive` for the derivative of a function of x: of what `of` returns, called with the arguments. By a
@@ -75,9 +75,11 @@ def _function(verb: str, value: Any, index: int) -> Function:
     )
 
 
-def as_they_are(verb: str, of: Callable[[], Any]) -> Callable[[Any], Any]:
-    """What becomes of the functions in a value that was found with numbers of a pass: what `of` has in their places,
-    which evaluates it without them. It does so once, when the first of them is called."""
+def calls_undifferentiated(verb: str, of: Callable[[], Any]) -> Callable[[Any], Any]:
+    """What becomes of the functions in a value that holds numbers of a pass: those of the value without such numbers.
+
+    `of` evaluates that; it is asked once, when the first of the functions is called.
+    """
     order, known = itertools.count(), list[Any]()
 
     def function(f: Any) -> Any:

@@ -36,7 +36,7 @@ from .copies import kept
 from .masks import Masks
 from .numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
 from .passes import opened, place, taping
-from .returned import as_they_are, later, snapshot
+from .returned import calls_differentiated, calls_undifferentiated, snapshot
 from .structure import (
     is_exact,
     is_function,
@@ -372,7 +372,7 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
         no_hidden_numbers(verb, y)
     if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
         return y.primal, Pullback(tape, arguments, y, again, once)
-    value = transform(y, lambda r: stripped(tape, r), as_they_are(verb, lambda: again(*inputs)))
+    value = transform(y, lambda r: stripped(tape, r), calls_undifferentiated(verb, lambda: again(*inputs)))
     return value, Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
 
 
@@ -398,12 +398,13 @@ def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Ca
 
     value, pullback = _vjp("grad", one, xs, once=True)
     if is_function(value):
-        f, inputs = again(), pullback._again.arguments  # type: ignore[attr-defined]
+        inputs = pullback._again.arguments  # type: ignore[attr-defined]
+        f = again()  # from now on, for calls of the value, too
 
         def derive(g: Function) -> Any:
             return _value_and_gradient(g, inputs, alone, lambda: g)[1]
 
-        gradient = later("grad", f, inputs[0] if alone else inputs, derive)(value)
+        gradient = calls_differentiated("grad", f, inputs[0] if alone else inputs, derive)(value)
     else:
         gradient = finite_pullback("grad", pullback(1.0), value)
         gradient = result("grad", gradient[0] if alone else gradient)
@@ -469,7 +470,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
                     same(*map(own, pullback._again.arguments))
                     return aux[0]
 
-                functions = as_they_are("grad", plainly)
+                functions = calls_undifferentiated("grad", plainly)
             value = (value, result("grad", transform(aux[0], lambda r: stripped(tape, r), functions)))
         return value, gradient
 

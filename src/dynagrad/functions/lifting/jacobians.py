@@ -18,7 +18,7 @@ from .. import verbs as plain
 from ..numpy_functions import FUNCTIONS
 from .patterns import Known, Parts, Pattern
 from .regions import Given, Named, Region, at_path, functions_in, of_chosen, with_functions
-from .returned import later
+from .returned import calls_differentiated
 from .specialise import Specialiser
 from .values import Array, Made, type_of, zero
 
@@ -73,7 +73,7 @@ def _with_functions(verb: str, region: Region, found: Any, f: Any, argnums: Any,
         return {"jacfwd": jacfwd, "jacrev": jacrev}[verb](s, call, argnums, xs, others)
 
     def change(path: tuple[int, ...]) -> Any:
-        return later(verb, (argnums,), at_path(region.value, path), path, f, given, named, differentiate)
+        return calls_differentiated(verb, (argnums,), at_path(region.value, path), path, f, given, named, differentiate)
 
     return with_functions(found, change)
 

@@ -17,7 +17,7 @@ from .values import Made, is_dual
 Differentiate = Callable[[Specialiser, Made, Given, Named], Any]
 
 
-def later(
+def calls_differentiated(
     verb: str,
     options: tuple[Any, ...],
     returned: Any,

@@ -19,7 +19,7 @@ from .duals import dual, paired, plus, times
 from .jacobians import jacfwd, jacrev
 from .patterns import Pattern, build, flatten
 from .regions import Given, Named, Region, at_path, functions_in, matched, of_chosen, reals, with_functions
-from .returned import later
+from .returned import calls_differentiated
 from .specialise import KINDS, Specialiser, calls
 from .values import List, Made, describe, function_like, is_dual, node_of, normal, type_of, zero
 from .walks import items
@@ -49,7 +49,9 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
         return forward(s, verb, call, xs[:count], xs[count:])[1]
 
     def change(path: tuple[int, ...]) -> Any:
-        return later(verb, (count,), at_path(region.value, path), path, f, (*primals, *tangents), {}, differentiate)
+        return calls_differentiated(
+            verb, (count,), at_path(region.value, path), path, f, (*primals, *tangents), {}, differentiate
+        )
 
     return region.primal(), with_functions(derivative, change)
 
@@ -134,7 +136,7 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
             return value_and_grad(s, call, argnums, False, xs, others)[1]
 
         path = (0,) if has_aux else ()
-        return region.primal(), later("grad", (argnums,), y, path, f, given, named, differentiate)
+        return region.primal(), calls_differentiated("grad", (argnums,), y, path, f, given, named, differentiate)
     t = type_of(y)
     if t is None or t.shape or t.kind == "boolean":
         raise Error(
