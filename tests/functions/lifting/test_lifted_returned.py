@@ -120,6 +120,17 @@ def functions_to_functions(x: Any) -> Any:
     )
 
 
+def forward_along_functions(x: Any) -> Any:
+    def f(g: Any) -> Any:
+        return lambda y: g(g(y) * x)
+
+    value, slope = dg.jvp(f, (np.sin,), (np.exp,))
+    numbers = dg.jvp(lambda c, g: {"one": lambda y: c * g(y), "two": c * g(x)}, (x, np.sin), (2.0, np.exp))[1]
+    backward = dg.vjp(lambda g: lambda a: lambda y: g(g(y) * x) * a, np.sin)[1](dg.Dual(lambda h: h(3.0)(2.0)))[0]
+    inside = dg.grad(lambda g: lambda y: dg.jacrev(g)(y * x))(np.sin)(2.0)
+    return value(2.0), slope(2.0), numbers["one"](0.3), numbers["two"], backward(np.exp), inside(np.exp)
+
+
 def in_loops(x: Any) -> Any:
     h, total = dg.jacrev(of_functions)(x), 0.0
     for k in range(40):
@@ -193,7 +204,16 @@ def made_outside(x: Any) -> Any:
 CASES = {
     f.__name__: f
     for f in (grads, values, several, structures, arrays, mixed, higher, duals, functionals_of_structures)
-    + (functions_to_functions, in_loops, in_branches, by_names, written_later, writing, made_outside)
+    + (
+        functions_to_functions,
+        forward_along_functions,
+        in_loops,
+        in_branches,
+        by_names,
+        written_later,
+        writing,
+        made_outside,
+    )
 }
 
 
@@ -203,7 +223,9 @@ def test_what_is_lifted_is_what_python_does(name: str) -> None:
         agrees(CASES[name], x)
 
 
-@pytest.mark.parametrize("name", ["grads", "mixed", "duals", "functions_to_functions", "in_branches", "by_names"])
+@pytest.mark.parametrize(
+    "name", ["grads", "mixed", "duals", "functions_to_functions", "forward_along_functions", "by_names"]
+)
 def test_the_gradients_of_these(name: str) -> None:
     def total(x: Any) -> Any:
         return leaves_of(CASES[name](x))

@@ -36,6 +36,7 @@ def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) -> tuple[Any, Any]:
     """The value and the derivative along tangents; functions in the result become derivatives of functions."""
+    original, given, count = f, (*primals, *tangents), len(primals)
     paths = tuple(functions_in(tuple(primals)))
     if paths:  # along functions too: of f + e g, by e at 0
         moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
@@ -43,15 +44,13 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
     region = Region(s, verb, f, primals)
     seeds = matched(verb, "a tangent", tuple(tangents), region.form)
     derivative = region.tangent(list(seeds))
-    count = len(primals)
 
     def differentiate(s: Specialiser, call: Made, xs: Given, _: Named) -> Any:
         return forward(s, verb, call, xs[:count], xs[count:])[1]
 
     def change(path: tuple[int, ...]) -> Any:
-        return calls_differentiated(
-            verb, (count,), at_path(region.value, path), path, f, (*primals, *tangents), {}, differentiate
-        )
+        y = at_path(region.value, path)
+        return calls_differentiated(verb, (count,), y, path, original, given, {}, differentiate)
 
     return region.primal(), with_functions(derivative, change)
 
