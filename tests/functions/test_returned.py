@@ -1,6 +1,6 @@
 """Functions that come back from what is differentiated backward, in all verbs, against forward mode and closed forms.
 
-About two seconds: nothing is compiled here.
+Five seconds: nothing is compiled here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions as results of what is differentiated, and functionals on functions, in lifted functions: as in Python.
 
-Five seconds. One function is compiled to machine code, with all cases in it.
+Ten seconds. One function is compiled to machine code, with all cases in it.
 """
 
 from __future__ import annotations
