@@ -31,7 +31,7 @@ Flatten = Callable[[Any], Sequence[Any]]
 Unflatten = Callable[[Any, Sequence[Any]], Any]
 
 _REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
-_MOST = 200  # levels of structures in structures
+MOST = 200  # levels of structures in structures
 
 
 @strict_options
@@ -135,7 +135,7 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     (-1.0, [-2.0, 'a', 3])
     """
     kind = type(x)
-    if kind is tuple and _level < _MOST:  # most of what there is
+    if kind is tuple and _level < MOST:  # most of what there is
         return tuple([transform(part, real, function, _level + 1) for part in x])
     if kind in LIFTS:
         return real(x.settled())
@@ -144,8 +144,8 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     taken = parts(x)
     if taken is None:
         return function(x) if function is not None and is_function(x) else x
-    if _level > _MOST:
-        raise Error(f"a structure is nested more than {_MOST} deep")
+    if _level > MOST:
+        raise Error(f"a structure is nested more than {MOST} deep")
     inner, unflatten = taken
     return unflatten(x, [transform(part, real, function, _level + 1) for part in inner])
 
@@ -178,7 +178,7 @@ def of_result(
         return real(x)
     if kind in LIFTS:
         return real(x.settled())
-    if kind in _STRUCTURES and _level < _MOST:
+    if kind in _STRUCTURES and _level < MOST:
         if kind is dict:
             return {key: of_result(part, real, function, exact, _level + 1) for key, part in x.items()}
         return kind([of_result(part, real, function, exact, _level + 1) for part in x])
