@@ -79,6 +79,18 @@ def _axis(axis: Any, ndim: int) -> int:
     return i % ndim
 
 
+def whole(name: str, what: str, x: Any) -> int:
+    """An argument that says how many there are, or where, as a whole number that is known.
+
+    >>> whole("np.linspace", "num", np.int64(3))
+    3
+    """
+    if isinstance(x, Number) or hasattr(type(x), "__apply_operation__"):
+        known = "no number with derivatives" if isinstance(x, Number) else "known when the function is compiled"
+        raise Error(f"{name}: {what} is a whole number, and should be {known}{place()}")
+    return operator.index(x)
+
+
 def rank(x: Any) -> int:
     """The number of axes."""
     return len(shape_of(x))
