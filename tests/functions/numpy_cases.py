@@ -18,6 +18,7 @@ u, v, w = chance.normal(size=4), chance.normal(size=3), chance.normal(size=2)
 row = chance.normal(size=9)
 knots = np.array([0.0, 1.0, 2.5, 4.0, 4.5])
 heights = np.array([1.0, -1.0, 2.0, 0.5, 3.0])
+P = abs(A) + 0.5
 HOLES = A.copy()
 HOLES[0, 1] = HOLES[2, 2] = HOLES[2, 3] = math.nan
 LOW = np.outer([1.0, 2.0, -1.0, 0.5], [1.0, 0.5, 2.0])  # of rank 1
@@ -150,6 +151,7 @@ STATISTICS = [
     ("quantile", lambda x, q: np.quantile(x, q, axis=1, keepdims=True), A, np.array([[0.2, 0.8], [0.4, 0.31]])),
     ("quantile", lambda x: np.quantile(x, 0.4, axis=1, method="inverted_cdf", weights=np.array([1.0, 2, 0, 3])), A),
     ("quantile", lambda x: np.quantile(x, [0.1, 0.7], method="inverted_cdf", weights=abs(A)), A),
+    ("nanquantile", lambda x: np.nanquantile(x + HOLES, [0.1, 1], 0, method="inverted_cdf", weights=P), A),
     ("nanmedian", lambda x: np.nanmedian(x + np.where(np.isnan(HOLES), math.nan, 0.0), 0) ** 2, A),
     ("nanmedian", lambda x: np.nanmedian(x + HOLES), A),
     ("nanquantile", lambda x, q: np.nanquantile(x + HOLES, q, axis=1), A, 0.3),
@@ -201,7 +203,6 @@ FITTING = [
     ("polyfit", lambda x, y: np.polyfit(x, y, 1, cov="unscaled")[1] * y[0], knots, heights),
 ]
 
-P = abs(A) + 0.5
 UFUNCS = [
     ("subtract", lambda x: np.subtract.reduce(x) ** 2, A),
     ("divide", lambda x: np.divide.reduce(x, axis=1), P),

@@ -128,7 +128,7 @@ def _quantiles(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool
             raise IndexError(f"{name}: there is nothing along the axis, so no element to take")
         return _kept(np.full(shape_of(q) + rest, np.nan), axes, rank(q), keepdims)
     if weights is not None:
-        found = _weighted(name, a, front, q, axis, axes, method, real_part(weights), nan)
+        found = _weighted(name, a, front, real_part(q), axis, axes, method, real_part(weights), nan)
         return _kept(found, axes, rank(q), keepdims)
     ordered = np.sort(front, axis=0)
     last = item_of(ordered, n - 1)
@@ -161,31 +161,30 @@ def _taken(ordered: Any, places: Any, rest: tuple[int, ...]) -> Any:
 def _weighted(
     name: str, a: Any, front: Any, q: Any, axis: Any, axes: tuple[int, ...], method: str, weights: Any, nan: bool
 ) -> Any:
-    """The element that a weighted share is reached at: numpy finds its rank, which is as good as the element."""
-    value = real_part(front)
+    """The first element in order at which a share of all weights is reached."""
     if method != "inverted_cdf":
-        raise ValueError("Only method 'inverted_cdf' supports weights. Got: " + method)
-    if not (_is_known(value) and _is_known(real_part(q)) and _is_known(weights)):
-        raise Error(
-            f"{name}: with weights=, all numbers must be known when the function is compiled; sort them instead"
-        )
-    weights = np.asarray(weights)
-    shape = shape_of(a)
-    if weights.shape != shape:
-        if axis is None or weights.shape != tuple(shape[k] for k in axes):
+        raise ValueError(f"{name}: of the methods only 'inverted_cdf' takes weights, and not {method!r:.40}")
+    shape, weights = shape_of(a), plain(weights)
+    if shape_of(weights) != shape:
+        if axis is None or shape_of(weights) != tuple(shape[k] for k in axes):
             raise ValueError(f"{name}: weights= should have the shape of the array, or of its axes")
-        weights = np.transpose(weights, np.argsort(axes)).reshape([m if k in axes else 1 for k, m in enumerate(shape)])
+        weights = np.transpose(weights, tuple(int(k) for k in np.argsort(axes)))
+        weights = np.reshape(weights, tuple(m if k in axes else 1 for k, m in enumerate(shape)))
     weights = _in_front(np.broadcast_to(weights, shape), axes)[0]
-    order = np.argsort(value, 0, kind="stable")
-    ranks = np.empty(value.shape)
-    number = np.arange(float(len(value))).reshape(-1, *(1,) * (value.ndim - 1))
-    np.put_along_axis(ranks, order, np.broadcast_to(number, value.shape), 0)
-    ranks[np.isnan(value)] = math.nan
-    of_ranks: Any = np.nanquantile if nan else np.quantile
-    chosen = of_ranks(ranks, real_part(q), axis=0, method=method, weights=weights)
-    lost = np.isnan(chosen)
-    found = _taken(np.take_along_axis(front, order, 0), np.where(lost, 0.0, chosen), value.shape[1:])
-    return np.where(lost, math.nan, found) if np.any(lost) else found
+    value = real_part(front)
+    lost = np.isnan(value)
+    order, rest = np.argsort(value, axis=0), shape_of(front)[1:]
+    weights = np.take_along_axis(np.where(lost, 0.0, weights) if nan else weights, order, 0)
+    total = np.cumsum(weights, 0)
+    if _is_known(total) and not np.all(np.isfinite(total[-1]) & (total[-1] > 0.0)):
+        raise ValueError(f"{name}: weights are NaN, infinite, or all zero")
+    below = total / item_of(total, slice(-1, None))
+    below = np.where(below == 0.0, -1.0, below)  # what has no weight at all is not an element
+    wide = np.reshape(below, (shape_of(front)[0], *(1,) * rank(q), *rest))
+    place = np.sum(wide < np.reshape(q, shape_of(q) + (1,) * len(rest)), axis=0)
+    most = np.sum(~lost, axis=0) if nan else shape_of(front)[0]
+    found = _taken(np.take_along_axis(front, order, 0), np.maximum(np.minimum(place, most - 1), 0), rest)
+    return np.where(np.all(lost, axis=0) if nan else np.any(lost, axis=0), math.nan, found)
 
 
 @implements("quantile")

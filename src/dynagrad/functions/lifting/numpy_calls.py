@@ -527,7 +527,13 @@ def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], 
     if method.__name__ == "outer" and len(given) == 2:
         return _outer(s, ufunc, [as_array(s, x) for x in given], named)
     arrays_ = [content_of(unwrapped(_spelled(s, x))) for x in given]
-    return wrapped(_computed_by(lambda: METHODS[method.__name__](ufunc, *arrays_, **named)))
+    options = {name: unwrapped(value) for name, value in named.items()}
+    check_options(f"np.{ufunc.__name__}.{method.__name__}", {k: v for k, v in options.items() if k in _REFUSED})
+    options = {k: v for k, v in options.items() if k not in _REFUSED}
+    return wrapped(_computed_by(lambda: METHODS[method.__name__](ufunc, *arrays_, **options)))
+
+
+_REFUSED = frozenset({"dtype", "out"})
 
 
 def _computed_by(compute: Callable[[], Any]) -> Any:
