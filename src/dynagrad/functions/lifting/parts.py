@@ -6,8 +6,8 @@ One round is specialised, and goes over all parts in a loop. Without derivatives
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,12 @@ def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...
     """What a function of a number gives for 0, 1, ..., stacked; it gives a tuple of numbers or arrays."""
     with s.journal():  # once, for the types alone
         first = parts_at(0)
-    types = [type_of(part) for part in first]
-    if None in types:
-        raise Error(f"numbers or arrays are joined here, and {describe(first[types.index(None)])} is none")
-    found = tuple(wrapped(np.zeros((count, *t.shape), _DTYPES[t.kind])) for t in types if t is not None)
+    kinds = [type_of(part) for part in first]
+    if None in kinds:
+        raise Error(f"numbers or arrays are joined here, and {describe(first[kinds.index(None)])} is none")
+    found = tuple(wrapped(np.zeros((count, *t.shape), _DTYPES[t.kind])) for t in kinds if t is not None)
     if not _lifted:
-        assert isinstance(_fill, types.FunctionType)
+        assert isinstance(_fill, FunctionType)
         _lifted.append(lift(_fill))
     made = Made(("part", "parts of an array"), lambda s, held, given, named: parts_at(given[0]))
     s.enter(Closure(_lifted[0]), [made, found], {})
