@@ -78,6 +78,10 @@ GRIDS = [
 ]
 
 ARRANGING = [
+    ("cumulative_sum", lambda x: np.cumulative_sum(x, axis=1, include_initial=True) ** 2, A),
+    ("cumulative_prod", lambda x: np.cumulative_prod(x), u),
+    ("astype", lambda x: np.astype(x, float) ** 2, u),
+    ("ediff1d", lambda x, y: np.ediff1d(x, y, 2.0) ** 2, A, w),
     ("atleast_3d", lambda x: np.atleast_3d(x) ** 2, A),
     ("atleast_3d", lambda x, y, z: [p * p for p in np.atleast_3d(x, y, z)], 1.5, u, T),
     ("rollaxis", lambda x: np.rollaxis(x, 2) ** 2, T),

@@ -809,7 +809,6 @@ def test_writing_a_number_into_an_element_of_a_plain_array_says_why_it_cannot_be
         (lambda x: np.emath.sqrt(x), "np.emath.sqrt has no derivative here: its results may be complex"),
         (lambda x: np.polymul(x[0], x[1]), "np.convolve(p, q)"),
         (lambda x: np.unique(x), "np.unique(plain, return_index=True)"),
-        (lambda x: np.ediff1d(x), "np.diff and np.concatenate"),
         (lambda x: np.frexp(x), "np.log2"),
         (lambda x: np.fill_diagonal(x, 0.0), "np.where(np.eye(n, dtype=bool)"),
         (lambda x: np.resize(x, 3), "np.tile"),

@@ -22,6 +22,10 @@ WHY: dict[str, str] = {
     "np.sort_complex": f"{_COMPLEX}, or use np.sort",
     "np.i0": "use dg.special.i0",
     "np.unwrap": "use x + 2 * np.pi * k, with k counted from np.round(np.diff(x) / (2 * np.pi))",
+    "np.complex128": f"{_COMPLEX}",
+    "np.complex64": f"{_COMPLEX}",
+    "np.float32": "derivatives are of float64; leave the conversion out, or convert the result",
+    "np.float16": "derivatives are of float64; leave the conversion out, or convert the result",
     # in place
     "np.copyto": f"{_IN_PLACE}; use np.where, or np.broadcast_to(x, shape) where it was np.full",
     "np.put": f"{_IN_PLACE}; use np.where or np.stack",
@@ -44,7 +48,6 @@ WHY: dict[str, str] = {
     # histograms, polynomials
     "np.histogram2d": "its counts are steps; use np.histogram of flat places, or of plain arrays",
     "np.histogramdd": "its counts are steps; use np.histogram of flat places, or of plain arrays",
-    "np.ediff1d": "use np.diff and np.concatenate",
     "np.polyadd": "use np.polyval(p, x) + np.polyval(q, x), or add the coefficients",
     "np.polysub": "use np.polyval(p, x) - np.polyval(q, x), or subtract the coefficients",
     "np.polymul": "use np.convolve(p, q)",
@@ -77,7 +80,11 @@ FAMILIES: dict[str, str] = {
     "np.fft.": f"{_COMPLEX}; np.cos(2 * np.pi * np.outer(k, n) / N) @ x and the same of np.sin are two parts",
     "np.emath.": "its results may be complex, and derivatives are of reals; use the function of the same name in np",
     "np.unique": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.bitwise_": "it is of whole numbers, and numbers with derivatives are reals",
+    **dict.fromkeys(
+        ("np.bitwise_", "np.invert", "np.left_shift", "np.right_shift", "np.gcd", "np.lcm", "np.ix_")
+        + ("np.ravel_multi_index", "np.unravel_index"),
+        "it is of whole numbers, and numbers with derivatives are reals",
+    ),
     "np.arg": _STEP,
     "np.is": _STEP,
     "np.array": _STEP,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -269,6 +270,13 @@ def _refused(what: str, instead: str) -> Any:
     return refuse
 
 
+_no_array = _refused(
+    "turning it into a plain array, which numpy wants here,",
+    "for np.array([x, y]) write np.stack([x, y]), for a[i] = x use np.where, np.stack or np.concatenate; "
+    "functions that are not of numpy may be in dg.special",
+)
+
+
 class Methods:
     """What a number has of an array; see the end of this file."""
 
@@ -392,11 +400,16 @@ class Methods:
         whole: int = math.ceil(real_part(self))
         return whole
 
-    __array__ = _refused(
-        "turning it into a plain array, which numpy wants here,",
-        "for np.array([x, y]) write np.stack([x, y]), for a[i] = x use np.where, np.stack or np.concatenate; "
-        "functions that are not of numpy may be in dg.special",
-    )
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        frame = sys._getframe(1)
+        callers = {f.f_code.co_name for f in (frame, frame.f_back) if f is not None}
+        if any("vectorize" in name or name == "_get_ufunc_and_otypes" for name in callers):
+            raise Error(
+                "np.vectorize makes plain arrays of what it is given, which would lose the derivatives of a number; "
+                "write np.stack([f(v) for v in x]), or compile the function with dg.compile"
+            )
+        _no_array(self)
+
     __float__ = _refused(
         "turning it into a float",
         "for math.exp(x) write np.exp(x), for a[i] = x use np.where or np.stack; functions that are plain Python code "

@@ -90,7 +90,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         inside = np.broadcast_to(item_of(fp, 0), shape_of(flat))
         inside = lift(ops.where, (real_part(flat) == real_part(flat), inside, flat))
     else:
-        inside = _between(flat, xp, fp, n)
+        with np.errstate(all="ignore"):  # numpy does not warn here either
+            inside = _between(flat, xp, fp, n)
     below = item_of(fp, 0) if left is None else plain(left)
     above = item_of(fp, n - 1) if right is None else plain(right)
     found = np.where(real_part(flat) < real_part(first), below, inside)
@@ -110,7 +111,9 @@ def _between(x: Any, xp: Any, fp: Any, n: int) -> Any:
     run = x1 - x0
     apart = real_part(run) != 0.0  # of samples at one place, the last counts, and at the end there is no line
     slope = np.where(apart, (f1 - f0) / np.where(apart, run, 1.0), 0.0)
-    found = slope * (x - at(xp, anchor)) + at(fp, anchor)
+    here, height = at(xp, anchor), at(fp, anchor)
+    found = slope * (x - here) + height
+    found = np.where(np.isnan(real_part(found)) & (real_part(x) == real_part(here)), height, found)
     lost = np.isnan(real_part(found))  # infinities in between: from the other end, as numpy does
     found = np.where(lost, slope * (x - x1) + f1, found)
     lost = np.isnan(real_part(found)) & (real_part(f0) == real_part(f1)) & ~np.isnan(real_part(x))

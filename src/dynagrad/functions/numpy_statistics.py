@@ -378,7 +378,7 @@ def _cov(
         if given is not None:
             given = plain(given)
             if rank(given) != 1 or shape_of(given)[0] != shape_of(x)[1]:
-                raise ValueError(f"np.cov: {name} should be a row with a weight for each observation")
+                raise RuntimeError(f"np.cov: {name} should be a row with a weight for each observation")
             if _is_known(real_part(given)):
                 if np.any(real_part(given) < 0):
                     raise ValueError(f"np.cov: {name} are not negative")

@@ -63,6 +63,7 @@ BY_NUMPY: dict[str, str] = {
     "qr_q": "a decomposition of LAPACK, whose two results numpy computes at once",
     "qr_r": "a decomposition of LAPACK, whose two results numpy computes at once",
     "pinv": _SVD,
+    "of_some_rank": _RULE,
     "mixed_cofactors": "made of singular values",
     "left_basis": "made of singular values",
     "right_basis": "made of singular values",

@@ -476,7 +476,20 @@ right_vectors: Operation = several(
 # -- pseudo-inverses ---------------------------------------------------------------------------------------------------
 
 
+def _not_zero(y: Any) -> Any:
+    if not np.all(np.any(y, axis=(-2, -1))):
+        raise NotDifferentiable(
+            "the pseudo-inverse has no derivative at a matrix of zeros: those of small matrices next to it are as large "
+            "as can be"
+        )
+    return y
+
+
+_of_some_rank: Operation = linear("of_some_rank", _not_zero, lambda delta, s: delta, code=("of_some_rank",))
+
+
 def _pinv_tangent(d: Any, y: Any, a: Any, cut: Any) -> Any:
+    y = _of_some_rank(y)
     across, t = swap(d), swap(y)
     inner = ops.negative(matmul(matmul(y, d), y))
     left = matmul(matmul(y, t), ops.subtract(across, matmul(matmul(across, a), y)))
@@ -485,6 +498,7 @@ def _pinv_tangent(d: Any, y: Any, a: Any, cut: Any) -> Any:
 
 
 def _pinv_adjoint(delta: Any, y: Any, a: Any, cut: Any) -> Any:
+    y = _of_some_rank(y)
     across, t = swap(delta), swap(y)
     inner = ops.negative(matmul(matmul(t, delta), t))
     left = matmul(matmul(ops.subtract(across, matmul(a, matmul(y, across))), y), t)

@@ -91,7 +91,7 @@ def _convolve(node: Node, out: str, a: str, v: str) -> str | None:
 
 
 def _overlaps(node: Node, out: str, d: str) -> str:
-    _, axes, sizes, shape = code_of(node)
+    _, axes, _, shape = code_of(node)
     given = node.arguments[0].shape
     n = len(shape)
     own = [1] * n
