@@ -15,11 +15,10 @@ import pytest
 from mpmath import mp
 
 import dynagrad as dg
+import dynagrad.numpy as dnp
 from dynagrad.errors import Error, NotDifferentiable
 from dynagrad.functions import numpy_missing, numpy_protocol
-from dynagrad.functions.numpy_callables import vectorize
 from dynagrad.functions.numpy_functions import FUNCTIONS
-from dynagrad.functions.numpy_ufuncs import WRITERS
 
 x4 = np.array([1.5, -0.5, 2.0, 0.25])
 
@@ -262,44 +261,29 @@ def test_counts_and_bins_are_steps() -> None:
 # -- at, vectorize -----------------------------------------------------------------------------------------------------
 
 
-def test_arrays_that_numbers_can_be_written_to_say_so_to_at() -> None:
-    class Writable:
-        """An array of a list, as a user may have it."""
-
-        def __init__(self) -> None:
-            self.parts: list[Any] = [0.0, 0.0]
-
-        def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
-            return NotImplemented
-
-    def write(ufunc: Any, array: Writable, places: Any, values: Any) -> None:
-        for k, place in enumerate(places):
-            array.parts[place] = ufunc(array.parts[place], values[k])
-
-    def f(x: Any) -> Any:
-        array = Writable()
-        np.add.at(array, [0, 1, 0], x)
-        return array.parts[0] ** 2
-
-    WRITERS[Writable] = write
-    try:
-        assert dg.grad(f)(np.array([1.0, 2.0, 3.0])).tolist() == [8.0, 0.0, 8.0]
-    finally:
-        del WRITERS[Writable]
-
-
-def test_vectorize_of_ours_lets_derivatives_through_and_that_of_numpy_says_what_to_write() -> None:
+def test_vectorize_lets_derivatives_through_under_our_name_and_that_of_numpy_says_so() -> None:
     x, y = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([2.0, 5.0])
-    one = vectorize(lambda a, b: a * b if a > 0 else a)
+    one = dnp.vectorize(lambda a, b: a * b if a > 0 else a)
     assert dg.grad(lambda x: np.sum(one(x, y)))(x).tolist() == [[2.0, 1.0], [2.0, 5.0]]
     np.testing.assert_array_equal(one(x, y), np.vectorize(one.pyfunc)(x, y))
-    pair = vectorize(lambda a, k: (a * k, a - k), excluded={1})
+    pair = dnp.vectorize(lambda a, k: (a * k, a - k), excluded={1})
     assert dg.grad(lambda x: np.sum(pair(x, 3.0)[0]))(y).tolist() == [3.0, 3.0]
-    dots = vectorize(np.dot, signature="(n),(n)->()")
+    dots = dnp.vectorize(np.dot, signature="(n),(n)->()")
     assert dg.grad(lambda y: np.sum(dots(x, y)))(y).tolist() == [1.5, 1.0]
+    assert dg.grad(lambda y: dots(y, [1.0, 4.0]))(y).tolist() == [1.0, 4.0]
+    doubled = dnp.vectorize(lambda r: 2.0 * r, signature="(n)->(n)")
+    assert dg.grad(lambda x: np.sum(doubled(x)[0]))(x).tolist() == [[2.0, 2.0], [0.0, 0.0]]
     assert one(x, b=2.0).tolist() == np.vectorize(one.pyfunc)(x, b=2.0).tolist()
-    with pytest.raises(Error, match=r"np\.vectorize makes plain arrays.*np\.stack\(\[f\(v\) for v in x\]\)"):
+    with pytest.raises(Error, match=r"np\.vectorize makes plain arrays.*use that of dynagrad\.numpy"):
         dg.grad(lambda x: np.sum(np.vectorize(lambda v: v * v)(x)))(y)
+
+
+def test_functions_that_call_functions_take_numbers_that_these_bring_along() -> None:
+    rows = np.arange(6.0).reshape(2, 3)
+    assert dg.grad(lambda k: np.sum(dnp.apply_along_axis(lambda r: r * k, 1, rows)))(2.0) == 15.0
+    assert dg.grad(lambda k: np.sum(dnp.apply_over_axes(lambda a, i: np.sum(a, i) * k, rows, (0, 1))))(2.0) == 60.0
+    assert dg.grad(lambda k: np.sum(dnp.piecewise(rows, [rows > 2], [lambda t: t * k, k])))(2.0) == 12.0 + 3.0
+    assert dg.grad(lambda k: dnp.interp(9.0, [0.0, 1.0], [0.0, 1.0], right=k * k))(3.0) == 6.0
 
 
 # -- other kinds of numbers --------------------------------------------------------------------------------------------

@@ -27,8 +27,9 @@ from ..graph.control import Graph
 from ..graph.node import as_node
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import Number, real_part
-from .structure import parts
+from .mutable import MutableArray
+from .numbers import Number, plain, real_part
+from .structure import parts, transform
 
 if TYPE_CHECKING:
     from .lifting import Specialised
@@ -68,6 +69,9 @@ class Compiled:
     def _any(self, *arguments: Any, **named: Any) -> Any:
         """A call with arguments that the version that was used last does not take as they are."""
         leaves = list(_leaves((arguments, dict(sorted(named.items())))))
+        if any(type(leaf) is MutableArray for leaf in leaves):
+            arguments, named = transform((arguments, named), plain)
+            leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(isinstance(leaf, Node) for leaf in leaves):
             version = self._version(*_changed((arguments, named), Node, lambda node: node.type))
             return version.made.output(version.made.graph(*map(_node, leaves)))

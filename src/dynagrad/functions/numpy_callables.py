@@ -1,13 +1,12 @@
 """What numpy's functions that take a function do with numbers: they call it on parts of an array, and join results.
 
-Handlers as in `numpy_functions.py`; what a compiled function makes of them is in `lifting/parts.py`. `vectorize` is
-here as a class of our own, since numpy's makes arrays of objects before anybody is asked.
+Handlers as in `numpy_functions.py`; what a compiled function makes of them is in `lifting/parts.py`. `np.vectorize`
+makes arrays of objects before anybody is asked; ours is in `drop_in.py`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,67 +77,3 @@ def masks_of(condlist: Any, shape: tuple[int, ...], functions: int) -> list[Any]
             f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected"
         )
     return masks
-
-
-class vectorize:  # as in numpy
-    """`numpy.vectorize` that lets derivatives through: a function of single numbers, called on each element.
-
-    With `signature`, such as "(n),(n)->()", the function takes the last axes at once. What it returns is stacked, so
-    `otypes` and `cache` change nothing where numbers carry derivatives.
-
-    >>> import dynagrad as dg
-    >>> square = vectorize(lambda x: x * x if x > 0 else 0.0)
-    >>> dg.grad(lambda x: np.sum(square(x)))(np.array([3.0, -1.0]))
-    array([6., 0.])
-    """
-
-    def __init__(
-        self,
-        pyfunc: Callable[..., Any],
-        otypes: Any = None,
-        doc: str | None = None,
-        excluded: Collection[Any] | None = None,
-        cache: bool = False,
-        signature: str | None = None,
-    ) -> None:
-        self.pyfunc, self.otypes, self.signature = pyfunc, otypes, signature
-        self.excluded = set(excluded or ())
-        self.__doc__ = pyfunc.__doc__ if doc is None else doc
-        self._plain = np.vectorize(pyfunc, otypes, doc, excluded, cache, signature)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        names = [*range(len(args)), *kwargs]
-        values = [*args, *kwargs.values()]
-        places = [k for k, name in enumerate(names) if name not in self.excluded]
-        if not places:
-            return self.pyfunc(*args, **kwargs)
-        inside = self._inside(len(places))
-        xs = [plain(values[k]) for k in places]
-        loops = [shape_of(x)[: rank(x) - n] for x, n in zip(xs, inside, strict=True)]
-        common = np.broadcast_shapes(*loops)
-        xs = [np.broadcast_to(x, common + shape_of(x)[len(loop) :]) for x, loop in zip(xs, loops, strict=True)]
-        if 0 in common:
-            return self._plain(*map(real_part, args), **{k: real_part(v) for k, v in kwargs.items()})
-        found = []
-        for at in itertools.product(*map(range, common)):
-            for k, x in zip(places, xs, strict=True):
-                values[k] = item_of(x, at) if at else x
-            found.append(self.pyfunc(*values[: len(args)], **dict(zip(kwargs, values[len(args) :], strict=True))))
-        if isinstance(found[0], tuple):
-            return tuple(_joined([row[k] for row in found], common) for k in range(len(found[0])))
-        return _joined(found, common)
-
-    def _inside(self, count: int) -> list[int]:
-        """How many axes of each argument the function takes at once."""
-        if self.signature is None:
-            return [0] * count
-        given = self.signature.replace(" ", "").split("->")[0]
-        axes = [len([name for name in part.split(",") if name]) for part in given.strip("()").split("),(")]
-        if len(axes) != count:
-            raise TypeError(f"wrong number of positional arguments: expected {len(axes)}, got {count}")
-        return axes
-
-
-def _joined(parts: list[Any], shape: tuple[int, ...]) -> Any:
-    parts = [plain(part) for part in parts]
-    return np.reshape(np.stack(parts), shape + shape_of(parts[0])) if shape else parts[0]

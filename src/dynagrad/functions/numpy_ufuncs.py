@@ -2,7 +2,7 @@
 
 Where a function of numpy does the same (`np.sum`), that one is called. Other ufuncs that can be grouped at will go by
 halves, so that a tape holds few operations, and the rest from the first element to the last, as numpy does it.
-`at` writes into an array: plain ones cannot hold numbers, and `WRITERS` says which arrays can.
+`at` writes into an array, and plain ones cannot hold numbers; for those that can see `writing.py`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ GROUPED: frozenset[Any] = frozenset(
     | {np.gcd, np.lcm}
 )
 """Ufuncs whose arguments can be grouped at will, beside addition and multiplication."""
-WRITERS: dict[type, Handler] = {}
-"""What `ufunc.at(array, places, values)` does with an array of a class: `(ufunc, array, places, *values)`."""
 MOST = 2000  # steps of a method that goes element by element where it is compiled, and each is an operation
 
 
@@ -188,23 +186,14 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0) -> Any:
 
 
 def at(ufunc: Any, a: Any, indices: Any, *values: Any) -> Any:
-    """`ufunc.at(a, indices, values)`, into an array that can hold numbers."""
-    writer = WRITERS.get(type(a))
-    if writer is not None:
-        return writer(ufunc, a, indices, *values)
-    name = f"np.{ufunc.__name__}"
-    instead = INSTEAD_OF_AT.get(ufunc, f"the new array with np.where, np.stack or np.concatenate, from {name}(a[i], b)")
+    """`ufunc.at(a, indices, values)` of a plain array; those of `dynagrad.numpy` do it themselves."""
+    sign = {np.add: "+", np.subtract: "-"}.get(ufunc)
+    instead = f", or write a {sign} np.bincount(indices, weights=b, minlength=len(a))" if sign else ""
     raise Error(
-        f"{name}.at would write numbers with derivatives into an array, which cannot hold them; build "
-        f"{instead}{place()}"
+        f"np.{ufunc.__name__}.at writes into a plain array, which cannot hold derivatives; make the array with "
+        f"dynagrad.numpy{instead}{place()}"
     )
 
-
-INSTEAD_OF_AT: dict[Any, str] = {
-    np.add: "a + np.bincount(indices, weights=b, minlength=len(a))",
-    np.subtract: "a - np.bincount(indices, weights=b, minlength=len(a))",
-}
-"""What to build where numpy would write, for ufuncs that have something of their own."""
 
 METHODS: dict[str, Handler] = {
     "reduce": reduce,

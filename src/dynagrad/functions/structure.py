@@ -137,7 +137,9 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     kind = type(x)
     if kind is tuple and _level < _MOST:  # most of what there is
         return tuple([transform(part, real, function, _level + 1) for part in x])
-    if kind in LIFTS or is_real(x):
+    if kind in LIFTS:
+        return real(x.settled())
+    if is_real(x):
         return real(x)
     taken = parts(x)
     if taken is None:
@@ -172,8 +174,10 @@ def of_result(
     (0.0, [0.0, 3.0], 'a')
     """
     kind = type(x)
-    if kind in LIFTS or kind is float:
+    if kind is float:
         return real(x)
+    if kind in LIFTS:
+        return real(x.settled())
     if kind in _STRUCTURES and _level < _MOST:
         if kind is dict:
             return {key: of_result(part, real, function, exact, _level + 1) for key, part in x.items()}
@@ -269,7 +273,7 @@ def together(
                     f"{what}{path} should be {_described(x)}, as what it belongs to, "
                     f"and is {_described(other)}{place()}"
                 )
-        return real(x, *(plain(other) for other in others))
+        return real(plain(x), *(plain(other) for other in others))
     taken = parts(x)
     if taken is None:
         if function is not None and is_function(x):
@@ -305,13 +309,15 @@ def _parts_as(x: Any, other: Any) -> Sequence[Any] | None:
 def leaves(x: Any) -> Iterator[Any]:
     """The reals and functions of a structure, in order."""
     if is_real(x):
-        yield x
+        yield x.settled() if type(x) in LIFTS else x
         return
     taken = parts(x)
     if taken is not None:
         for part in taken[0]:
-            if type(part) in LIFTS or type(part) is float:
+            if type(part) is float:
                 yield part
+            elif type(part) in LIFTS:
+                yield part.settled()
             else:
                 yield from leaves(part)
     elif is_function(x):

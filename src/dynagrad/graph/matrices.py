@@ -479,8 +479,8 @@ right_vectors: Operation = several(
 def _not_zero(y: Any) -> Any:
     if not np.all(np.any(y, axis=(-2, -1))):
         raise NotDifferentiable(
-            "the pseudo-inverse has no derivative at a matrix of zeros: those of small matrices next to it are as large "
-            "as can be"
+            "the pseudo-inverse has no derivative at a matrix of zeros: those of small matrices next to it are as "
+            "large as can be"
         )
     return y
 

@@ -21,6 +21,7 @@ from ...graph.arrays import shape_of
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS as _KIND
 from .. import exponentials, special
+from ..drop_in import join_along
 from ..numpy_functions import FUNCTIONS, TAKES
 from ..numpy_missing import unknown
 from ..numpy_protocol import BY_UFUNC, CHOOSING, COMPOSED, UFUNCS, check_options, name_of, of_scipy
@@ -516,6 +517,11 @@ def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
     return wrapped(
         _computed_by(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
     )
+
+
+def joined_along(original: Any, key: Any) -> Any:
+    """`np.r_[key]`."""
+    return _of_special(join_along, [original, key], {}) if holds_node(key) else wrapped(original[key])
 
 
 def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from .. import numpy_callables
+from .. import drop_in
 from .arrays import as_array, at_index, set_index
 from .core import Lambda
 from .lift import lift
@@ -154,7 +154,7 @@ def _masks(s: Specialiser, x: Any, shape: tuple[int, ...]) -> list[Any]:
 _OPTIONS = ("otypes", "doc", "excluded", "cache", "signature")
 
 
-@calls(np.vectorize, numpy_callables.vectorize)
+@calls(np.vectorize)
 def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
     options = dict(zip(("pyfunc", *_OPTIONS), given, strict=False)) | dict(named)
     f = options.pop("pyfunc", None)
@@ -193,10 +193,11 @@ def _each(s: Specialiser, f: Any, given: list[Any], named: Any) -> Any:
 
 def _of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The handler of what np.vectorize made before anything was compiled."""
-    if not isinstance(function, np.vectorize | numpy_callables.vectorize):
+    made = function.original if isinstance(function, drop_in.vectorize) else function
+    if not isinstance(made, np.vectorize):
         return None
-    options = {"excluded": function.excluded or None, "signature": function.signature}
-    return lambda s, given, named: s.call(_vectorize(s, [function.pyfunc], options), given, named)
+    options = {"excluded": made.excluded or None, "signature": made.signature}
+    return lambda s, given, named: s.call(_vectorize(s, [made.pyfunc], options), given, named)
 
 
 KINDS.insert(0, _of_vectorized)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from ...errors import Error, LiftError
 from ...graph import Node, control
 from ...graph import operations as ops
+from ..drop_in import ORIGINALS
 from .core import (
     UNDEFINED,
     Apply,
@@ -238,6 +239,7 @@ class Specialiser:
     def handler(self, function: Any) -> Handler | None:
         """What is known about a function of a library."""
         try:
+            function = ORIGINALS.get(function, function)
             found = CALLS.get(function)
         except TypeError:  # it has no hash
             found = None
