@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import Error
 from ..graph.arrays import shape_of
 from .exponentials import logsumexp
-from .numbers import plain, real_part
+from .numbers import Number, plain, real_part
 from .numpy_functions import axes_of, elements, item_of, rank, whole
 from .passes import place
 
@@ -51,6 +51,11 @@ def _refused(ufunc: Any, n: int, x: Any, method: str) -> None:
             f"np.{ufunc.__name__}.{method} of {n} elements, one after the other, would be compiled to as many "
             "operations; write a for loop"
         )
+
+
+def _part(x: Any, index: Any) -> Any:
+    """`x[index]`; of whole numbers in a graph whole numbers."""
+    return x[index] if hasattr(type(x), "__apply_operation__") and not isinstance(x, Number) else item_of(x, index)
 
 
 # -- reduce ------------------------------------------------------------------------------------------------------------
@@ -104,18 +109,18 @@ def _reduced(ufunc: Any, a: Any, axes: tuple[int, ...]) -> Any:
     if ufunc is np.logaddexp:
         return logsumexp(front, axis=0)
     if ufunc is np.subtract:
-        return np.sum(np.concatenate([item_of(front, slice(1)), -item_of(front, slice(1, None))]), 0)
+        return np.sum(np.concatenate([_part(front, slice(1)), -_part(front, slice(1, None))]), 0)
     if grouped:
         while n > 1:
             half = n // 2
-            pairs = ufunc(item_of(front, slice(0, 2 * half, 2)), item_of(front, slice(1, 2 * half, 2)))
-            front = np.concatenate([pairs, item_of(front, slice(2 * half, n))]) if n % 2 else pairs
+            pairs = ufunc(_part(front, slice(0, 2 * half, 2)), _part(front, slice(1, 2 * half, 2)))
+            front = np.concatenate([pairs, _part(front, slice(2 * half, n))]) if n % 2 else pairs
             n -= half
-        return item_of(front, 0)
+        return _part(front, 0)
     _refused(ufunc, n, front, "reduce")
-    found = item_of(front, 0)
+    found = _part(front, 0)
     for k in range(1, n):
-        found = ufunc(found, item_of(front, k))
+        found = ufunc(found, _part(front, k))
     return found
 
 
@@ -139,18 +144,18 @@ def accumulate(ufunc: Any, a: Any, axis: int = 0) -> Any:
     front = np.moveaxis(a, along, 0)
     n = shape_of(front)[0]
     if ufunc is np.subtract and n:
-        front = np.cumsum(np.concatenate([item_of(front, slice(1)), -item_of(front, slice(1, None))]), 0)
+        front = np.cumsum(np.concatenate([_part(front, slice(1)), -_part(front, slice(1, None))]), 0)
     elif ufunc in GROUPED:
         reach = 1
         while reach < n:  # each element holds what the last `reach` of them make
-            later = ufunc(item_of(front, slice(0, n - reach)), item_of(front, slice(reach, n)))
-            front = np.concatenate([item_of(front, slice(0, reach)), later])
+            later = ufunc(_part(front, slice(0, n - reach)), _part(front, slice(reach, n)))
+            front = np.concatenate([_part(front, slice(0, reach)), later])
             reach *= 2
     elif n:
         _refused(ufunc, n, front, "accumulate")
-        parts = [item_of(front, 0)]
+        parts = [_part(front, 0)]
         for k in range(1, n):
-            parts.append(ufunc(parts[-1], item_of(front, k)))
+            parts.append(ufunc(parts[-1], _part(front, k)))
         front = np.stack(parts)
     return np.moveaxis(front, 0, along)
 
@@ -179,10 +184,10 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0) -> Any:
             raise IndexError(f"index {i} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
     ends = [*starts[1:], n]
     parts = [
-        reduce(ufunc, item_of(front, slice(i, end))) if i < end else item_of(front, i)
+        reduce(ufunc, _part(front, slice(i, end))) if i < end else _part(front, i)
         for i, end in zip(starts, ends, strict=True)
     ]
-    return np.moveaxis(np.stack(parts), 0, along) if parts else np.moveaxis(item_of(front, slice(0)), 0, along)
+    return np.moveaxis(np.stack(parts), 0, along) if parts else np.moveaxis(_part(front, slice(0)), 0, along)
 
 
 def at(ufunc: Any, a: Any, indices: Any, *values: Any) -> Any:

@@ -11,7 +11,7 @@ from ...graph.node import Node
 from .arrays import FOREIGN, add_each, as_array, at_index, holds_node, index_of, set_index
 from .operators import store
 from .specialise import Specialiser
-from .values import Array, type_of, unwrapped
+from .values import Array, type_of, unwrapped, wrapped
 
 ROUNDS = 256  # how often a place may occur, since each time is an operation of its own
 
@@ -50,7 +50,7 @@ def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], pla
     times[order] = np.arange(flat.size) - np.maximum.accumulate(np.where(starts, np.arange(flat.size), 0))
     if flat.size and times.max() >= ROUNDS:
         raise Error(f"np.{ufunc.__name__}.at of a place that occurs more than {ROUNDS} times: write a loop")
-    row = numpy_call(s, np.ravel, [numpy_call(s, np.array, [x], {})], {})
+    row = wrapped(unwrapped(numpy_call(s, np.ravel, [x], {})))  # a copy
     rest = [v if not _shape_of(v) else _row(s, v, numbers.shape) for v in value]
     for k in range(int(times.max()) + 1 if flat.size else 0):
         now = np.flatnonzero(times == k)

@@ -46,7 +46,9 @@ _PRODUCTS = frozenset(
     }
     | ({np.vecdot} if hasattr(np, "vecdot") else set())
 )
-_ON_WHOLE: frozenset[Any] = frozenset({np.clip, np.ptp, np.diff, np.cross, np.insert, np.meshgrid, np.vander})
+_ON_WHOLE: frozenset[Any] = frozenset(
+    {np.clip, np.ptp, np.diff, np.cross, np.insert, np.choose, np.meshgrid, np.vander}
+)
 _SUBTRACTS: frozenset[Any] = frozenset({np.diff, np.ptp, np.cross})
 _ORDER = ("boolean", "integer", "real")
 _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.float64}
