@@ -204,7 +204,13 @@ int main() {
 """
 
 
-def output_of(folder: Path, headers: Mapping[str, str], main: str, pieces: Mapping[str, Sequence[str]]) -> list[str]:
+def output_of(
+    folder: Path,
+    headers: Mapping[str, str],
+    main: str,
+    pieces: Mapping[str, Sequence[str]],
+    flags: Sequence[str] = (),
+) -> list[str]:
     """The lines that a C++ program prints, which is compiled here; `pieces` come into the text at their names."""
     for name, text in headers.items():
         (folder / f"{name}.hpp").write_text(text)
@@ -216,7 +222,7 @@ def output_of(folder: Path, headers: Mapping[str, str], main: str, pieces: Mappi
     home = cache.folder()
     zig_cache = None if home is None else home / "zig"
     program = folder / "main"
-    toolchain.compile_source(main, program, options=[*options, f"-I{folder}"], tool=tool, zig_cache=zig_cache)
+    toolchain.compile_source(main, program, options=[*options, *flags, f"-I{folder}"], tool=tool, zig_cache=zig_cache)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     return done.stdout.splitlines()

@@ -561,7 +561,7 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with program._empty._binding._lock.held(), cache._Private.lock:
+        with program._empty._binding._lock, cache._Private.lock:
             ready.set()
             done.wait(60)
 

@@ -9,6 +9,7 @@ it is made in `encoding`, `summary` and `loading`.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from .background import until as left
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
 from .errors import NotConverged, say
-from .forks import Lock
+from .forks import held, renewed
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
 from .plan.compiled import Compiled, compile_plan
 from .plan.model import Derivatives, Summary
@@ -80,7 +81,7 @@ class Binding:
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made of this one
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
-        self._lock = Lock()
+        self._lock = renewed(threading.RLock())
         self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
         self.compiling = 0.0  # seconds that runs waited for a compiler
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
@@ -97,7 +98,7 @@ class Binding:
         made = self.with_relations(relations)
         made._kinds = self._kinds
         made._looked_at, made._said = self._looked_at, self._said
-        with self._lock.held():
+        with self._lock:
             for chosen, base in self._bases.items():
                 fresh = replace(base, loaded={})
                 for place, loaded in base.loaded.items():
@@ -278,7 +279,7 @@ class Binding:
     @contextmanager
     def _turn(self, deadline: float | None) -> Iterator[None]:
         """One thread at a time."""
-        with self._lock.held(-1 if deadline is None else left(deadline)) as got:
+        with held(self._lock, -1 if deadline is None else left(deadline)) as got:
             if not got:
                 raise _late()
             yield

@@ -20,7 +20,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +29,7 @@ from .binding import Binding
 from .chart import Chart
 from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
+from .forks import kept, renewed
 from .gradient import Seed, Source, backward, class_of, ended, row_adjoints
 from .limits import Limits
 from .loading import Along, Prepared
@@ -211,7 +211,7 @@ class Pass:
 
     def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
         self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
         setting = core.binding.setting
         self.values = np.zeros((len(core.goals), 1 << order, core.width))
         self.places: list[tuple[str, list[int]] | None] = []
@@ -225,7 +225,7 @@ class Pass:
                 row[:] = words.view(np.float64).reshape(row.shape)
                 self.places.append((key, codes))
 
-    @cached_property
+    @kept
     def source(self) -> Source:
         """What the run was made of. Raises where it cannot be differentiated."""
         return self.chart._source()

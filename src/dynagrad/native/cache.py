@@ -26,8 +26,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..errors import CompileError, warn
+from ..forks import renewed
 from . import sealed, toolchain
 
 if sys.platform != "win32":  # there, processes may compile the same program twice, and the last one wins
@@ -280,9 +282,7 @@ def _sweep(home: Path) -> None:
 
 # -- turns -----------------------------------------------------------------------------------------------------------
 
-_turns: dict[str, threading.Lock] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_turns.clear)  # their holders are not in the child
+_turns: dict[str, Any] = {}  # locks
 
 
 @contextlib.contextmanager
@@ -293,7 +293,7 @@ def _turn(home: Path, name: str) -> Iterator[None]:
     process as a whole, and closing the file anywhere in it drops it, so the threads of a process take turns first.
     """
     path = home / "locks" / name[:2]
-    with _turns.setdefault(str(path), threading.Lock()):
+    with _turns.setdefault(str(path), renewed(threading.RLock())):
         sealed.make(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         with open(handle, "wb") as file:
@@ -310,15 +310,7 @@ class _Private:
     """The temporary cache folder of this process, once it was needed."""
 
     path: Path | None = None
-    lock = threading.Lock()
-
-
-def _unlock() -> None:
-    _Private.lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)  # who held it is not in the child
+    lock = renewed(threading.RLock())
 
 
 def _private(reason: str) -> Path:

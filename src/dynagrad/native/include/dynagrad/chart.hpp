@@ -33,7 +33,7 @@ struct World {
   }
   void set_rank(int64_t i, const int32_t* ranks, int64_t n) {
     delete_rank(i);
-    rank[i] = fails() ? nullptr : (Array<int32_t>*)calloc(1, sizeof(Array<int32_t>));
+    rank[i] = fails() ? nullptr : (Array<int32_t>*)obtain(sizeof(Array<int32_t>), true);
     if (!rank[i]) out_of_memory();
     rank[i]->account = &account;
     rank[i]->zeros(n);
