@@ -85,9 +85,8 @@ def _convolve(node: Node, out: str, a: str, v: str) -> str | None:
     x, y = (n.shape for n in node.arguments)
     if len(x) != 1 or len(y) != 1:
         return None
-    if code_of(node)[1]:
-        return f"status:convolve_full(call, {out}, {a}, {x[0]}, {v}, {y[0]})"
-    return f"convolve_valid({out}, {a}, {x[0]}, {v}, {y[0]});"
+    name = "convolve_full" if code_of(node)[1] else "convolve_valid"
+    return f"{name}({out}, {a}, {x[0]}, {v}, {y[0]});"
 
 
 def _overlaps(node: Node, out: str, d: str) -> str:

@@ -188,18 +188,14 @@ inline void convolve_valid(double* out, const double* a, int64_t n, const double
     }
 }
 
-// The same where the two overlap at all: with zeros on either side of the longer one.
-inline int64_t convolve_full(Call& call, double* out, const double* a, int64_t n, const double* v, int64_t m) {
-    if (n < m) return convolve_full(call, out, v, m, a, n);
-    const int64_t length = n + 2 * (m - 1), bytes = length * int64_t{sizeof(double)};
-    char* const room = call.frame(bytes);
-    if (room == nullptr) return call.memory();
-    double* const wide = reinterpret_cast<double*>(room);
-    fill(wide, length, 0.0);
-    for (int64_t i = 0; i < n; ++i) wide[m - 1 + i] = a[i];
-    convolve_valid(out, wide, length, v, m);
-    call.unframe(bytes);
-    return kDone;
+// The same where the two overlap at all. Nothing is multiplied with zeros beside them, which may meet infinities.
+inline void convolve_full(double* out, const double* a, int64_t n, const double* v, int64_t m) {
+    if (n < m) return convolve_full(out, v, m, a, n);
+    convolve_valid(out + m - 1, a, n, v, m);
+    for (int64_t part = 1; part < m; ++part) {
+        convolve_valid(out + part - 1, a, part, v, part);
+        convolve_valid(out + n + m - 1 - part, a + n - part, part, v + m - part, part);
+    }
 }
 
 // Adds each element of d, an array of `axes` axes, to where it belongs: a step along axis k goes far[k] further.
