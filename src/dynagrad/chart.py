@@ -679,8 +679,10 @@ class Chart:
         parse_key(key)
         relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
         values_given = relation.values
-        if setting.scale.shape == "expectation" and values_given is not None and relation.count:
+        if setting.scale.shape == "expectation" and values_given is not None:
             have = values_given.shape[1]
+            if not relation.count:  # an empty table may say no width, or any
+                return replace(relation, values=np.zeros((0, setting.scale.width)))
             if have != setting.scale.width:
                 raise FactError(
                     f"{key}: the pairs have vectors of length {have - 1}, but those of this chart have length "
