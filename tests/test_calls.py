@@ -406,6 +406,16 @@ def test_tracebacks_show_the_line_of_the_caller_and_not_our_insides(
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize("call", [*WARNED[:3], *WARNED[4:]])  # but a batch
+def test_tracebacks_of_warnings_that_are_errors_are_short_too(call: Callable[[], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(dg.ProgramWarning) as caught:
+            call()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert len([frame for frame in frames if frame.filename.startswith(HOUSE)]) <= 1
+
+
 def test_tracebacks_through_functions_of_users_are_whole() -> None:
     def distance(x: str, y: str) -> float:
         raise dg.Error(f"no distance from {x} to {y}")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from . import looking, questions
 from .binding import Binding
-from .calls import public
+from .calls import public, public_iterator
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
@@ -347,6 +347,7 @@ class Chart:
         return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9, tape)
 
     @property
+    @public
     def pending(self) -> dict[str, Table]:
         """The updates that the run left unpropagated, per predicate: a table of items with their updates."""
         prepared = self._ready()
@@ -379,6 +380,7 @@ class Chart:
 
     # as a mapping from the texts of items to values
 
+    @public_iterator
     def __iter__(self) -> Iterator[str]:
         """The items of the chart as texts, facts among them, predicate by predicate.
 
@@ -390,8 +392,9 @@ class Chart:
         {'path(a)': 0.0, 'path(b)': 2.0, 'edge(a,b)': 2.0}
         """
         prepared = self._ready()
-        return looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
+        yield from looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
 
+    @public
     def __len__(self) -> int:
         """How many items there are, facts among them."""
         prepared = self._ready()

@@ -146,8 +146,8 @@ def ended(prepared: Prepared, report: Any) -> None:
         raise function_failed(prepared, report)
     if status == "bytes":
         raise NotConverged(
-            f"the run with its derivatives needs more than {report.bytes:,} bytes; raise max_bytes, or stop it earlier "
-            "with max_pops"
+            f"the run with its derivatives needs more than {report.bytes:,} bytes, the limit that the chart was run "
+            "with; run it with a larger max_bytes, or stop it earlier with max_pops"
         )
     if status == "no_memory":
         raise out_of_memory(0)

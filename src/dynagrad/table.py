@@ -87,6 +87,7 @@ class Table:
         return values
 
     @property
+    @public
     def arguments(self) -> list[Any]:
         """The columns of arguments: arrays where all are integers, else lists."""
         return [_exposed(column) for column in self._relation.columns]
@@ -94,6 +95,7 @@ class Table:
     def __len__(self) -> int:
         return self._relation.count
 
+    @public
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return zip(*(column.to_list() for column in self._relation.columns), self._python_values(), strict=True)
 
