@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from .errors import HOUSE, Error, RoomError, shown
+from .errors import HOUSE, Error, RoomError, cut, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,7 +102,7 @@ def _refused(f: Callable[..., Any], named: Iterable[str]) -> Error:
     options = sorted(_options(f) - {"self", "cls"})
     wrong = next(name for name in named if name not in options)
     name = f.__qualname__.removesuffix(".__init__").split("<locals>.")[-1]
-    return Error(f"{name} has no option {wrong}{nearest_option(wrong, options)}")
+    return Error(f"{name} has no option {cut(wrong, 100)}{nearest_option(wrong, options)}")
 
 
 def nearest_option(wrong: str, options: Iterable[str]) -> str:

@@ -394,6 +394,10 @@ class Chart:
         prepared = self._ready()
         yield from looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
 
+    def __reversed__(self) -> Iterator[str]:
+        """The items of the chart as texts, the last first."""
+        return reversed(list(self))
+
     @public
     def __len__(self) -> int:
         """How many items there are, facts among them."""
@@ -407,7 +411,7 @@ class Chart:
 
     def keys(self) -> KeysView[str]:
         """The items of the chart as texts, facts among them."""
-        return KeysView(self)
+        return looking.Names(self)
 
     def values(self) -> ValuesView[Any]:
         """The values of the items, in the order of `keys`."""
@@ -415,7 +419,7 @@ class Chart:
 
     def items(self) -> ItemsView[str, Any]:
         """The items as texts, with their values."""
-        return ItemsView(self)
+        return looking.Items(self)
 
     def _ipython_key_completions_(self) -> list[str]:
         """What IPython offers after `chart["`."""

@@ -492,6 +492,8 @@ class Tangents:
     ) -> None:
         self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
 
+    __iter__ = None  # items are looked up by name; there is no first one
+
     @public
     def __getitem__(self, item: Any) -> Any:
         """The tangent of an item; zero where it was not derived."""

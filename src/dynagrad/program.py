@@ -21,7 +21,7 @@ from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of
 from .binding import Binding
 from .calls import public
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, shown
+from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, cut, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -99,7 +99,7 @@ class Program:
             if not isinstance(name, str):
                 raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
             if not callable(f):
-                raise Error(f"functions has {shown(f)} for {name}, which is no function")
+                raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = checked(text, filename, chosen, named)
         _check_integers(rules, text, filename)
@@ -111,7 +111,7 @@ class Program:
         for key in given:
             if "/" in key and key not in externals:
                 raise Error(
-                    f"functions has {key}, but the program declares no external predicate of that name and arity"
+                    f"functions has {cut(key)}, but the program declares no external predicate of that name and arity"
                 )
         for key, predicate in externals.items():
             if key not in given:

@@ -99,6 +99,10 @@ class Table:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return zip(*(column.to_list() for column in self._relation.columns), self._python_values(), strict=True)
 
+    def __reversed__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, the last first."""
+        return iter(list(self)[::-1])
+
     def _python_values(self) -> list[Any]:
         values: npt.NDArray[Any] | None = self._relation.values
         assert values is not None
