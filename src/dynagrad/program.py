@@ -53,6 +53,9 @@ from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .table import Table
 from .terms import INTEGER_MAX, INTEGER_MIN
 
+LONGEST = 64 << 20
+"""Bytes of a program, or of a file of functions, at most: a device may have no end."""
+
 
 class Program:
     """A dynamic program, from its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
@@ -640,12 +643,18 @@ def _text(source: str | Path) -> tuple[str, str]:
 
 def file_text(file: Path, what: str = "program") -> str:
     """The text of a file; `what` says in errors what it should be."""
+    name = repr(cut(str(file)))
     try:
-        return file.read_text("utf-8")
-    except OSError as error:
-        raise Error(f"the {what} {str(file)!r} cannot be read: {error.strerror or error}") from None
+        with file.open("rb") as source:  # which may be a pipe, or a device without an end
+            data = source.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise Error(f"the {what} {name} is larger than {LONGEST >> 20} MiB, which no {what} is")
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise Error(f"the {what} {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
+        raise Error(f"the {what} {name} is not UTF-8 text: byte {error.start + 1}") from None
+    except (OSError, ValueError) as error:  # a name may have a zero in it
+        said = error.strerror if isinstance(error, OSError) else None
+        raise Error(f"the {what} {name} cannot be read: {said or error}") from None
 
 
 def _check_integers(rules: Rules, text: str, filename: str) -> None:
