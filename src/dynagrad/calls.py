@@ -2,8 +2,8 @@
 tracebacks are short, those of warnings that are errors too.
 
 `public` stands on every function and method that a user calls with options, and `public_iterator` on those that yield.
-Type checkers and completion see the function as it is written. `checked` is the same without shorter tracebacks, for
-functions that call what the user wrote. What the functions do is not known here.
+Type checkers and completion see the function as it is written. `strict_options` is the same without shorter tracebacks,
+for functions that call what the user wrote. What the functions do is not known here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def public_iterator(f: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
     return _like(f, call)
 
 
-def checked(f: Callable[P, R]) -> Callable[P, R]:
+def strict_options(f: Callable[P, R]) -> Callable[P, R]:
     """A function whose misspelt options are errors."""
     options = _options(f)
     refused = functools.partial(_refused, f)
@@ -78,9 +78,9 @@ def checked(f: Callable[P, R]) -> Callable[P, R]:
     return _like(f, call)
 
 
-def checked_class(cls: type[R]) -> type[R]:
+def strict_options_class(cls: type[R]) -> type[R]:
     """A class that is made from options, of which a misspelt one is an error."""
-    cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]  # the same parameters
+    cls.__init__ = strict_options(cls.__init__)  # type: ignore[method-assign]  # the same parameters
     return cls
 
 

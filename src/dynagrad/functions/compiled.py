@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error
+from ..forks import kept, renewed
 from ..graph import Node
 from ..graph.control import Graph
 from ..graph.node import as_node
@@ -46,7 +47,7 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self._versions: dict[Any, _Version] = {}
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._fast: Callable[..., Any] = self._any
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -114,11 +115,11 @@ class _Version:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return self.made.output(self.native(*leaves))
 
-    @functools.cached_property
+    @kept
     def _reals(self) -> list[int]:
         return [i for i, o in enumerate(self.made.graph.outputs) if o.type.kind == "real"]
 
-    @functools.cached_property
+    @kept
     def _operation(self) -> Operation:
         from .graphs import operation_of
 
@@ -183,7 +184,7 @@ def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return taken[1](x, [_changed(part, kind, change) for part in taken[0]])
 
 
-@checked
+@strict_options
 def compile(function: Callable[..., Any]) -> Compiled:
     """The function as machine code, for the arguments that it is called with.
 

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error, NotConverged, NotDifferentiable
+from ..forks import renewed
 
 _NOT_THE_USERS = tuple(os.path.dirname(os.path.abspath(f)) + os.sep for f in (os.path.dirname(__file__), np.__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("functions", "graph"))
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
 _open: dict[int, int] = {}
 _inside: ContextVar[tuple[Any, ...]] = ContextVar("_inside", default=())
 _taping = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ def host() -> int:
 
 
 class Stop:
-    """A flag that tells native code to stop, raised from any thread; `address` is what an `int32_t*` parameter takes.
+    """When native code is to stop: a flag, raised from any thread, and a time of the clock `time.monotonic`.
+
+    `address` is what an `int32_t*` parameter takes, and `nanoseconds` what is left, -1 for no limit.
 
     >>> stop = Stop()
     >>> stop.raised
@@ -53,11 +56,25 @@ class Stop:
     True
     """
 
-    __slots__ = ("_flag", "address")
+    __slots__ = ("_flag", "address", "deadline")
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float | None = None) -> None:
         self._flag = ctypes.c_int32(0)
         self.address = ctypes.addressof(self._flag)
+        self.deadline = deadline
+
+    def until(self, deadline: float | None) -> Stop:
+        """The same flag with a time of its own."""
+        other = Stop(deadline)
+        other._flag, other.address = self._flag, self.address
+        return other
+
+    @property
+    def nanoseconds(self) -> int:
+        """What is left until the time."""
+        if self.deadline is None:
+            return -1
+        return int(min(max(self.deadline - time.monotonic(), 0.0) * 1e9, 2**62))
 
     @property
     def raised(self) -> bool:
