@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +14,9 @@ from ...graph import operations as ops
 from ...graph.types import KINDS as NUMBERS
 from .. import special
 from .arrays import holds_node
-from .containers import attribute, getitem
+from .containers import attribute
 from .numpy_calls import numpy_call
-from .operators import PYTHON, binary, is_, negated, truth, unary
+from .operators import binary, truth
 from .patterns import Mismatch
 from .regions import Given, Named
 from .specialise import Specialiser, calls
@@ -332,17 +331,15 @@ _rounding(math.ceil, ops.ceil)
 _rounding(math.trunc, ops.trunc)
 
 
-# -- operators as functions --------------------------------------------------------------------------------------------
+@calls(math.ldexp)
+def _ldexp(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, given)):
+        return math.ldexp(*map(unwrapped, given))
+    return binary(s, "multiply", given[0], binary(s, "power", 2.0, s.call(float, [given[1]])))
 
 
-def _as_operator(function: Any, name: str) -> None:
-    calls(function)(lambda s, given, named: binary(s, name, *given))
-
-
-for _name, (_operation, _, _) in PYTHON.items():
-    _as_operator(_operation, _name)
-calls(operator.neg)(lambda s, given, named: unary(s, "negative", *given))
-calls(operator.is_)(lambda s, given, named: is_(s, *given))
-calls(operator.is_not)(lambda s, given, named: negated(is_(s, *given)))
-calls(operator.not_)(lambda s, given, named: negated(truth(s, given[0])))
-calls(operator.getitem)(lambda s, given, named: getitem(s, *given))
+@calls(math.modf)
+def _modf(s: Specialiser, given: Given, named: Named) -> Any:
+    if known(given[0]):
+        return math.modf(unwrapped(given[0]))
+    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), NUMBERS["real"])], {})

@@ -113,7 +113,7 @@ class Specialiser:
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
         self.apart: dict[Any, list[Any]] = {}  # functions with derivatives of their own; see apart.py
-        self.lifted: dict[types.FunctionType, Lambda] = {}
+        self.lifted: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
 
     # -- errors ------------------------------------------------------------------------------------------------------
@@ -227,13 +227,18 @@ class Specialiser:
         if isinstance(function, types.FunctionType):
             if function.__code__.co_filename.startswith(_OURS):
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
-            if function not in self.lifted:
-                self.lifted[function] = lift(function)
-            return self.enter(Closure(self.lifted[function]), arguments, named)
+            return self.enter(self.closure_of(function), arguments, named)
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
             "to be had, classes that are dataclasses, numpy, math, and the functions of dynagrad"
         )
+
+    def closure_of(self, function: Callable[..., Any]) -> Closure:
+        """A function by its text."""
+        if function not in self.lifted:
+            assert isinstance(function, types.FunctionType)
+            self.lifted[function] = lift(function)
+        return Closure(self.lifted[function])
 
     def handler(self, function: Any) -> Handler | None:
         """What is known about a function of a library."""
