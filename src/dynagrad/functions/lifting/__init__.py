@@ -30,6 +30,7 @@ from . import (
     numpy_calls,
     operating,
     operators,
+    raising,
     recursion,
     rules,
     solutions,
@@ -55,6 +56,7 @@ _TABLES = (
     numpy_calls,
     operating,
     operators,
+    raising,
     recursion,
     rules,
     solutions,
@@ -99,7 +101,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     s = Specialiser()
     with _room(), unchanging():
         try:
-            result = output(s.call(f, given, options.content))
+            result = output(s.call(f, given, options.content), s.token.content)
         except (Diverges, Recursion) as problem:
             raise LiftError("the function never ends: each of its branches calls it again") from problem
         except LiftError:

@@ -265,7 +265,7 @@ def _set_frozen(s: Specialiser, given: Given, named: Named) -> None:
 @calls(str, repr)
 def _str(s: Specialiser, given: Given, named: Named) -> str:
     if given and not known(given[0]):
-        return Unclear(f"<{describe(given[0])}>")
+        return Unclear.of(given[0])
     return str(*map(unwrapped, given))
 
 

@@ -18,6 +18,7 @@ from .containers import attribute
 from .numpy_calls import numpy_call
 from .operators import binary, truth
 from .patterns import Mismatch
+from .raising import check
 from .regions import Given, Named
 from .specialise import Specialiser, calls
 from .values import Array, Instance, as_type, describe, known, node_of, type_of, unwrapped, wrapped
@@ -50,7 +51,16 @@ def _int(s: Specialiser, given: Given, named: Named) -> Any:
     node = _scalar(given[0], "int")
     if node.type.kind == "integer":
         return node
-    return (integers.count_true if node.type.kind == "boolean" else integers.to_integer)(node)
+    return integers.count_true(node) if node.type.kind == "boolean" else _whole(s, "int", node)
+
+
+def _whole(s: Specialiser, name: str, x: Node) -> Node:
+    """A real without a fraction, or cut off, as a whole number. Raises RunError for those that it has none for."""
+    s.may_raise(ValueError, OverflowError)
+    test = ops.less(ops.absolute(x), 2.0**63)
+    check(s, test, f"{name}() of ", x, ": a whole number of a compiled function has 64 bits")
+    found: Node = integers.to_integer(x)
+    return found
 
 
 @calls(bool)
@@ -86,7 +96,7 @@ def _round(s: Specialiser, given: Given, named: Named) -> Any:
     node = _scalar(x, "round")
     if digits:
         return _to_decimals(node, digits[0])
-    return node if node.type.kind == "integer" else integers.to_integer(ops.rint(node))
+    return node if node.type.kind == "integer" else _whole(s, "round", ops.rint(node))
 
 
 def _to_decimals(x: Node, n: Any) -> Any:
@@ -258,6 +268,7 @@ def _of_math(function: Any, instead: Any) -> None:
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
+        s.may_raise(ValueError, OverflowError)
         return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given], {})
 
     calls(function)(handler)
@@ -279,6 +290,7 @@ def _special(function: Any, instead: Any) -> None:
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
+        s.may_raise(ValueError, OverflowError)
         return s.call(instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given])
 
     calls(function)(handler)
@@ -312,6 +324,7 @@ def _dist(s: Specialiser, given: Given, named: Named) -> Any:
 def _log(s: Specialiser, given: Given, named: Named) -> Any:
     if all(map(known, given)):
         return math.log(*map(unwrapped, given))
+    s.may_raise(ValueError)
     found = numpy_call(s, np.log, [_scalar(given[0], "log")], {})
     return found if len(given) == 1 else binary(s, "divide", found, _log(s, [given[1]], {}))
 
@@ -321,7 +334,7 @@ def _rounding(function: Any, operation: Any) -> None:
         if known(given[0]):
             return function(unwrapped(given[0]))
         node = _scalar(given[0], function.__name__)
-        return node if node.type.kind == "integer" else integers.to_integer(operation(node))
+        return node if node.type.kind == "integer" else _whole(s, function.__name__, operation(node))
 
     calls(function)(handler)
 

@@ -48,6 +48,8 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     arguments = [_spelled(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
     options = {key: unwrapped(_spelled(s, value)) for key, value in named.items()}
+    if holds_node(given) and "linalg" in (getattr(function, "__module__", None) or ""):
+        s.may_raise(np.linalg.LinAlgError)
     with np.errstate(all="ignore"):
         result = _computed(function, given, options)
     first = arguments[0] if arguments else None

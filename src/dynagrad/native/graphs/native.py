@@ -55,7 +55,7 @@ class Native:
         with self._lock:
             start = time.perf_counter()
             whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
-            made = library.load(cache.build(whole, flags=flags_of(self.source)))
+            made = library.lent(cache.build(whole, flags=flags_of(self.source)))
             given = attach(made, self.text)
             self.seconds = time.perf_counter() - start
             return made, given

@@ -125,7 +125,7 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
     outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
-    made = library.load(
+    made = library.lent(
         cache.build(
             text.source + glue(NAME, inputs, outputs, text.given), optimise=optimise, flags=flags_of(text.source)
         )

@@ -233,6 +233,18 @@ struct Workspace {
                 if (__atomic_compare_exchange_n(&place, &none, w, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
             }
         }
+        end(w);
+    }
+    // Gives back what is kept for the next call.
+    static void release() {
+        for (Workspace*& place : idle) {
+            Workspace* found = __atomic_exchange_n(&place, static_cast<Workspace*>(nullptr), __ATOMIC_ACQ_REL);
+            if (found != nullptr) end(found);
+        }
+    }
+
+  private:
+    static void end(Workspace* w) {
         w->slots.each([](char* piece, int64_t size) {
             Slot* slots = reinterpret_cast<Slot*>(piece);
             for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) slots[i].free();
@@ -241,8 +253,6 @@ struct Workspace {
         w->frames.release();
         free(w);
     }
-
-  private:
     inline static Workspace* idle[4] = {};
 };
 
@@ -455,4 +465,9 @@ inline void cumsum(T* out, const T* x, int64_t outer, int64_t n, int64_t inner) 
 // How many bytes one loop of this library may save.
 extern "C" __attribute__((visibility("default"), used)) inline void dg_most_saved(int64_t bytes) {
     dynagrad::graphs::most_saved = bytes < dynagrad::graphs::kMostSaved ? bytes : dynagrad::graphs::kMostSaved;
+}
+
+// Gives back the memory that is kept for later calls: before the library is closed.
+extern "C" __attribute__((visibility("default"), used)) inline void dg_release() {
+    dynagrad::graphs::Workspace::release();
 }
