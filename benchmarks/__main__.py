@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiled, compiling, cycles, dijkstra, functions, gradient, hmm, loading, wsj
+from . import compiled, compiling, cycles, dijkstra, functions, gradient, hmm, kernels, loading, wsj
 from .common import HERE, Row, Skip
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "nested": functions.nested,
     "memory": functions.memory,
     "compiled": compiled.compiled,
+    "kernels": kernels.kernels,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 

@@ -21,7 +21,7 @@ from dynagrad import cli, demo
 from dynagrad.cli.commands import header_plan
 from dynagrad.cli.inputs import Values
 from dynagrad.encoding import kinds, program_constants
-from dynagrad.native import cache, toolchain
+from dynagrad.native import cache_folder, toolchain
 from dynagrad.plan.assume import assumed_plan
 from dynagrad.plan.facade.text import cxx_name
 from dynagrad.plan.header import header
@@ -204,7 +204,13 @@ int main() {
 """
 
 
-def output_of(folder: Path, headers: Mapping[str, str], main: str, pieces: Mapping[str, Sequence[str]]) -> list[str]:
+def output_of(
+    folder: Path,
+    headers: Mapping[str, str],
+    main: str,
+    pieces: Mapping[str, Sequence[str]],
+    flags: Sequence[str] = (),
+) -> list[str]:
     """The lines that a C++ program prints, which is compiled here; `pieces` come into the text at their names."""
     for name, text in headers.items():
         (folder / f"{name}.hpp").write_text(text)
@@ -213,10 +219,10 @@ def output_of(folder: Path, headers: Mapping[str, str], main: str, pieces: Mappi
     main = "".join(f'#include "{name}.hpp"\n' for name in headers) + main
     tool = toolchain.compiler()
     options = [f for f in toolchain.flags(tool, 0) if f not in ("-shared", "-fPIC", "-fvisibility=hidden")]
-    home = cache.folder()
+    home = cache_folder.folder()
     zig_cache = None if home is None else home / "zig"
     program = folder / "main"
-    toolchain.compile_source(main, program, options=[*options, f"-I{folder}"], tool=tool, zig_cache=zig_cache)
+    toolchain.compile_source(main, program, options=[*options, *flags, f"-I{folder}"], tool=tool, zig_cache=zig_cache)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     return done.stdout.splitlines()

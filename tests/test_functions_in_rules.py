@@ -385,7 +385,7 @@ def test_what_a_function_asserts_is_an_error_of_the_run_that_names_the_item():
         assert x < 3.0, f"too large: {x}"
         return x * 2.0
 
-    program = dg.Program(":- function h/1. total += h(force(P)).", functions={"h": h})
+    program = dg.Program(":- function h/1. total += h(force(_)).", functions={"h": h})
     assert program.run({"force/1": [("p", 1.0)]})["total"] == 2.0
     with pytest.raises(dg.Error, match="the function h failed for total: AssertionError: too large: 8"):
         program.run({"force/1": [("p", 8.0)]})

@@ -16,7 +16,8 @@ CONTRIBUTING = HOUSE.parent.parent / "CONTRIBUTING.md"
 TOP = {"cli", "demo", "__init__", "__main__"}
 # Leaves: small files about values, below everything that handles facts.
 LEAVES = {"columns", "facts", "files", "relation", "table", "terms", "values"}
-HANDLES_FACTS = LEAVES | {"errors", "calls"}
+FOR_ALL = {"errors", "calls", "forks"}
+HANDLES_FACTS = LEAVES | FOR_ALL
 # To these, facts are data at run time.
 KNOWS_NO_FACTS = {"rules", "plan", "native", "graph", "functions"}
 
@@ -30,8 +31,8 @@ def drawn() -> Iterator[tuple[str, set[str]]]:
             yield name, set(re.findall(r"\w+", to)) - {"nothing"}
 
 
-ARROWS = {name: to | ({"errors", "calls"} if name in KNOWS_NO_FACTS else HANDLES_FACTS) for name, to in drawn()}
-ARROWS |= {"errors": set(), "calls": {"errors"}, **{leaf: HANDLES_FACTS for leaf in LEAVES}}
+ARROWS = {name: to | (FOR_ALL if name in KNOWS_NO_FACTS else HANDLES_FACTS) for name, to in drawn()}
+ARROWS |= {"errors": set(), "forks": set(), "calls": {"errors"}, **{leaf: HANDLES_FACTS for leaf in LEAVES}}
 
 
 def room(path: Path) -> str:

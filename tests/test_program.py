@@ -549,7 +549,8 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from dynagrad import binding
-    from dynagrad.native import cache
+    from dynagrad.forks import held
+    from dynagrad.native.cache_folder import Temporary
 
     program, facts = dg.Program("forked(X) += q(X) * 19."), {"q/1": [("a", 2.0)]}
     go, compile_plan = threading.Event(), binding.compile_plan
@@ -561,7 +562,7 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with program._empty._binding._lock.held(), cache._Private.lock:
+        with program._empty._binding._lock, Temporary.lock:
             ready.set()
             done.wait(60)
 
@@ -570,9 +571,9 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready.wait(60)
     pid = os.fork()
     if pid == 0:
-        free = cache._Private.lock.acquire(timeout=0)
         try:
-            os._exit(0 if free and program.run(facts, timeout=60)["forked(a)"] == 38.0 else 1)
+            with held(Temporary.lock, 0) as free:
+                os._exit(0 if free and program.run(facts, timeout=60)["forked(a)"] == 38.0 else 1)
         finally:
             os._exit(2)
     done.set()
@@ -638,6 +639,40 @@ def test_an_error_that_comes_again_is_told_of_each_example() -> None:
     batch = program.run_batch([{"a/1": [(i,)]} for i in range(3)], query="goal", threads=1)
     assert [str(batch.errors[n]) for n in range(3)] == [f"example {n}: mine" for n in range(3)]
     assert str(mine) == "mine"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_error_of_a_users_function_gets_a_note_that_names_its_example(threads: int) -> None:
+    def weight(x: int) -> float:
+        if x == 3:
+            raise KeyError("three")
+        return 1.0 / (x - 1)
+
+    program = dg.Program(":- external weight/1. goal += a(X) * weight(X).", functions={"weight": weight})
+    batch = program.run_batch([{"a/1": [(i,)]} for i in range(4)], query="goal", threads=threads)
+    assert [type(batch.errors[n]) for n in (1, 3)] == [ZeroDivisionError, KeyError] and len(batch.errors) == 2
+    assert [batch.errors[n].__notes__ for n in (1, 3)] == [["in example 1 of the batch"], ["in example 3 of the batch"]]
+    assert batch.errors[3].args == ("three",)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("gradient", [None, ["c/1"]])
+def test_where_filters_make_warnings_errors_they_are_those_of_their_examples(threads: int, gradient: Any) -> None:
+    program = dg.Program("p += a(X) * b(X) * c(X).", "real").bind({"c/1": [(0, 1.0), (1, 1.0), (2, 1e-200)]})
+    facts = [[], [(0, 1.0)], [(1, 1.0)], [(2, 1e-100)]]
+    examples = [{"a/1": rows, "b/1": rows} for rows in facts]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*underflow", dg.ProgramWarning, module=__name__)
+        batch = program.run_batch(examples, query="p", gradient=gradient, threads=threads)
+    assert list(batch.errors) == [3] and isinstance(batch.errors[3], dg.ProgramWarning)
+    assert str(batch.errors[3]).startswith("example 3: 1 items underflowed")
+    assert batch.values.tolist() == [0.0, 1.0, 1.0, 0.0]
+    if gradient:
+        assert batch.gradient["c/1"].values.tolist() == [1.0, 1.0, 0.0]
+    with warnings.catch_warnings():  # of another module, which is not the caller
+        warnings.filterwarnings("error", category=dg.ProgramWarning, module="elsewhere")
+        warnings.filterwarnings("ignore", category=dg.ProgramWarning, module=__name__)
+        assert not program.run_batch(examples, query="p", threads=threads).errors
 
 
 def test_numpy_numbers_are_limits() -> None:

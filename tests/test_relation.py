@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynagrad import relation
 from dynagrad.facts import read
-from dynagrad.relation import AtomColumn, Relation, concatenate, matching, row_numbers, take
+from dynagrad.relation import AtomColumn, Relation, concatenate, encode, matching, row_numbers, take
 
 ATOMS = st.text("ab", max_size=1) | st.integers(0, 2) | st.sampled_from([0.0, 1.0, 2.5])
 ROWS = st.lists(st.tuples(ATOMS | st.lists(ATOMS, max_size=2), st.integers(0, 1), st.floats(0, 1)), max_size=8)
@@ -94,3 +95,15 @@ def test_rows_of_one_relation_are_found_in_another(
     among, found = matching(here, gone, 1.0)
     assert among.tolist() == [row in theirs for row in mine]
     assert found.tolist() == [row in mine for row in theirs]
+
+
+def test_codes_are_the_same_in_blocks_of_any_size(monkeypatch):
+    rows = list("abacadaab")
+    whole = encode(rows)
+    for size in (1, 2, 4, 9, 10):
+        monkeypatch.setattr(relation, "BLOCK", size)
+        codes, distinct = encode(rows)
+        assert (
+            (codes.tolist(), distinct) == ([0, 1, 0, 2, 0, 3, 0, 0, 1], list("abcd")) == (whole[0].tolist(), whole[1])
+        )
+    assert encode([])[0].tolist() == []

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from .errors import Said, collected
-from .forks import Lock
+from .forks import renewed
 
 Result = TypeVar("Result")
 
@@ -47,11 +47,11 @@ class Jobs(Generic[Result]):
 
     def __init__(self) -> None:
         self._jobs: list[_Job[Result]] = []
-        self._lock = Lock()
+        self._lock = renewed(threading.RLock())
 
     def result(self, key: Any, work: Callable[[], Result], deadline: float) -> tuple[Result, Said] | None:
         """What `work` gives and would warn of, or None where that is not done in time; then it goes on."""
-        with self._lock.held():
+        with self._lock:
             self._forget_others()
             job = next((job for job in self._jobs if job.key == key), None)
             if job is None:
@@ -61,7 +61,7 @@ class Jobs(Generic[Result]):
         done, _ = wait([job.future], until(deadline))
         if not done:
             return None
-        with self._lock.held():
+        with self._lock:
             self._jobs[:] = [one for one in self._jobs if one is not job]
         return job.future.result()
 
@@ -69,7 +69,7 @@ class Jobs(Generic[Result]):
         """The key, the result and the warnings of each job that is done, once; those that failed stay to be asked."""
         if not self._jobs:
             return []
-        with self._lock.held():
+        with self._lock:
             self._forget_others()
             done = [job for job in self._jobs if job.future.done() and job.future.exception() is None]
             self._jobs[:] = [job for job in self._jobs if job not in done]

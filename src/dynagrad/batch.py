@@ -7,6 +7,7 @@ any number of threads. What an example is, and how it runs, is not known here.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import re
@@ -22,7 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from .calls import public
-from .errors import Error, FactError, NotDifferentiable, QueryError, Said, ValueRangeError, cut, shown, warn
+from .errors import (
+    Error,
+    FactError,
+    NotDifferentiable,
+    ProgramWarning,
+    QueryError,
+    Said,
+    ValueRangeError,
+    cut,
+    shown,
+    warn,
+)
 from .gradient import differentiable, like
 from .relation import Relation, fact_text
 from .rules.check import nearest
@@ -123,7 +135,9 @@ class Batch:
     `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
     or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
     a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
-    example, counted from 0, what failed and why. `gradient` has, for each predicate that was asked for, derivatives of
+    example, counted from 0, what failed and why: the message of a `dg.Error` starts with its example, any other error,
+    as of a function of yours, has a note that names it. Where the filters of `warnings` make a warning an error, it is
+    one of its example. `gradient` has, for each predicate that was asked for, derivatives of
     the objective by its facts, see `BatchGradient`.
 
     >>> import dynagrad as dg
@@ -149,8 +163,12 @@ def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: 
 
 
 def _of_example(n: int, error: Exception) -> Exception:
-    """The error with the number of its example in its message, as in `Batch.errors`; it is a copy."""
-    if not isinstance(error, Error):  # of a user's function, perhaps, and not ours to make again
+    """The error with the number of its example: ours in the message of a copy, that of others in a note."""
+    if not isinstance(error, Error | ProgramWarning):  # of a user's function, perhaps, and not ours to make again
+        with contextlib.suppress(TypeError):  # where its notes are no list
+            note = f"in example {n} of the batch"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
         return error
     told = copy.copy(error)
     told.args = (f"example {n}: {error}", *error.args[1:])

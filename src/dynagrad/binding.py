@@ -9,6 +9,7 @@ it is made in `encoding`, `summary` and `loading`.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,9 +23,9 @@ from .background import until as left
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
 from .errors import NotConverged, say
-from .forks import Lock
+from .forks import held, renewed
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
-from .plan.compiled import Compiled, compile_plan
+from .plan.compiled import Compiled, Stop, compile_plan
 from .plan.model import Derivatives, Summary
 from .plan.planner import Options, make_plan
 from .relation import Codes, Relation, TextColumn, concatenate
@@ -80,7 +81,7 @@ class Binding:
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made of this one
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
-        self._lock = Lock()
+        self._lock = renewed(threading.RLock())
         self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
         self.compiling = 0.0  # seconds that runs waited for a compiler
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
@@ -97,7 +98,7 @@ class Binding:
         made = self.with_relations(relations)
         made._kinds = self._kinds
         made._looked_at, made._said = self._looked_at, self._said
-        with self._lock.held():
+        with self._lock:
             for chosen, base in self._bases.items():
                 fresh = replace(base, loaded={})
                 for place, loaded in base.loaded.items():
@@ -161,8 +162,8 @@ class Binding:
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
         and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
-        `room` is what the chart may take, in bytes. Where compiling is not done by the `deadline`, of the clock
-        `time.monotonic`, it raises NotConverged, and compiling goes on.
+        `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
+        clock `time.monotonic`, it raises NotConverged, and compiling goes on.
         """
         setting = self.setting
         relations = self.gathered(run, instead or {})
@@ -184,7 +185,8 @@ class Binding:
             warn(setting, relations)
         superior = until is not None and is_superior(setting, relations)
         stop = until if superior else None
-        with self._turn(deadline):
+        patience = None if deadline is None else Stop(deadline)
+        with self._locked(deadline):
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
             alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
@@ -203,9 +205,9 @@ class Binding:
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
-            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts)
+            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts, patience)
             base.loaded[id(compiled)] = loaded
-        prepared = set_up(setting, compiled, loaded, facts, room)
+        prepared = set_up(setting, compiled, loaded, facts, room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())
@@ -276,17 +278,17 @@ class Binding:
                 return compiled
 
     @contextmanager
-    def _turn(self, deadline: float | None) -> Iterator[None]:
+    def _locked(self, deadline: float | None) -> Iterator[None]:
         """One thread at a time."""
-        with self._lock.held(-1 if deadline is None else left(deadline)) as got:
+        with held(self._lock, -1 if deadline is None else left(deadline)) as got:
             if not got:
                 raise _late()
             yield
 
 
 def _late() -> NotConverged:
-    """What a run ends with that did not begin in time."""
+    """What a call ends with whose code was not compiled in time."""
     return NotConverged(
-        "the limit on time was met before the run began, while its program was compiled; that goes on in the "
-        "background, so the next call finds it done, or nearer to it. There is no chart"
+        "the limit on time was met while code was compiled for this call; that goes on in the background, so the next "
+        "call finds it done, or nearer to it; raise timeout to wait for it"
     )

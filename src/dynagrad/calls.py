@@ -1,8 +1,8 @@
 """What holds for calls of public functions: a misspelt option is an error of ours, and tracebacks are short.
 
 `public` stands on every function and method that a user calls with options. Type checkers and completion see the
-function as it is written. `checked` is the same without shorter tracebacks, for functions that call what the user
-wrote. What the functions do is not known here.
+function as it is written. `strict_options` is the same without shorter tracebacks, for functions that call what the
+user wrote. What the functions do is not known here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
     return _like(f, call)
 
 
-def checked(f: Callable[P, R]) -> Callable[P, R]:
+def strict_options(f: Callable[P, R]) -> Callable[P, R]:
     """A function whose misspelt options are errors."""
     options = _options(f)
     refused = functools.partial(_refused, f)
@@ -59,9 +59,9 @@ def checked(f: Callable[P, R]) -> Callable[P, R]:
     return _like(f, call)
 
 
-def checked_class(cls: type[R]) -> type[R]:
+def strict_options_class(cls: type[R]) -> type[R]:
     """A class that is made from options, of which a misspelt one is an error."""
-    cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]  # the same parameters
+    cls.__init__ = strict_options(cls.__init__)  # type: ignore[method-assign]  # the same parameters
     return cls
 
 

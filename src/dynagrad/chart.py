@@ -196,7 +196,9 @@ class Chart:
             # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
             if resting(prepared.compiled.plan):
                 plan = prepared.compiled.plan
-                self._prepared = prepared = self._again(self._source(), plan.adjoint, along)
+                self._prepared = prepared = self._again(
+                    self._source(), plan.adjoint, along, stop=self._limits.stop(began)
+                )
         return prepared
 
     def _start(
@@ -458,7 +460,7 @@ class Chart:
     # -- derivatives
 
     @public
-    def gradient(self, item: Any) -> Gradient:
+    def gradient(self, item: Any, *, timeout: float | None = None) -> Gradient:
         """The derivatives of an item's value with respect to all facts and items, by one backward pass.
 
         `item` is an item, or a mapping from items to cotangents: their sum so weighted. The result has, per input
@@ -473,8 +475,11 @@ class Chart:
         later runs of the same bound facts keep one. After 000, the derivation of Dyna's back-propagation (online
         appendix to Eisner, Goldlust and Smith 2005, "Compiling Comp Ling").
 
+        `timeout` is a limit in seconds on all of this, compiling included, which goes on in the background.
+
         Raises `NotDifferentiable` in `boolean`, `count` and semirings of your own, `QueryError` for an unknown
-        predicate or facts that changed since the run, `ValueRangeError` where a derivative is not finite.
+        predicate or facts that changed since the run, `ValueRangeError` where a derivative is not finite, and
+        `NotConverged` at the limit on time, which leaves the chart as it was.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -482,26 +487,26 @@ class Chart:
         >>> list(chart.gradient("path(c)")["edge/2"])
         [('a', 'b', 1.0), ('b', 'c', 1.0), ('a', 'c', 0.0)]
         """
-        return questions.gradient(self._ran, read_weighted(item))
+        return questions.gradient(self._within(timeout), read_weighted(item))
 
     @public
-    def jvp(self, direction: Mapping[str, Any]) -> Tangents:
+    def jvp(self, direction: Mapping[str, Any], *, timeout: float | None = None) -> Tangents:
         """The derivatives of all items along one direction of the facts: the program over dual numbers.
 
         `direction` has, per predicate, one number for each row that was given, in the order of the rows (or an array of
         the shape that a dense table came in), or rows in any form that facts may have. The run is made again, in the
         same course, so that the tangents are those of the computation that ran. Raises as `gradient` does, and
-        `FactError` where a direction does not fit.
+        `FactError` where a direction does not fit. `timeout` is that of `gradient`, as it is in all that follow.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
         >>> chart.jvp({"a/1": {("x",): 1.0}, "b/1": [10.0]})["goal"]
         23.0
         """
-        return questions.tangents(self._ran, direction)
+        return questions.tangents(self._within(timeout), direction)
 
     @public
-    def outside(self, item: Any, goal: Any = "goal") -> Any:
+    def outside(self, item: Any, goal: Any = "goal", *, timeout: float | None = None) -> Any:
         """The outside value of an item, in the semiring's scale: what a derivation of the goal has beside the item.
 
         For `real` and `expectation` that is the derivative of the goal with respect to the item, for `log` its log. In
@@ -512,10 +517,10 @@ class Chart:
         >>> chart.outside("a(x)")
         3.0
         """
-        return questions.outside(self._ran, item, goal)
+        return questions.outside(self._within(timeout), item, goal)
 
     @public
-    def marginal(self, item: Any, goal: Any = "goal") -> float:
+    def marginal(self, item: Any, goal: Any = "goal", *, timeout: float | None = None) -> float:
         """The probability that the item is used in a derivation of the goal; where it can be used several times in
         one, the expected number of times.
 
@@ -527,10 +532,10 @@ class Chart:
         >>> chart.marginal("a(y)")
         0.75
         """
-        return questions.marginal(self._ran, item, goal)
+        return questions.marginal(self._within(timeout), item, goal)
 
     @public
-    def expected_counts(self, goal: Any = "goal") -> Gradient:
+    def expected_counts(self, goal: Any = "goal", *, timeout: float | None = None) -> Gradient:
         """How often each fact is used in a derivation of the goal, on average; derived items likewise.
 
         Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts. The
@@ -542,10 +547,10 @@ class Chart:
         >>> list(chart.expected_counts()["a/1"])
         [('x', 0.25), ('y', 0.75)]
         """
-        return questions.expected_counts(self._ran, goal)
+        return questions.expected_counts(self._within(timeout), goal)
 
     @public
-    def entropy(self, goal: Any = "goal") -> float:
+    def entropy(self, goal: Any = "goal", *, timeout: float | None = None) -> float:
         """The entropy, in nats, of the distribution of the goal's derivations, in proportion to their weights.
 
         From the derivative of log Z with respect to an inverse temperature, which is the expected log weight (Li and
@@ -557,18 +562,22 @@ class Chart:
         >>> round(program.run({"a/1": [("x", 0.5), ("y", 0.5)]}).entropy(), 6)
         0.693147
         """
-        return questions.entropy(self._ran, goal)
+        return questions.entropy(self._within(timeout), goal)
 
-    @property
-    def _ran(self) -> questions.Ran:
-        """This chart as questions see it."""
-        return questions.Ran(self._setting, self._ready, self._source, self._tape, self._again)
+    def _within(self, timeout: float | None) -> questions.Ran:
+        """This chart as questions see it, with so many seconds for the answer."""
+        limits = Limits(timeout=timeout)
+        limits.check()
+        return self._ran(limits.stop())
+
+    def _ran(self, stop: Stop | None) -> questions.Ran:
+        return questions.Ran(self._setting, self._ready, self._source, self._tape, self._again, stop)
 
     def _row_gradient(
-        self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop | None = None
+        self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop
     ) -> list[npt.NDArray[np.float64]]:
         """For batches: see `questions.row_gradient`."""
-        return questions.row_gradient(self._ran, item, keys, cotangent, stop)
+        return questions.row_gradient(self._ran(stop), item, keys, cotangent)
 
     def _tables_of(self, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
         """For batches: derivatives by the facts of this run alone, a table for each predicate."""
@@ -576,21 +585,29 @@ class Chart:
         own = [run[key] if key in run else read(key, []) for key in keys]
         return [like(relation, scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
 
-    def _tape(self, source: Source) -> Prepared:
+    def _tape(self, source: Source, stop: Stop | None = None) -> Prepared:
         """This run in a class that can go back: the chart's own, or the run made again."""
         prepared = self._ready()
         if prepared.compiled.plan.adjoint:
             return prepared
         if self._taped is None:
-            self._taped = self._again(source, True)
+            self._taped = self._again(source, True, stop=stop)
             self._facts.binding.derivatives = Derivatives()  # later runs keep a tape from the start
         return self._taped
 
-    def _again(self, source: Source, adjoint: bool, along: Along | None = None, *, outside: bool = False) -> Prepared:
+    def _again(
+        self,
+        source: Source,
+        adjoint: bool,
+        along: Along | None = None,
+        *,
+        outside: bool = False,
+        stop: Stop | None = None,
+    ) -> Prepared:
         """The run made again with derivatives; what a function behind an external predicate raises is raised here."""
         self._raised.clear()
         try:
-            return source.again(adjoint, along, outside=outside)
+            return source.again(adjoint, along, outside=outside, stop=stop)
         except Error:
             if self._raised:
                 raise self._raised[0] from None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 
@@ -254,7 +255,39 @@ def warn(message: str, category: type[Warning] = ProgramWarning) -> None:
     if _waiting.said is not None:
         _waiting.said.append((message, category))
         return
-    level, frame = 1, sys._getframe()
+    level, _ = _caller()
+    warnings.warn(message, category, stacklevel=level)
+
+
+def refused(said: Said) -> Warning | None:
+    """The first of these warnings that the filters make an error, at the line where `warn` would point."""
+    if not said:
+        return None
+    _, frame = _caller()
+    module = frame.f_globals.get("__name__") or "<unknown>"
+    filters = getattr(warnings, "_get_filters", lambda: warnings.filters)()  # from 3.14 on each context has its own
+    for message, category in said:
+        for action, text, kind, place, line in filters:
+            if (
+                issubclass(category, kind)
+                and _matches(text, message)
+                and _matches(place, module)
+                and line in (0, frame.f_lineno)
+            ):
+                if action == "error":
+                    return category(message)
+                break
+    return None
+
+
+def _matches(pattern: Any, text: str) -> bool:
+    """Whether a pattern of a filter matches, as `warnings` has them."""
+    return pattern is None or bool(pattern == text if isinstance(pattern, str) else pattern.match(text))
+
+
+def _caller() -> tuple[int, FrameType]:
+    """The frame outside of this package that called into it, and its level as the one who asks here counts."""
+    level, frame = 0, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    return level, frame

@@ -23,6 +23,7 @@ from .calls import public
 from .columns import Raw, finish
 from .errors import Error, FactError, Place, cut, raised, shown
 from .facts import from_arrow, import_module
+from .forks import renewed
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
 from .terms import INTEGER_MAX, INTEGER_MIN, canonical
 from .values import FORBIDDEN
@@ -146,7 +147,7 @@ def _split(place: Place, text: str, separator: str, value_shape: ValueShape) -> 
     return place, _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape)
 
 
-_csv_limit = threading.Lock()  # the csv module's limit is one for all threads
+_csv_limit = renewed(threading.RLock())  # the csv module's limit is one for all threads
 
 
 def _quoted(place: Place, text: str, value_shape: ValueShape) -> tuple[Place, Raw]:

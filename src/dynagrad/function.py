@@ -12,7 +12,6 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from . import facts as fact_forms
 from .binding import Binding
 from .calls import public
 from .errors import Error, FactError, QueryError, cut, shown
+from .forks import kept, renewed
 from .functions.numbers import Number, real_part
 from .gradient import differentiable
 from .graph import arrays
@@ -120,7 +120,7 @@ class Function:
             return found if f._single else tuple(_parts(found, f._out_shapes))
         return f._value(arrays)
 
-    @cached_property
+    @kept
     def _operation(self) -> Operation:
         """The function as an operation on numbers: its tangents and adjoints are functions of this kind again.
 
@@ -445,7 +445,7 @@ class Open:
                 shape = held.dense_shape if held.dense_shape is not None else (held.count,)
             self.shapes.append((*shape, *self.pair))
         self._cores: OrderedDict[Hashable, Core] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.bound, self.goals, self.listed, self.inputs, self.limits

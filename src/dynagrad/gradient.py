@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .calls import public
 from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
-from .limits import function_failed, near_critical, unsettled
+from .limits import function_failed, near_critical, out_of_time, unsettled
 from .loading import Along, Prepared, jet_words
 from .plan.compiled import STATUS, Settings, Stop, out_of_memory
 from .plan.model import Derivatives
@@ -84,12 +84,12 @@ class Source:
     ) -> Prepared:
         """The same run in a class with derivatives."""
         along = along or Along()
-        prepared = self._prepared(Derivatives(along.order, adjoint, outside), along)
-        for settings in self._runs():
+        prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop)
+        for settings in self._runs(prepared, stop):
             ended(prepared, prepared.chart.run(settings, stop))
         return prepared
 
-    def _prepared(self, derivatives: Derivatives, along: Along) -> Prepared:
+    def _prepared(self, derivatives: Derivatives, along: Along, stop: Stop | None) -> Prepared:
         facts = self.facts
         prepared = facts.binding.prepare(
             facts.run,
@@ -99,14 +99,17 @@ class Source:
             along=along,
             iterate=self.iterate,
             room=self.max_bytes if self.max_bytes >= 0 else None,
+            deadline=None if stop is None else stop.deadline,
         )
         self.connect(prepared)
         return prepared
 
-    def _runs(self) -> Iterator[Settings]:
+    def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:
         for pops, tolerance, refine in self.course:
             most = -1 if pops is None else pops
-            yield Settings(most, -1, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
+            left = -1 if stop is None else stop.nanoseconds
+            until = left if left < 0 else prepared.chart.report.nanoseconds + left
+            yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
 
     def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
         """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
@@ -117,10 +120,10 @@ class Source:
         direction[row if row < shared else row + axioms, 0] = 1.0
         along = Along(({key: direction},), (None,))
         try:
-            prepared = self._prepared(Derivatives(along.order, False), along)
+            prepared = self._prepared(Derivatives(along.order, False), along, stop)
         except Error:
             return None
-        for settings in self._runs():
+        for settings in self._runs(prepared, stop):
             status = STATUS[prepared.chart.run(settings, stop).status]
             if status == "interrupted":
                 raise KeyboardInterrupt
@@ -136,6 +139,8 @@ def ended(prepared: Prepared, report: Any) -> None:
     status = STATUS[report.status]
     if status in ("done", "max_pops"):
         return
+    if status == "timeout":
+        raise out_of_time("when the run was made again for its derivatives")
     if status == "unsettled":
         raise ValueRangeError(unsettled(reported(prepared, report)))
     if status == "near_critical":
@@ -184,6 +189,8 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
     status = chart.backward(stop)
     if status == "interrupted":
         raise KeyboardInterrupt
+    if status == "timeout":
+        raise out_of_time("on the way back through the run")
     if status == "bad_adjoint":
         raise _first(prepared, reported(prepared, chart.report))
     if status == "unsettled":
@@ -320,20 +327,20 @@ class Asked:
     seeds: tuple[Seed, ...]
     whole: bool = False  # adjoints alone: outside values
 
-    def fill(self) -> None:
+    def fill(self, stop: Stop | None = None) -> None:
         """Sees to it that the adjoints in the native chart are those of these items."""
         chart = self.prepared.chart
         if chart.adjoints_of is not self:
             chart.adjoints_of = None
-            backward(self.prepared, self.seeds, whole=self.whole)
+            backward(self.prepared, self.seeds, whole=self.whole, stop=stop)
             chart.adjoints_of = self
 
-    def item(self, key: str, codes: Sequence[int] | None) -> Words | None:
+    def item(self, key: str, codes: Sequence[int] | None, stop: Stop | None = None) -> Words | None:
         """The derivative with respect to one item, as words; None where it is not in the chart."""
         table = self.prepared.compiled.plan.tables.get(key)
         if table is None or codes is None:
             return None
-        self.fill()
+        self.fill(stop)
         width = adjoint_width(self.prepared, self.source.scale)
         return self.prepared.chart.adjoint(table.number, codes, width, whole=self.whole)
 
@@ -360,18 +367,19 @@ class Gradient(Mapping[str, Table]):
         locate: Callable[[Any], tuple[str, list[int] | None]],
         items: Callable[[Prepared, str, Any, Array], Table],
         counts: float | None = None,
+        stop: Stop | None = None,
     ) -> None:
         self._asked, self._locate, self._items = asked, locate, items
         self._counts = counts  # of `real`: the value of the goal, where expected counts are asked for
         self._pops = asked.prepared.chart.report.pops
         self._tables: dict[str, Table] = {}
         self.value = value
-        asked.fill()
+        asked.fill(stop)
         source = asked.source
         for key in self:  # facts are read at once, derived items when they are asked for
             own = source.facts.own(key)
             if own is not None:
-                numbers = row_adjoints(source, asked.prepared, key)
+                numbers = row_adjoints(source, asked.prepared, key, stop)
                 if counts is not None:
                     values = 1.0 if own.values is None else own.values[:, None]
                     numbers = numbers * values / counts

@@ -20,7 +20,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +29,7 @@ from .binding import Binding
 from .chart import Chart
 from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
+from .forks import kept, renewed
 from .gradient import Seed, Source, backward, class_of, ended, row_adjoints
 from .limits import Limits
 from .loading import Along, Prepared
@@ -138,7 +138,9 @@ class Core:
         if found is not None:
             return found
         along = Along(({},) * order, (None,) * order)
-        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), along=along)
+        stop = self.limits.stop()
+        deadline = None if stop is None else stop.deadline
+        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), along=along, deadline=deadline)
         kept.add((order, adjoint, until))
         return order, adjoint
 
@@ -211,7 +213,7 @@ class Pass:
 
     def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
         self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
         setting = core.binding.setting
         self.values = np.zeros((len(core.goals), 1 << order, core.width))
         self.places: list[tuple[str, list[int]] | None] = []
@@ -225,7 +227,7 @@ class Pass:
                 row[:] = words.view(np.float64).reshape(row.shape)
                 self.places.append((key, codes))
 
-    @cached_property
+    @kept
     def source(self) -> Source:
         """What the run was made of. Raises where it cannot be differentiated."""
         return self.chart._source()
@@ -300,8 +302,9 @@ class Pass:
         shape = self.values.shape[1:]
         with self._lock:
             source = self.source
-            backward(self.prepared, seeds)
-            return [row_adjoints(source, self.prepared, key).reshape(-1, *shape) for key in self.core.inputs]
+            stop = self.core.limits.stop()  # a pass back may take as long as a run
+            backward(self.prepared, seeds, stop=stop)
+            return [row_adjoints(source, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
 
     def _weighs(self, n: int) -> None:
         """Raises where a goal in logs weighs nothing."""

@@ -6,14 +6,10 @@ was made again for its derivatives says is `gradient`'s.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import numbers
-import os
-import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +18,11 @@ from .errors import Error, NotConverged, ProgramError, QueryError, RoomError, Va
 from .graph import Node
 from .graph.evaluate import evaluate
 from .loading import Prepared
-from .plan.compiled import Settings
+from .machine import memory
+from .plan.compiled import Settings, Stop
 from .plan.convergence import QUIET
 from .reading import place_text, reported
 from .semirings import Scale
-
-if sys.platform != "win32":
-    import resource
 
 MAX_ITEMS = 200_000_000
 """The limit on the items of a chart where none is given."""
@@ -64,10 +58,16 @@ class Limits:
         if self.until is not None and not isinstance(self.until, str):
             raise QueryError(f'until is an item, written as in rules, such as "goal", and {shown(self.until)} is none')
 
+    def stop(self, began: float | None = None) -> Stop | None:
+        """What ends native code at the limit on time, from now or from when the call began; None without one."""
+        if self.timeout is None:
+            return None
+        return Stop((time.monotonic() if began is None else began) + self.timeout)
+
     @property
     def room(self) -> int:
-        """The bytes that a chart may take."""
-        return default_bytes() // self.share if self.max_bytes is None else _whole(self.max_bytes)
+        """The bytes that a chart may take: half of what memory there is, if not given."""
+        return memory() // 2 // self.share if self.max_bytes is None else _whole(self.max_bytes)
 
     def settings(self, pops: int, nanoseconds: int) -> Settings:
         """The limits as native code takes them; pops and time count from what was spent before."""
@@ -103,55 +103,6 @@ class Statistics:
     bytes: int
     seconds: float
     tape_bytes: int = 0
-
-
-def default_bytes() -> int:
-    """The default limit on a chart's memory: half of what there is for this process.
-
-    That is the memory of the machine, or of the container (a control group), or what `ulimit -v` leaves.
-    """
-    return min(_machine(), _left()) // 2
-
-
-@functools.cache
-def _machine() -> int:
-    """The memory of the machine, or of the control groups that this process is in."""
-    try:
-        least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        least = 16 << 30
-    try:
-        groups = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        groups = []
-    for line in groups:
-        number, kinds, name = line.split(":", 2)
-        if number == "0":
-            top, file = Path("/sys/fs/cgroup"), "memory.max"
-        elif "memory" in kinds.split(","):
-            top, file = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
-        else:
-            continue
-        place = top / name.lstrip("/")
-        for folder in (place, *place.parents):
-            if folder == top or top in folder.parents:
-                with contextlib.suppress(OSError, ValueError):  # not there, or "max"
-                    least = min(least, int((folder / file).read_text()))
-    return least
-
-
-def _left() -> int:
-    """What the limit on this process's address space leaves."""
-    if sys.platform == "win32":
-        return 2**62
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most == resource.RLIM_INFINITY:
-        return 2**62
-    try:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        used = 0
-    return max(most - used, 0)
 
 
 def _whole(number: float) -> int:
@@ -250,6 +201,11 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
     names, _, said = prepared.chart.message().partition(": ")
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
     return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
+
+
+def out_of_time(where: str) -> NotConverged:
+    """The error of derivatives that took too long."""
+    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is as it was")
 
 
 def near_critical(item: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .encoding import Encoding, TermCodes, data_value, flat_terms
-from .plan.compiled import Compiled, FactTable, NativeChart, WeightTable, World
+from .plan.compiled import Compiled, FactTable, NativeChart, Stop, WeightTable, World
 from .relation import Array, Codes, Relation
 from .semirings import Scale
 from .setting import Setting
@@ -106,8 +106,13 @@ class Loaded:
         return Loaded(compiled.plan.order, world, terms, constants, {}, {})
 
 
-def load_shared(setting: Setting, compiled: Compiled, before: Loaded | None, known: Known, run: RunFacts) -> Loaded:
-    """The shared facts that a run needs, in native code: those loaded before, and what is missing."""
+def load_shared(
+    setting: Setting, compiled: Compiled, before: Loaded | None, known: Known, run: RunFacts, stop: Stop | None = None
+) -> Loaded:
+    """The shared facts that a run needs, in native code: those loaded before, and what is missing.
+
+    Raises NotConverged where that takes longer than `stop` allows, as `set_up` does.
+    """
     wanted = [key for key in known.codes if key not in run.fresh and key in compiled.plan.tables]
     missing = [key for key in wanted if before is None or key not in before.facts]
     if before is not None and any(c is None for key in missing for c in known.codes[key]):
@@ -117,18 +122,25 @@ def load_shared(setting: Setting, compiled: Compiled, before: Loaded | None, kno
     else:
         loaded = before
     for key in missing:
-        loaded.facts[key] = _facts(compiled, loaded.world, loaded.terms, run.relations[key], known.codes[key])
+        loaded.facts[key] = _facts(compiled, loaded.world, loaded.terms, run.relations[key], known.codes[key], stop)
     for key in wanted:
         if key not in loaded.weights and not run.along.tangents(key):
             words = jet_words(setting.scale, run.relations[key], loaded.order)
-            loaded.weights[key] = WeightTable(loaded.facts[key], words)
+            loaded.weights[key] = WeightTable(loaded.facts[key], words, stop)
     return loaded
 
 
 # -- charts ------------------------------------------------------------------------------------------------------------
 
 
-def set_up(setting: Setting, compiled: Compiled, loaded: Loaded, run: RunFacts, room: int | None = None) -> Prepared:
+def set_up(
+    setting: Setting,
+    compiled: Compiled,
+    loaded: Loaded,
+    run: RunFacts,
+    room: int | None = None,
+    stop: Stop | None = None,
+) -> Prepared:
     """A chart over the shared facts and those of one run; `room` is what it may take, in bytes."""
     encoding, relations, along = run.encoding, run.relations, run.along
     world = World(compiled.engine, loaded.world, room)
@@ -144,15 +156,15 @@ def set_up(setting: Setting, compiled: Compiled, loaded: Loaded, run: RunFacts, 
         if key not in run.fresh:
             tangents = along.tangents(key)
             if tangents:
-                held = WeightTable(facts, jet_words(setting.scale, relations[key], along.order, tangents))
+                held = WeightTable(facts, jet_words(setting.scale, relations[key], along.order, tangents), stop)
             else:
                 held = loaded.weights[key]
             weights[compiled.plan.tables[key].number] = held
     for key, columns in run.fresh.items():
         if key in compiled.plan.tables:
-            facts = _facts(compiled, world, terms, relations[key], columns)
+            facts = _facts(compiled, world, terms, relations[key], columns, stop)
             words = jet_words(setting.scale, relations[key], compiled.plan.order, along.tangents(key))
-            weights[compiled.plan.tables[key].number] = WeightTable(facts, words)
+            weights[compiled.plan.tables[key].number] = WeightTable(facts, words, stop)
     for key, table in compiled.plan.tables.items():
         n = table.number
         if weights[n] is None and table.kind != "external" and _takes_facts(setting, compiled, key):
@@ -231,10 +243,16 @@ def coded(setting: Setting, prepared: Prepared, relation: Relation) -> Codes:
 
 
 def _facts(
-    compiled: Compiled, world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]
+    compiled: Compiled,
+    world: World,
+    terms: TermCodes,
+    relation: Relation,
+    columns: Sequence[Codes | None],
+    stop: Stop | None,
 ) -> FactTable:
     coded = _coded(world, terms, relation, columns)
-    return FactTable(compiled.engine, world, compiled.plan.tables[relation.key].number, coded, relation.count)
+    number = compiled.plan.tables[relation.key].number
+    return FactTable(compiled.engine, world, number, coded, relation.count, stop)
 
 
 def _coded(world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]) -> list[Codes]:

@@ -21,7 +21,7 @@ from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of
 from .binding import Binding
 from .calls import public
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, shown
+from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, refused, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -30,7 +30,7 @@ from .limits import Limits
 from .plan.compiled import Stop
 from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring
-from .plan.remembered import checked
+from .plan.remembered import cached_rules
 from .plan.values import trace_semiring
 from .relation import Relation
 from .rules import infer
@@ -101,7 +101,7 @@ class Program:
             if not callable(f):
                 raise Error(f"functions has {shown(f)} for {name}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
-        rules = checked(text, filename, chosen, named)
+        rules = cached_rules(text, filename, chosen, named)
         _check_integers(rules, text, filename)
         _check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
@@ -374,16 +374,16 @@ class Bound:
     ) -> Chart:
         """The chart of the bound facts and those of this run.
 
-        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in
-        `.converged` and `.pending`. A timeout is that of the whole call: where it ends before the program is
-        compiled, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
-        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are
-        solved, unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`,
-        whose tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on
-        items (200 million) and bytes (half of what memory there is for the process) are never exceeded: where
-        more is needed, they raise `NotConverged`, whose `.chart` holds what stands so far, or None where there
-        was no room for one. `progress` draws a bar while a long run goes on. `values` says whether the numbers
-        of these facts are `"weights"`, the semiring's own, or `"probabilities"`.
+        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
+        and `.pending`. A timeout is that of the whole call: where it ends before the program is compiled, or large
+        facts are loaded, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
+        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are solved,
+        unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`, whose
+        tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on items (200
+        million) and bytes (half of what memory there is for the process) are never exceeded: where more is needed, they
+        raise `NotConverged`, whose `.chart` holds what stands so far, or None where there was no room for one.
+        `progress` draws a bar while a long run goes on. `values` says whether the numbers of these facts are
+        `"weights"`, the semiring's own, or `"probabilities"`.
 
         Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
         `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
@@ -443,8 +443,10 @@ class Bound:
         """Runs each example on the bound facts, on several threads at once.
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
-        is reported in `.errors` and does not stop the others. `threads` is the number of cores unless given; the limits
-        are those of `run`, for each example, but that compiling counts towards no example's `timeout`.
+        is reported in `.errors` and does not stop the others; so is one that warns, where the filters of `warnings`
+        make that an error. `threads` is the number of cores unless given; the limits
+        are those of `run`, for each example, but that compiling counts towards no example's `timeout`, and its gradient
+        does.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
@@ -513,18 +515,24 @@ class Bound:
                 return result_of(n, chart)
 
         def result_of(n: int, chart: Chart) -> Any:
+            began = time.monotonic() - chart._spent
             chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
                 return value
-            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), stop)
+            within = stop if limits.timeout is None else stop.until(began + limits.timeout)
+            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), within)
             return value, rows[: len(sums.keys)], chart._tables_of(apart, rows[len(sums.keys) :])
 
         results: list[Any] = []
         parts: list[list[Table] | None] = []
         ahead = MOST_WAITING if sums is None else sums.ahead
         with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
-            for result in found:
+            for n, result in enumerate(found):
+                warning = None if isinstance(result, Exception) else refused(said.get(n, []))
+                if warning is not None:
+                    del said[n]
+                    result = warning
                 if sums is not None and not isinstance(result, Exception):
                     value, rows, tables = result
                     result = sums.add(rows) or value
@@ -577,7 +585,8 @@ class Bound:
         and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
         axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
         results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
-        others, and nothing is coded again when it is called. The limits are those of `run`, for each call.
+        others, and nothing is coded again when it is called. The limits are those of `run`, for each call; a pass back
+        may take as long again.
 
         Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
         `boolean`, `count` and semirings of your own.

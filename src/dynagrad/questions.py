@@ -32,7 +32,13 @@ class Again(Protocol):
     """Makes a run again, as `Source.again` does."""
 
     def __call__(
-        self, source: Source, adjoint: bool, along: Along | None = None, *, outside: bool = False
+        self,
+        source: Source,
+        adjoint: bool,
+        along: Along | None = None,
+        *,
+        outside: bool = False,
+        stop: Stop | None = None,
     ) -> Prepared: ...
 
 
@@ -43,8 +49,9 @@ class Ran:
     setting: Setting
     ready: Callable[[], Prepared]  # the native chart, if it is up to date
     source: Callable[[], Source]  # what the run was made of, if it can be differentiated
-    tape: Callable[[Source], Prepared]  # the run in a class that can go back
+    tape: Callable[[Source, Stop | None], Prepared]  # the run in a class that can go back
     again: Again
+    stop: Stop | None = None  # what ends the answer before it is there
 
     def value(self, item: Any) -> Any:
         return value_of(self.setting, self.ready(), item)
@@ -73,12 +80,11 @@ def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = 
         lambda item: place_of(setting, asked.prepared, item),
         lambda prepared, key, codes, numbers: table_of(setting, prepared, key, codes, numbers.view(np.uint64)),
         counts,
+        ran.stop,
     )
 
 
-def row_gradient(
-    ran: Ran, item: Any, keys: Sequence[str], cotangent: float, stop: Stop | None = None
-) -> list[npt.NDArray[np.float64]]:
+def row_gradient(ran: Ran, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
     """The derivatives of an item, times a cotangent, by the facts of predicates: a row of doubles for each.
 
     Of a predicate with bound facts by these, else by those of the run. What `gradient` has in its tables, without
@@ -95,16 +101,16 @@ def row_gradient(
         width = adjoint_width(prepared, source.scale)
         return [np.zeros((count(key), width)) for key in keys]
     prepared.chart.adjoints_of = None
-    backward(prepared, asked.seeds, stop=stop)
+    backward(prepared, asked.seeds, stop=ran.stop)
     prepared.chart.adjoints_of = asked
-    return [row_adjoints(source, prepared, key, stop)[: count(key)] for key in keys]
+    return [row_adjoints(source, prepared, key, ran.stop)[: count(key)] for key in keys]
 
 
 def tangents(ran: Ran, direction: Any) -> Tangents:
     """The derivatives of all items along a direction."""
     source = ran.source()
     given = read_directions(source, ran.ready(), direction)
-    prepared = ran.again(source, False, Along((given,), (None,)))
+    prepared = ran.again(source, False, Along((given,), (None,)), stop=ran.stop)
     return Tangents(
         source.scale,
         prepared,
@@ -118,7 +124,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
     source = ran.source()
     scale = source.scale
     apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
-    prepared = ran.again(source, True, outside=True) if apart else ran.tape(source)
+    prepared = ran.again(source, True, outside=True, stop=ran.stop) if apart else ran.tape(source, ran.stop)
     seeds = []
     for item, cotangent in items:
         key, codes = place_of(ran.setting, prepared, item)
@@ -144,7 +150,7 @@ def outside(ran: Ran, item: Any, goal: Any) -> Any:
     _check_sums(ran, "an outside value", ("real", "log", "expectation"))
     asked = _asked(ran, [(goal, 1.0)], whole=True)
     key, codes = place_of(ran.setting, asked.prepared, item)
-    words = asked.item(key, codes)
+    words = asked.item(key, codes, ran.stop)
     return zero_of(ran.setting, key) if words is None else asked.source.scale.value(words)
 
 
@@ -184,7 +190,7 @@ def entropy(ran: Ran, goal: Any) -> float:
         apart = _copies_apart(ran.setting, key)
         directions[key] = _along_temperature(relation, log, apart)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
-    prepared = ran.again(source, False, Along((directions,), (constants,)))
+    prepared = ran.again(source, False, Along((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.setting, prepared, goal), 2)
     if words is None:
         raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")

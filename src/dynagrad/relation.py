@@ -154,10 +154,17 @@ def fact_text(relation: Relation, row: int) -> str:
 # -- codes of entries ------------------------------------------------------------------------------------------------
 
 
+BLOCK = 1 << 18
+"""Rows between two looks at signals, which no single call of numpy would take."""
+
+
 def encode(column: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
     """Each entry as its place among the distinct ones, and these in the order of their first row."""
     number: defaultdict[Any, int] = defaultdict(itertools.count().__next__)  # counts what it has not seen
-    codes = np.fromiter(map(number.__getitem__, column), np.int32, len(column))
+    codes, found = np.empty(len(column), np.int32), map(number.__getitem__, column)
+    for block in range(0, len(column), BLOCK):
+        part = codes[block : block + BLOCK]
+        part[:] = np.fromiter(itertools.islice(found, len(part)), np.int32, len(part))
     return codes, list(number)
 
 

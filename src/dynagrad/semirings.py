@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .calls import checked_class
+from .calls import strict_options_class
 from .errors import Error, shown
 from .relation import ValueShape
 
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
 
 
-@checked_class
+@strict_options_class
 @dataclass(frozen=True)
 class Semiring:
     """A semiring of one's own: `plus` and `times` are Python functions of two values, traced and compiled.

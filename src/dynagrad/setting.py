@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from .encoding import syntax_value
 from .errors import Error, FactError, cut, raised, shown, warn
 from .facts import read
+from .forks import kept
 from .plan.order import rank_sources
 from .plan.planner import Options
 from .relation import Relation, parse_key
@@ -35,12 +35,12 @@ class Setting:
     options: Options
     externals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
-    @cached_property
+    @kept
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
         """By domain, the columns of facts whose pairs could order its atoms."""
         return rank_sources(self.rules, self.domains)
 
-    @cached_property
+    @kept
     def can_iterate(self) -> bool:
         """Whether a cycle that cannot be solved may be iterated: the program does not rule it out."""
         if self.rules.solve in ("linear", "newton"):

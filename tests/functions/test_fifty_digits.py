@@ -253,6 +253,10 @@ def test_choosing_by_a_condition():
     agree(lambda x, y: ops.where(CONDITION[:, :1], x, y), lambda x, y: np.where(CONDITION[:, :1], x, y), [1.5, v])
 
 
+def transposed_solve(a, b):
+    return np.linalg.solve(np.swapaxes(np.tril(a), -1, -2), b)
+
+
 WHOLE = [
     # name, operation, what it means, point
     ("broadcast_to", arrays.broadcast_to((2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), A),
@@ -312,6 +316,10 @@ WHOLE = [
     ("solve", matrices.solve, np.linalg.solve, C, np.stack([C, C + 1.0])),
     ("solve", matrices.solve, np.linalg.solve, CC[:1], np.stack([C, C + 1.0])),
     ("solve", matrices.solve, lambda a, b: np.linalg.inv(a) @ b, C, B[:3, :0]),
+    ("solve_lower", matrices.solve_lower, lambda a, b: np.linalg.solve(np.tril(a), b), CC, B[:3]),
+    ("solve_lower", matrices.solve_lower, lambda a, b: np.linalg.solve(np.tril(a), b), C, np.stack([C, C + 1.0])),
+    ("lower_product", matrices.lower_product, lambda a, b: np.tril(np.swapaxes(np.tril(a), -1, -2) @ b), CC, C),
+    ("solve_lower_transposed", matrices.solve_lower_transposed, transposed_solve, CC, B[:3]),
     ("inverse", matrices.inverse, np.linalg.inv, CC),
     ("inverse", matrices.inverse, np.linalg.inv, C[:1, :1]),
     ("inverse_for_rule", matrices.inverse_for_rule, np.linalg.inv, CC),
@@ -697,6 +705,7 @@ def test_special_functions(row):
 
 MAKERS = {
     "linear",
+    "_solved_with",
     "several",
     "_inverse",
     "_step",

@@ -689,7 +689,7 @@ def test_looking_is_without_derivative():
 def test_attributes_and_methods_are_those_of_arrays():
     def f(x):
         assert (x.shape, x.ndim, x.size, x.dtype, len(x)) == ((3, 4), 2, 12, np.dtype(float), 3)
-        assert x.real is x and x.copy() is x and x.astype(float) is x
+        assert x.real is x and (x.copy() == x).all() and (x.astype(float) == x).all()
         assert f"{x.sum():.3f}" == f"{A.sum():.3f}"
         parts = [
             x.T.T,
@@ -766,7 +766,7 @@ def assign(x, index, value):
         (lambda x: A[x], 1.5, ""),
         (lambda x: x[x], A, "index"),
         (lambda x: assign(x, 0, 1.0), A, "np.where"),
-        (lambda x: assign(np.zeros((3, 4)), slice(None), x), A, "np.where"),
+        (lambda x: assign(np.zeros((3, 4)), slice(None), x), A, "dynagrad.numpy"),
         (lambda x: np.add(x, 1.0, out=np.zeros((3, 4))), A, "a = a + x"),
         (lambda x: operator.iadd(np.zeros((3, 4)), x), A, "a = a + x"),
         (lambda x: np.sum(x, out=np.zeros(())), A, "out="),
@@ -787,10 +787,9 @@ def test_what_would_lose_derivatives_says_what_to_write(f, x, says):
     assert says in refusal(f, x)
 
 
-def test_writing_a_number_into_an_element_of_a_plain_array_says_why_it_cannot_be():
-    with pytest.raises(ValueError) as caught:  # numpy's own error, because a number may have elements
+def test_writing_a_number_into_an_element_of_a_plain_array_says_what_to_write():
+    with pytest.raises(dg.Error, match=r"make it with dynagrad\.numpy"):  # numpy's own error says nothing of this
         dg.grad(lambda x: assign(np.zeros(3), 0, x))(1.5)
-    assert "np.stack" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dynagrad as dg
 from dynagrad.native import cache, sealed
-from dynagrad.plan.remembered import checked, decoded
+from dynagrad.plan.remembered import cached_rules, decoded
 from fuzz.files import damaged
 
 PROGRAMS = ("p += q(_X) * 16.", ":- semiring log. p(X) += q(X) * r(X,Y) for X < Y. p(3) = 0.5.")
@@ -79,7 +79,7 @@ def check(seed: int) -> str | None:
 
 def wrong(path: Path, data: bytes, broken: bytes) -> str | None:
     if path.suffix in (".so", ".dylib", ".dll", ".seal"):
-        found = cache._entry(folder(), path.stem)
+        found = cache.entry(folder(), path.stem)
         return None if found is None or broken == data else f"a damaged library is loaded: {path.name}"
     loaded = sealed.load(path)
     if loaded is not None and broken != data:
@@ -89,7 +89,7 @@ def wrong(path: Path, data: bytes, broken: bytes) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for text in PROGRAMS:
-                rules = checked(text, "", None, {})
+                rules = cached_rules(text, "", None, {})
                 if rules.source.text != text:
                     return f"{rules.source.text!r} instead of {text!r}"
     return None

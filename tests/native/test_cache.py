@@ -18,7 +18,8 @@ import pytest
 
 import dynagrad
 from dynagrad.errors import CompileError
-from dynagrad.native import cache, library, sealed, toolchain
+from dynagrad.native import cache, cache_folder, fingerprint, library, sealed, toolchain
+from dynagrad.native.cache_folder import Temporary
 
 EXPORT = 'extern "C" __attribute__((visibility("default"))) '
 SOURCE_ROOT = Path(dynagrad.__path__[0]).parent
@@ -124,12 +125,16 @@ class TestHits:
 
     def test_what_decides_the_result_decides_the_name(self, fresh, monkeypatch):
         tool = toolchain.compiler()
-        names = {cache._name("a", tool, ("-O3",)), cache._name("b", tool, ("-O3",)), cache._name("a", tool, ("-O1",))}
-        names.add(cache._name("a", toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
-        monkeypatch.setattr(cache, "_processor", lambda: "another")
-        names.add(cache._name("a", tool, ("-O3",)))
-        monkeypatch.setattr(cache, "_headers", lambda: "another")
-        names.add(cache._name("a", tool, ("-O3",)))
+        names = {
+            fingerprint.fingerprint("a", tool, ("-O3",)),
+            fingerprint.fingerprint("b", tool, ("-O3",)),
+            fingerprint.fingerprint("a", tool, ("-O1",)),
+        }
+        names.add(fingerprint.fingerprint("a", toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
+        monkeypatch.setattr(fingerprint, "_processor", lambda: "another")
+        names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
+        monkeypatch.setattr(fingerprint, "_headers", lambda: "another")
+        names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
         assert len(names) == 6
 
     def test_a_changed_header_is_noticed(self, tmp_path, monkeypatch):
@@ -139,7 +144,7 @@ class TestHits:
         seen = []
         for text in ("one", "two", "three"):
             header.write_text(text)
-            seen.append(cache._headers())
+            seen.append(fingerprint._headers())
         assert len(set(seen)) == 3
 
 
@@ -250,36 +255,12 @@ class TestMany:
             thread.join()
         assert (len(said), len(paths), len(set(paths))) == (1, 4, 1)
 
-    def test_a_fork_taken_during_a_compile_can_compile_itself(self, fresh):
-        if not hasattr(os, "fork"):
-            pytest.skip("needs fork")
-        reached, go_on = threading.Event(), threading.Event()
-
-        def pause(_: str) -> None:
-            reached.set()
-            go_on.wait(20)
-
-        thread = threading.Thread(target=cache.build, args=(source(11),), kwargs={"progress": pause})
-        thread.start()
-        reached.wait(20)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                cache._turns.setdefault("x", threading.Lock())
-                status = 0 if list(cache._turns) == ["x"] else 2
-            finally:
-                os._exit(status)
-        go_on.set()
-        thread.join()
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
 
 class TestFolders:
     def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(self, tmp_path, monkeypatch):
         (tmp_path / "file").write_text("in the way")
         monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "file" / "cache"))
-        monkeypatch.setattr(cache._Private, "path", None)
+        monkeypatch.setattr(Temporary, "path", None)
         with pytest.warns(RuntimeWarning, match="Set DYNAGRAD_CACHE"):
             first = cache.build(source(12))
         assert answer(first) == 12
@@ -292,9 +273,9 @@ class TestFolders:
 
         for name in ("DYNAGRAD_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(cache.Path, "home", staticmethod(nowhere))
-        monkeypatch.setattr(cache._Private, "path", None)
-        assert cache.folder() is None
+        monkeypatch.setattr(cache_folder.Path, "home", staticmethod(nowhere))
+        monkeypatch.setattr(Temporary, "path", None)
+        assert cache_folder.folder() is None
         with pytest.warns(RuntimeWarning, match="HOME is not set"):
             assert answer(cache.build(source(13))) == 13
 
@@ -303,11 +284,11 @@ class TestFolders:
         monkeypatch.delenv("DYNAGRAD_CACHE")
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("XDG_CACHE_HOME", "relative/paths/do/not/count")
-        assert cache.folder() == tmp_path / ".cache" / "dynagrad"
+        assert cache_folder.folder() == tmp_path / ".cache" / "dynagrad"
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-        assert cache.folder() == tmp_path / "xdg" / "dynagrad"
+        assert cache_folder.folder() == tmp_path / "xdg" / "dynagrad"
         monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "named"))
-        assert cache.folder() == tmp_path / "named"
+        assert cache_folder.folder() == tmp_path / "named"
 
     def test_the_folder_and_all_in_it_are_for_this_user_alone(self, monkeypatch, tmp_path):
         monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "made" / "cache"))
@@ -351,14 +332,14 @@ class TestFolders:
             f"sys.exit(subprocess.call({zig!r} + sys.argv[1:]))\n"
         )
         monkeypatch.setenv("DYNAGRAD_CXX", f"{sys.executable} {script}")
-        monkeypatch.setattr(cache._Private, "path", None)
+        monkeypatch.setattr(Temporary, "path", None)
         monkeypatch.setenv("FULL", str(fresh))
         with pytest.warns(RuntimeWarning, match="No space left on device"):
             assert answer(cache.build(source(17))) == 17
         monkeypatch.setenv("FULL", "/")
         with pytest.raises(CompileError, match=r"(?s)no place for a compiled program: .*make room"):
             cache.build(source(18))
-        monkeypatch.setattr(cache._Private, "path", None)
+        monkeypatch.setattr(Temporary, "path", None)
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
         with pytest.raises(CompileError, match="no place for a compiled program"):
             cache.build(source(18))
@@ -368,7 +349,7 @@ PROGRAM, FACTS = "p += q(X) * 16 for X < 3. p += 0.5.", {"q/1": [(1, 2.0), (7, 1
 CHECK = f"import dynagrad; print(dynagrad.Program({PROGRAM!r}).run({FACTS!r})['p'])"
 
 
-def checked() -> str:
+def computed() -> str:
     """What a process of its own computes with the cache as it is; in this one libraries stay loaded."""
     out, err = python(CHECK).communicate(timeout=60)
     return out.strip() or err
@@ -378,7 +359,7 @@ class TestPlanted:
     """What others may have put into the folder is never loaded."""
 
     def entry(self, folder: Path) -> Path:
-        assert checked() == "32.5"
+        assert computed() == "32.5"
         (library,) = folder.glob("*.so")
         return library
 
@@ -387,7 +368,7 @@ class TestPlanted:
         made = library.stat().st_mtime_ns
         for file in (library, library.with_suffix(".seal")):
             file.chmod(0o722)
-            assert checked() == "32.5"
+            assert computed() == "32.5"
             assert library.stat().st_mtime_ns != made, "it was loaded"
             made = library.stat().st_mtime_ns
 
@@ -397,7 +378,7 @@ class TestPlanted:
         for file in (library, library.with_suffix(".seal"), *fresh.glob("*.rules"), *fresh.glob("*.zig")):
             made = library.stat().st_mtime_ns
             os.chown(file, 4242, 4242)
-            assert checked() == "32.5"
+            assert computed() == "32.5"
             assert file.suffix not in (".so", ".seal") or library.stat().st_mtime_ns != made, "it was loaded"
         os.chown(fresh, 4242, 4242)
         out, err = python(CHECK).communicate(timeout=60)
@@ -442,18 +423,18 @@ class TestPlanted:
         elsewhere = tmp_path / "elsewhere.so"
         library.rename(elsewhere)
         library.symlink_to(elsewhere)
-        assert checked() == "32.5" and not library.is_symlink()
+        assert computed() == "32.5" and not library.is_symlink()
         (rules,) = fresh.glob("*.rules")
         rules.unlink()
         os.mkfifo(rules)
-        assert checked() == "32.5"
+        assert computed() == "32.5"
         precious = tmp_path / "precious"
         precious.write_text("precious")
         for lock in (fresh / "locks").iterdir():
             lock.unlink()
             lock.symlink_to(precious)
         library.unlink()
-        assert checked().startswith("32.5")
+        assert computed().startswith("32.5")
         assert precious.read_text() == "precious"
 
     def test_no_pickle_is_loaded(self, fresh, tmp_path):
@@ -470,7 +451,7 @@ class TestPlanted:
             sealed.seal(rules.name, pickle.dumps(Planted())) + pickle.dumps(Planted()),
         ):
             rules.write_bytes(data)
-            assert checked() == "32.5"
+            assert computed() == "32.5"
             assert not ran.exists()
 
     def test_one_entry_does_not_pass_for_another(self, fresh):
@@ -478,4 +459,4 @@ class TestPlanted:
         other = cache.build(source(19))
         for suffix in (".so", ".seal"):
             shutil.copy(other.with_suffix(suffix), library.with_suffix(suffix))
-        assert checked() == "32.5"
+        assert computed() == "32.5"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from .numbers import plain, real_part
 from .structure import float_of, is_function, leaves, of_result, transform
@@ -21,7 +21,7 @@ _COLUMNS = 6  # of a table of extrapolations
 _DIRECTIONS = 12  # at most so many coordinates are gone through one by one; above, random directions stand for them
 
 
-@checked
+@strict_options
 def check_derivatives(
     f: Function, *args: Any, order: int = 2, modes: Sequence[str] = _MODES, tolerance: float = 1e-6
 ) -> None:

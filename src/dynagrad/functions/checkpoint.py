@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from .closures import Entry
 from .copies import kept
@@ -36,7 +36,7 @@ SNAPSHOTS = 64  # where the number of steps is not known
 ROOM = 4096  # entries of a small tape, where one holds few numbers
 
 
-@checked
+@strict_options
 def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int | None = None) -> Any:
     """`step` applied n times to `state`, with a reverse pass that keeps few states instead of a tape of all steps.
 

@@ -11,8 +11,7 @@ functional h -> <c, h(x)>; a result that is a function is such an input again, w
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..graph.buffers import SMALLEST
 from ..graph.operation import apply
 from .combinations import Combination
 from .copies import kept
-from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, tag_of, zero_like
+from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, shape_of, tag_of, zero_like
 from .passes import any_younger, is_open, opened, place
 from .splitting import split
 from .structure import (
@@ -231,33 +230,49 @@ def plus_tangent(tag: int, x: Any, d: Any) -> Any:
 class Dual:
     """A linear functional on functions: the cotangent of a function.
 
-    Calling it on a function gives a real. Duals add up and are scaled (`+`, `*`, `dg.add`, `dg.scale`); that is all.
+    `Dual(functional)` makes one of a function that takes a function h to a real, and is linear in h: sums of h at
+    points, of derivatives of h there, integrals. Calling it on a function gives that real. Duals add up and are scaled
+    (`+`, `*`, `dg.add`, `dg.scale`); `Dual()` is zero.
 
-    >>> import math
-    >>> at_two = Dual.at(1.0, (2.0,))
+    >>> at_two = Dual(lambda h: h(2.0))
     >>> (at_two + at_two * 3.0)(lambda x: x * x)
     16.0
     """
 
     __slots__ = ("_combination",)
 
-    def __init__(self, terms: Sequence[Callable[[Any], Any]] = ()) -> None:
-        several = list(map(Combination, terms))
-        self._combination = functools.reduce(Combination.plus, several) if several else None
+    def __init__(self, functional: Callable[[Any], Any] | None = None) -> None:
+        if functional is not None and not callable(functional):
+            raise Error(
+                f"a Dual is made of a function that takes a function to a real, and {shown(functional)} is none"
+            )
+        self._combination = None if functional is None else Combination(functional)
 
     @staticmethod
     def at(c: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None) -> Dual:
-        """The functional h -> <c, h(arguments)>."""
-        return Dual([lambda h: inner(c, h(*arguments, **(named or {})))])
+        """The functional h -> <c, h(arguments)>.
+
+        >>> Dual.at(10.0, (2.0,))(lambda x: x * x)
+        40.0
+        """
+        return Dual(At(c, arguments, named or {}))
 
     def __call__(self, function: Callable[..., Any]) -> Any:
+        if not callable(function):
+            raise Error(f"a Dual is applied to a function, and {shown(function)} is none{place()}")
         total: Any = 0.0
-        for factor, term in self._combination.terms() if self._combination else ():
+        for factor, term in self._terms():
             y = term(function)
+            if type(y) is not float and (isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y)):
+                raise Error(f"the functional of a Dual should give one real, and gave {shown(y)}{place()}")
             if not (type(factor) is float and factor == 1.0):
-                y = apply(ops.multiply, plain(factor), y)
-            total = apply(ops.add, total, y)
+                y = apply(ops.multiply, plain(factor), plain(y))
+            total = apply(ops.add, total, plain(y))
         return total
+
+    def _terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
+        """The functionals that it is the sum of, with their factors."""
+        return [] if self._combination is None else self._combination.terms()
 
     def _halves(self, tag: int) -> tuple[Dual, Dual]:
         """The functional without a tag that it may hold, and its tangent along it; see `numbers.split`."""
@@ -282,7 +297,19 @@ class Dual:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(self._combination.terms()) if self._combination else 0} terms>"
+        return f"<Dual of {len(self._terms())} terms>"
+
+
+class At:
+    """The functional h -> <c, h(arguments)>."""
+
+    __slots__ = ("arguments", "c", "named")
+
+    def __init__(self, c: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.c, self.arguments, self.named = c, arguments, named
+
+    def __call__(self, h: Any) -> Any:
+        return inner(self.c, h(*self.arguments, **self.named))
 
 
 def _dual(combination: Combination) -> Dual:
@@ -293,7 +320,7 @@ def _dual(combination: Combination) -> Dual:
 
 def like(f: Any, made: Callable[..., Any]) -> Any:
     """A function made of f, which is a Dual if f is."""
-    return Dual([made]) if isinstance(f, Dual) else made
+    return Dual(made) if isinstance(f, Dual) else made
 
 
 def inner(c: Any, x: Any) -> Any:
@@ -366,7 +393,7 @@ class TapedFunction:
         before = value.number if isinstance(value, TapeCell) and value.tape is tape else None
 
         def pull(delta: Any) -> Iterable[tuple[int, Any]]:
-            found: list[tuple[int, Any]] = [(mine, Dual([lambda h: inner(delta, pick(h))]))]
+            found: list[tuple[int, Any]] = [(mine, Dual(lambda h: inner(delta, pick(h))))]
             if before is not None:
                 found.append((before, delta))
             return found
@@ -378,7 +405,7 @@ class TapedFunction:
         mine, number = self.number, fresh()
 
         def pull(delta: Any) -> Iterable[tuple[int, Any]]:
-            return [(mine, Dual([lambda h: delta(pick(h))]))]
+            return [(mine, Dual(lambda h: delta(pick(h))))]
 
         self.tape.entries[number] = Entry(pull, [mine])
         return TapedFunction(self.tape, f, number)

@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error
+from ..forks import kept, renewed
 from ..graph import Node
 from ..graph.control import Graph
 from ..graph.node import as_node
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import Number, real_part
-from .structure import parts
+from .mutable import MutableArray
+from .numbers import Number, plain, real_part
+from .structure import parts, transform
 
 if TYPE_CHECKING:
     from .lifting import Specialised
@@ -45,7 +47,7 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self._versions: dict[Any, _Version] = {}
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._fast: Callable[..., Any] = self._any
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -68,6 +70,9 @@ class Compiled:
     def _any(self, *arguments: Any, **named: Any) -> Any:
         """A call with arguments that the version that was used last does not take as they are."""
         leaves = list(_leaves((arguments, dict(sorted(named.items())))))
+        if any(type(leaf) is MutableArray for leaf in leaves):
+            arguments, named = transform((arguments, named), plain)
+            leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(isinstance(leaf, Node) for leaf in leaves):
             version = self._version(*_changed((arguments, named), Node, lambda node: node.type))
             return version.made.output(version.made.graph(*map(_node, leaves)))
@@ -110,11 +115,11 @@ class _Version:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return self.made.output(self.native(*leaves))
 
-    @functools.cached_property
+    @kept
     def _reals(self) -> list[int]:
         return [i for i, o in enumerate(self.made.graph.outputs) if o.type.kind == "real"]
 
-    @functools.cached_property
+    @kept
     def _operation(self) -> Operation:
         from .graphs import operation_of
 
@@ -179,7 +184,7 @@ def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return taken[1](x, [_changed(part, kind, change) for part in taken[0]])
 
 
-@checked
+@strict_options
 def compile(function: Callable[..., Any]) -> Compiled:
     """The function as machine code, for the arguments that it is called with.
 

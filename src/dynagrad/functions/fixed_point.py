@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from ..graph import failures
 from ..graph import operations as ops
@@ -33,7 +33,7 @@ from .sweep import sweep
 from .vectors import join, part, size
 
 
-@checked
+@strict_options
 def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_steps: int = 10_000) -> Any:
     """The solution of x = f(x) that iterating f from `x0` reaches, with derivatives by the implicit function theorem.
 

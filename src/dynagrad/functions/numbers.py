@@ -53,6 +53,10 @@ class Number:
         """The numbers that this one is made of."""
         return (self.primal,)
 
+    def settled(self) -> Any:
+        """The number that an array which may be written to is now (`mutable.py`); all others are what they are."""
+        return self
+
     @property
     def shape(self) -> tuple[int, ...]:
         return shape_of(self)
@@ -401,8 +405,10 @@ def plain(x: Any) -> Any:
     Arrays that belong to somebody else are copied where an operation keeps them; see `kept`.
     """
     kind = type(x)
-    if kind is float or kind in LIFTS or (kind is np.ndarray and x.ndim and x.dtype is _FLOAT):
+    if kind is float or (kind is np.ndarray and x.ndim and x.dtype is _FLOAT):
         return x
+    if kind in LIFTS:
+        return x.settled()
     if kind is int:
         return as_number(x)
     if isinstance(x, np.ndarray):

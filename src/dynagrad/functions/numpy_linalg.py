@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error, NotDifferentiable
-from ..graph import arrays, matrices
+from ..graph import Node, arrays, matrices
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.families import scaled_root
@@ -165,8 +165,19 @@ _QR, _SVD = type(np.linalg.qr(np.eye(1))), type(np.linalg.svd(np.eye(1)))
 def _solve(a: Any, b: Any) -> Any:
     a, b = plain(a), plain(b)
     if rank(b) == (1 if _VECTORS_HAVE_ONE_AXIS else rank(a) - 1):
-        column = lift(matrices.solve, (a, np.reshape(b, (*shape_of(b), 1))))
+        column = _solved(a, np.reshape(b, (*shape_of(b), 1)))
         return np.reshape(column, shape_of(column)[:-1])
+    return _solved(a, b)
+
+
+def _solved(a: Any, b: Any) -> Any:
+    """The columns of b, divided by a. A graph shows what a matrix was made of: a Cholesky factor is a triangle."""
+    if isinstance(a, Node):
+        if a.operation is matrices.cholesky:
+            return matrices.solve_lower(a, b)
+        turned = a.operation.code == ("transpose", (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2))
+        if turned and a.arguments[0].operation is matrices.cholesky:
+            return matrices.solve_lower_transposed(a.arguments[0], b)
     return lift(matrices.solve, (a, b))
 
 

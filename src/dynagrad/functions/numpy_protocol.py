@@ -15,6 +15,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from . import numpy_linalg
 from .applying import lift
 from .numbers import Number, plain, real_part
 from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of
+from .passes import place, running
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 
@@ -261,9 +263,30 @@ def _method(function: Any) -> Any:
 
 def _refused(what: str, instead: str) -> Any:
     def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
-        raise Error(f"{what} would lose the derivatives of a number; {instead}")
+        raise Error(f"{what} would lose the derivatives of a number; {instead}{place()}")
 
     return refuse
+
+
+def _to_float(self: Any) -> Any:
+    """What functions that are not of Python ask for, such as those of `math`, and writes into plain arrays."""
+    text = running()
+    named = re.match(r"(?:\w+\.)*(\w+)\(", text)
+    if named and hasattr(math, named[1]):
+        advice = f"{text} is of floats alone: use dynagrad.math.{named[1]} (import dynagrad.math as math)"
+        same = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(named[1], named[1])
+        advice += f", or np.{same}" if hasattr(np, same) else ""
+    elif text.endswith("]"):
+        advice = (
+            f"the array in {text} = ... is a plain one: make it with dynagrad.numpy (import dynagrad.numpy as np), "
+            "whose arrays can be written to, or use np.stack"
+        )
+    else:
+        advice = (
+            "math.exp is np.exp, or dynagrad.math.exp; arrays of dynagrad.numpy can be written to; functions that are "
+            "plain Python code may be in dg.special"
+        )
+    raise Error(f"turning it into a float would lose the derivatives of a number; {advice}{place()}")
 
 
 class Methods:
@@ -385,14 +408,10 @@ class Methods:
 
     __array__ = _refused(
         "turning it into a plain array, which numpy wants here,",
-        "for np.array([x, y]) write np.stack([x, y]), for a[i] = x use np.where, np.stack or np.concatenate; "
-        "functions that are not of numpy may be in dg.special",
+        "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions that "
+        "are not of numpy may be in dg.special",
     )
-    __float__ = _refused(
-        "turning it into a float",
-        "for math.exp(x) write np.exp(x), for a[i] = x use np.where or np.stack; functions that are plain Python code "
-        "may be in dg.special",
-    )
+    __float__ = _to_float
     __int__ = _refused("turning it into a whole number", "np.floor, np.round and comparisons look at its value")
     __index__ = _refused("using it as an index or a whole number", "np.argmax, np.searchsorted and the like give one")
     __complex__ = _refused("turning it into a complex number", "derivatives are of reals; keep two parts of your own")
@@ -402,8 +421,8 @@ class Methods:
     fill = _refused("fill(), which works in place,", "write np.full_like(x, value)")
     __setitem__ = _refused(
         "writing into it",
-        "arrays with derivatives are not changed: build the new one with np.where(mask, new, x), np.stack or "
-        "np.concatenate",
+        "what was computed is not changed: write into a copy, y = x.copy(), into an array of dynagrad.numpy, or use "
+        "np.where(mask, new, x)",
     )
 
 

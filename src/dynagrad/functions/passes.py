@@ -7,6 +7,8 @@ of an open pass are somebody's business; those of a closed one are a mistake of 
 from __future__ import annotations
 
 import gc
+import itertools
+import linecache
 import os
 import sys
 import threading
@@ -18,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error, NotConverged, NotDifferentiable
+from ..forks import renewed
 
 _NOT_THE_USERS = tuple(os.path.dirname(os.path.abspath(f)) + os.sep for f in (os.path.dirname(__file__), np.__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("functions", "graph"))
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
 _open: dict[int, int] = {}
 _inside: ContextVar[tuple[Any, ...]] = ContextVar("_inside", default=())
 _taping = 0
@@ -44,7 +47,7 @@ class opened:
             for tag in self.tags:
                 _open[tag] = _open.get(tag, 0) + 1
 
-    def __exit__(self, kind: object, error: object, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         _inside.set(self.before)
         with _lock:
             for tag in self.tags:
@@ -52,6 +55,9 @@ class opened:
                 if not _open[tag]:
                     del _open[tag]
         if error is not None:
+            ours = error.__cause__ if isinstance(error, ValueError | TypeError) else None
+            if type(ours) is Error:  # numpy says "setting an array element with a sequence" instead
+                raise ours.with_traceback(trace) from None
             _locate(error, trace)
 
 
@@ -69,12 +75,31 @@ def any_younger(tag: int) -> bool:
     return any((one if isinstance(one, int) else one.tag) > tag for one in _inside.get())
 
 
-def place() -> str:
-    """The line of the user's that is being run, as the end of a message: the innermost one that is not ours."""
+def _users_frame() -> FrameType | None:
+    """The innermost one that is not ours."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
+    return frame
+
+
+def place() -> str:
+    """The line of the user's that is being run, as the end of a message."""
+    frame = _users_frame()
     return "" if frame is None else f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
+
+
+def running() -> str:
+    """The text of what the user's line is computing, such as `math.exp(x)`; empty where the source is not to be had."""
+    frame = _users_frame()
+    if frame is None:
+        return ""
+    positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    first, last, start, end = positions
+    if first is None or first != last:
+        return ""
+    line = linecache.getline(frame.f_code.co_filename, first, frame.f_globals)
+    return line.encode()[start:end].decode(errors="replace")
 
 
 class located:

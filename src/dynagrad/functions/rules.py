@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation, apply
@@ -25,7 +25,7 @@ from .structure import is_function, is_real, parts
 Function = Callable[..., Any]
 
 
-@checked
+@strict_options
 def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: Function | None = None) -> Any:
     """A function of reals and arrays with its own derivative. Also a decorator: `@custom_rule(vjp=...)`.
 

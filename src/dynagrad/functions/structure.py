@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from ..graph import Node
 from ..graph import operations as ops
@@ -31,10 +31,10 @@ Flatten = Callable[[Any], Sequence[Any]]
 Unflatten = Callable[[Any, Sequence[Any]], Any]
 
 _REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
-_MOST = 200  # levels of structures in structures
+MOST = 200  # levels of structures in structures
 
 
-@checked
+@strict_options
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Lets derivatives go through a class: `flatten(x)` are the parts of x, `unflatten(x, parts)` is x with others.
 
@@ -135,15 +135,17 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
     (-1.0, [-2.0, 'a', 3])
     """
     kind = type(x)
-    if kind is tuple and _level < _MOST:  # most of what there is
+    if kind is tuple and _level < MOST:  # most of what there is
         return tuple([transform(part, real, function, _level + 1) for part in x])
-    if kind in LIFTS or is_real(x):
+    if kind in LIFTS:
+        return real(x.settled())
+    if is_real(x):
         return real(x)
     taken = parts(x)
     if taken is None:
         return function(x) if function is not None and is_function(x) else x
-    if _level > _MOST:
-        raise Error(f"a structure is nested more than {_MOST} deep")
+    if _level > MOST:
+        raise Error(f"a structure is nested more than {MOST} deep")
     inner, unflatten = taken
     return unflatten(x, [transform(part, real, function, _level + 1) for part in inner])
 
@@ -172,9 +174,11 @@ def of_result(
     (0.0, [0.0, 3.0], 'a')
     """
     kind = type(x)
-    if kind in LIFTS or kind is float:
+    if kind is float:
         return real(x)
-    if kind in _STRUCTURES and _level < _MOST:
+    if kind in LIFTS:
+        return real(x.settled())
+    if kind in _STRUCTURES and _level < MOST:
         if kind is dict:
             return {key: of_result(part, real, function, exact, _level + 1) for key, part in x.items()}
         return kind([of_result(part, real, function, exact, _level + 1) for part in x])
@@ -269,7 +273,7 @@ def together(
                     f"{what}{path} should be {_described(x)}, as what it belongs to, "
                     f"and is {_described(other)}{place()}"
                 )
-        return real(x, *(plain(other) for other in others))
+        return real(plain(x), *(plain(other) for other in others))
     taken = parts(x)
     if taken is None:
         if function is not None and is_function(x):
@@ -305,13 +309,15 @@ def _parts_as(x: Any, other: Any) -> Sequence[Any] | None:
 def leaves(x: Any) -> Iterator[Any]:
     """The reals and functions of a structure, in order."""
     if is_real(x):
-        yield x
+        yield x.settled() if type(x) in LIFTS else x
         return
     taken = parts(x)
     if taken is not None:
         for part in taken[0]:
-            if type(part) in LIFTS or type(part) is float:
+            if type(part) is float:
                 yield part
+            elif type(part) in LIFTS:
+                yield part.settled()
             else:
                 yield from leaves(part)
     elif is_function(x):
@@ -331,7 +337,7 @@ def _described(x: Any) -> str:
 # -- vector spaces -----------------------------------------------------------------------------------------------------
 
 
-@checked
+@strict_options
 def add(a: Any, b: Any) -> Any:
     """The sum of two vectors: reals, arrays, structures of these, functions (pointwise), duals.
 
@@ -376,7 +382,7 @@ def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Calla
     return combined
 
 
-@checked
+@strict_options
 def scale(c: Any, x: Any) -> Any:
     """A vector times a real: reals, arrays, structures of these, functions (their results), duals.
 

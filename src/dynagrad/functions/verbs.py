@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import checked
+from ..calls import strict_options
 from ..errors import Error, shown
 from ..graph import operations as ops
 from ..graph.operation import apply
@@ -36,6 +36,7 @@ from .copies import kept
 from .masks import Masks
 from .numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
 from .passes import opened, place, taping
+from .returned import calls_differentiated, calls_undifferentiated, snapshot
 from .structure import (
     is_exact,
     is_function,
@@ -160,7 +161,7 @@ _INPUTS = frozenset([TapeCell, TapedFunction])  # of a reverse pass
 # -- forward -----------------------------------------------------------------------------------------------------------
 
 
-@checked
+@strict_options
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f` at the primals, and its derivative along the tangents: one pass forward.
 
@@ -185,7 +186,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return result("jvp", value), result("jvp", finite_choice("jvp", derivative, value))
 
 
-@checked
+@strict_options
 def derivative(f: Function, n: int = 1) -> Function:
     """The n-th derivative of a function of one real, as a function; the result of `f` may be any structure.
 
@@ -243,7 +244,7 @@ class Pullback:
             with opened(self.tape.tag):  # what a gradient asks for
                 return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
         cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
-        if any(is_function(leaf) for leaf in leaves(value)):
+        if any(isinstance(c, Dual) and c._terms() for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
         masks = Masks() if beside_nan else None
@@ -298,7 +299,7 @@ class Pullback:
             with opened(tag):
                 return inner(cotangent, tangent(tag, self._again(*arguments)))
 
-        return Dual([along])
+        return Dual(along)
 
     def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
         """Where the value has functions: a Dual is applied to what the function is in a pass of its own."""
@@ -314,7 +315,8 @@ class Pullback:
 def _dual(f: Any, c: Any) -> Dual:
     if isinstance(c, Dual):
         return c
-    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{place()}")
+    advice = "; dg.Dual(functional) makes one of a function that takes a function to a real" if callable(c) else ""
+    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{advice}{place()}")
 
 
 def wrapped(tape: Tape, x: Any) -> Any:
@@ -328,17 +330,21 @@ def wrapped(tape: Tape, x: Any) -> Any:
     return transform(x, tape.cell, function)
 
 
-@checked
+@strict_options
 def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
 
     The cotangent of an argument that is a function is a `Dual`. A value that is a function needs a Dual for its
-    cotangent; then `f` is evaluated once more, so that the passes stay apart. Where `f` called an argument inside
-    another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time that it is applied.
+    cotangent, as `Dual(functional)` makes one; then `f` is evaluated once more, so that the passes stay apart. Where
+    `f` called an argument inside another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time
+    that it is applied.
 
     >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> value, pullback(10.0)
     (6.0, (30.0, 20.0))
+    >>> value, pullback = vjp(lambda x: lambda y: x * x * y, 3.0)
+    >>> value(5.0), pullback(Dual(lambda h: h(5.0) - h(1.0)))
+    (45.0, (24.0,))
     """
     needs_function("vjp", f)
     value, pullback = _vjp("vjp", f, primals)
@@ -366,17 +372,58 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
         no_hidden_numbers(verb, y)
     if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
         return y.primal, Pullback(tape, arguments, y, again, once)
-    return stripped(tape, y), Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
+    value = transform(y, lambda r: stripped(tape, r), calls_undifferentiated(verb, lambda: again(*inputs)))
+    return value, Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
 
 
-@checked
+def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Callable[[], Function]) -> Any:
+    """The value of a function at arguments, its gradient, of the one argument alone or as a tuple, and the pullback.
+
+    Where the value is a function the gradient is one: a call of it is the gradient of a call of the value. `again`
+    gives the function once more for that, as it is now.
+    """
+
+    def one(*given: Any) -> Any:
+        y = f(*given)
+        if type(y) is TapeCell and not y.shape:
+            return y
+        if is_function(y) and parts(y) is None:
+            return y
+        if not isinstance(y, tuple | list) and is_real(plain(y)) and not shape_of(y):
+            return y
+        raise Error(
+            f"grad: the function should return one real, or a function whose calls do, and returned {_returned(y)}; "
+            f"for other results there are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
+        )
+
+    value, pullback = _vjp("grad", one, xs, once=True)
+    if is_function(value):
+        inputs = pullback._again.arguments  # type: ignore[attr-defined]
+        f = again()  # from now on, for calls of the value, too
+
+        def derive(g: Function) -> Any:
+            return _value_and_gradient(g, inputs, alone, lambda: g)[1]
+
+        gradient = calls_differentiated("grad", f, inputs[0] if alone else inputs, derive)(value)
+    else:
+        gradient = finite_pullback("grad", pullback(1.0), value)
+        gradient = result("grad", gradient[0] if alone else gradient)
+    return result("grad", value), gradient, pullback
+
+
+@strict_options
 def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
 
     The gradient has the structure of the argument; of several arguments it is a tuple. Of an argument that is a
-    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on.
+    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on. Where
+    the result is a function whose calls give reals, the gradient is a function, too: the gradients of these calls. Each
+    evaluates `f` again.
 
     >>> value_and_grad(lambda x, y: x * x * y)(3.0, 2.0)
+    (18.0, 12.0)
+    >>> value, gradient = value_and_grad(lambda x: lambda y: x * x * y)(3.0)
+    >>> value(2.0), gradient(2.0)
     (18.0, 12.0)
     """
     needs_function("grad", f)
@@ -387,41 +434,52 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         places = chosen("grad", argnums, len(arguments))
         aux: list[Any] = []
 
-        def of_these(*xs: Any) -> Any:
-            full = list(arguments)
-            for n, x in zip(places, xs, strict=True):
-                full[n] = x
-            y = f(*full, **named)
-            if has_aux:
-                if not isinstance(y, tuple | list) or len(y) != 2:
-                    raise Error(
-                        f"grad: with has_aux the function should return its value and something else, and returned "
-                        f"{_returned(y)}{place()}"
-                    )
-                y, extra = y
-                no_hidden_numbers("grad", extra)
-                aux.append(extra)
-            if isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y):
-                raise Error(
-                    f"grad: the function should return one real, and returned {_returned(y)}; for other results there "
-                    f"are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
-                )
-            return y
+        def with_others(others: Any) -> Function:
+            given, by_name = others
 
-        value, pullback = _vjp("grad", of_these, [arguments[n] for n in places], once=True)
-        gradient = finite_pullback("grad", pullback(1.0), value)
-        gradient = gradient if isinstance(argnums, tuple | list) else gradient[0]
-        value = result("grad", value)
+            def of_these(*xs: Any) -> Any:
+                full = list(given)
+                for n, x in zip(places, xs, strict=True):
+                    full[n] = x
+                y = f(*full, **by_name)
+                if has_aux:
+                    if not isinstance(y, tuple | list) or len(y) != 2:
+                        raise Error(
+                            f"grad: with has_aux the function should return its value and something else, and "
+                            f"returned {_returned(y)}{place()}"
+                        )
+                    y, extra = y
+                    no_hidden_numbers("grad", extra)
+                    aux[:] = [extra]
+                return y
+
+            return of_these
+
+        def again() -> Function:
+            return with_others(snapshot((arguments, named)))
+
+        xs = tuple([arguments[n] for n in places])
+        alone = not isinstance(argnums, tuple | list)
+        value, gradient, pullback = _value_and_gradient(with_others((arguments, named)), xs, alone, again)
         if has_aux:
-            value = (value, result("grad", stripped(pullback.tape, aux[0])))
-        return value, result("grad", gradient)
+            tape, functions = pullback.tape, None
+            if any(map(is_function, leaves(aux[0]))):
+                same = again()
+
+                def plainly() -> Any:
+                    same(*map(own, pullback._again.arguments))
+                    return aux[0]
+
+                functions = calls_undifferentiated("grad", plainly)
+            value = (value, result("grad", transform(aux[0], lambda r: stripped(tape, r), functions)))
+        return value, gradient
 
     return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
 
 
-@checked
+@strict_options
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """The gradient of a function whose result is one real; see `value_and_grad`.
+    """The gradient of a function whose result is one real, or a function whose calls give one; see `value_and_grad`.
 
     At the edges, here and in all verbs: the derivative of `abs` and `np.sign` at 0 is 0; `np.maximum`, `np.max` and
     their kin give all of it to the first of equals, and `np.sort` keeps the order of equals; the ends of `np.clip` are
@@ -434,6 +492,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     (0.0, 1.0, 0.0)
     >>> grad(lambda x: x * x)(3.0)
     6.0
+    >>> grad(lambda x: lambda y: x * x * y)(3.0)(5.0)  # the gradient of a function result is a function
+    30.0
     >>> import math
     >>> grad(lambda f: f(2.0) * 3.0)(math.sqrt)(lambda x: x)  # the cotangent of a function is a functional
     6.0
@@ -485,7 +545,7 @@ def _returned(y: Any) -> str:
     return f"{_shown(y)} of type {type(y).__name__}"
 
 
-@checked
+@strict_options
 def pullback(f: Function, omega: Function) -> Function:
     """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) taken back to x (Betancourt 2018; 001, 2.2).
 
@@ -506,7 +566,7 @@ def pullback(f: Function, omega: Function) -> Function:
     return marked(form, "pullback", f, omega=omega)
 
 
-@checked
+@strict_options
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of a function with one real as its result, times a vector: forward over reverse.
 

@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ..forks import renewed
+
 SMALLEST = 1 << 13  # elements; below, the allocator of C has memory at hand
 LARGEST = 1 << 21  # elements; from here on, pages are large and few
 MOST = 1 << 26  # bytes that wait
 
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
+_inside = False  # whether somebody who has the lock is changing what stands below; `empty` begins anew
 _idle: dict[int, list[bytearray]] = {}  # by size in bytes, the one that was used last at the end
 _waiting = 0  # bytes
 _FLOAT = np.dtype(np.float64)
@@ -39,18 +42,20 @@ def empty(shape: tuple[int, ...]) -> Any:
     >>> empty((2, 3)).shape, empty((200, 300)).shape
     ((2, 3), (200, 300))
     """
-    global _waiting
+    global _waiting, _inside
     elements = math.prod(shape)
     if not SMALLEST <= elements <= LARGEST:
         return np.empty(shape)
     size, memory = elements * 8, None
     with _lock:
+        _inside = True
         if size in _idle:
             found = _idle.pop(size)
             memory = found.pop()
             _waiting -= size
             if found:
                 _idle[size] = found
+        _inside = False
     return Lease(shape, _FLOAT, bytearray(size) if memory is None else memory).view(np.ndarray)
 
 
@@ -77,11 +82,15 @@ def is_copy(made: Any, x: Any) -> bool:
 
 
 def _give_back(memory: bytearray) -> None:
-    global _waiting
-    # Collecting garbage may end a lease at any moment, in the middle of `empty` too: nobody waits for the lock here.
+    global _waiting, _inside
+    # Collecting garbage may end a lease at any moment, in the middle of `empty` too: nobody waits for the lock here,
+    # and who has it himself takes nothing in.
     if not _lock.acquire(blocking=False):
         return
+    if _inside:
+        return _lock.release()
     try:
+        _inside = True
         size = len(memory)
         while _idle and _waiting + size > MOST:
             oldest = next(iter(_idle))
@@ -91,5 +100,6 @@ def _give_back(memory: bytearray) -> None:
                 del _idle[oldest]
         _idle.setdefault(size, []).append(memory)
         _waiting += size
+        _inside = False
     finally:
         _lock.release()

@@ -29,8 +29,10 @@ where no argument has them, since nodes know theirs. An elementwise operation ha
     matmul                              as numpy's
     einsum              inputs, output  letters of each argument and of the result: see `arrays.einsum`
     solve                               the columns of the second argument, divided by the matrix that is the first
+    solve_lower         transposed      the same with the lower triangle of a matrix, or with its transpose
+    lower_product                       the lower triangle of a transposed lower triangle times a matrix
     inv                 strict          of matrices; `strict` for a derivative, which does not exist at a singular one
-    det cholesky                        of matrices on the last two axes
+    det cofactors cholesky              of matrices on the last two axes
     logabsdet slogdet_sign              the log of the size of a determinant, and its sign
     symmetric                           the lower triangle, mirrored
     and, computed by numpy, since they are rare, large, or both: see BY_NUMPY.

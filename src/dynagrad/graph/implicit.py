@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..forks import kept
 from . import failures, integers, ruled
 from . import operations as ops
 from .arrays import concatenate, extreme, getitem, matmul, reshape, stack, swap, total
@@ -185,7 +186,7 @@ class _Implicit:
         inverted = swap(inverted) if transposed else inverted
         return pieces(matmul(inverted, joined(right)), self.types)
 
-    @functools.cached_property
+    @kept
     def _matrix(self) -> Node:
         """I - A, as a graph of what the step uses; a single number where there is one."""
         n = self.size
@@ -213,7 +214,7 @@ class _Implicit:
         found: Node = ops.subtract(constant(np.eye(n)), swap(transposed))
         return found
 
-    @functools.cached_property
+    @kept
     def _along(self) -> Function:
         """The solver of v = A v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs
@@ -221,7 +222,7 @@ class _Implicit:
         found = tangents(outputs, dict(zip(inputs[: self.states], moved, strict=True)))
         return self._linear(moved, found)
 
-    @functools.cached_property
+    @kept
     def _across(self) -> Function:
         """The solver of v = A^T v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs

@@ -12,7 +12,10 @@ matrix derivative results for forward and reverse mode algorithmic differentiati
 
 from __future__ import annotations
 
+import functools
+import importlib
 import itertools
+import math
 import string
 import weakref
 from collections.abc import Callable, Sequence
@@ -93,6 +96,65 @@ solve: Operation = several(
 )
 
 
+def _triangular(transposed: bool) -> Callable[[Any, Any], Any]:
+    """The value of `solve_lower`: by LAPACK where scipy is there, and the matrix is one that is worth a call."""
+
+    def value(a: Any, b: Any) -> Any:
+        if a.ndim == b.ndim == 2 and len(a) >= _LAPACK:
+            dtrtrs = _lapack()
+            if dtrtrs is not None:  # it counts by columns, so what it sees is the upper triangle of the transpose
+                x, status = dtrtrs(a.T, b, lower=0, trans=0 if transposed else 1)
+                if status > 0:
+                    raise np.linalg.LinAlgError("Singular matrix")
+                return np.ascontiguousarray(x)
+        lower = np.tril(a)
+        return np.linalg.solve(np.swapaxes(lower, -1, -2) if transposed else lower, b)
+
+    return value
+
+
+_LAPACK = 24  # rows
+
+
+@functools.cache
+def _lapack() -> Any:
+    try:
+        return importlib.import_module("scipy.linalg.lapack").dtrtrs
+    except ImportError:
+        return None
+
+
+def _solved_with(transposed: bool) -> Operation:
+    """`solve` with the lower triangle of a matrix, or with its transpose; what is above the diagonal is not read."""
+
+    def times(x: Any, y: Any) -> Any:
+        lower = triangle(True)(x)
+        return matmul(swap(lower) if transposed else lower, y)
+
+    def adjoint(delta: Any, y: Any, a: Any, b: Any) -> Any:
+        back = of(not transposed)(a, delta)
+        outer = matmul(y, swap(back)) if transposed else matmul(back, swap(y))
+        return sum_to(shape_of(a))(ops.negative(triangle(True)(outer)))
+
+    def of(which: bool) -> Operation:
+        return solve_lower_transposed if which else solve_lower
+
+    return several(
+        "solve_lower_transposed" if transposed else "solve_lower",
+        _triangular(transposed),
+        (
+            lambda d, y, a, b: ops.negative(of(transposed)(a, times(d, y))),
+            lambda d, y, a, b: of(transposed)(a, d),
+        ),
+        (adjoint, lambda delta, y, a, b: sum_to(shape_of(b))(of(not transposed)(a, delta))),
+        lambda n, y, a, b: power_series.solve(n, y, a, b, of(transposed), times),
+        code=("solve_lower", transposed),
+    )
+
+
+solve_lower, solve_lower_transposed = _solved_with(False), _solved_with(True)
+
+
 def _inverse(name: str, value: Callable[[Any], Any], strict: bool) -> Operation:
     return several(
         name,
@@ -157,6 +219,16 @@ def _mixed_value(along: Sequence[Any], a: Any) -> Any:
     return u @ found @ np.swapaxes(v, -1, -2)
 
 
+def _too_high(n: int) -> list[Any] | None:
+    """What power series do with cofactors: up to some order they follow the tangents, for which None stands."""
+    if n > _MOST:
+        raise NotDifferentiable(
+            f"derivatives of order {n} of the gradient of a determinant are not available; up to {_MOST} they are, "
+            "and those of the determinant itself are of any order"
+        )
+    return None
+
+
 @remember
 def mixed_cofactors(count: int) -> Operation:
     """The matrix M(d_1, ..., d_count, a) with <M, d> the mixed derivative of det at a, along d and all of the others.
@@ -173,18 +245,66 @@ def mixed_cofactors(count: int) -> Operation:
     def series(n: int, y: Any, *lists: list[Any]) -> list[Any] | None:
         if count >= shape_of(y)[-1]:
             return [y]
-        if n > _MOST:
-            raise NotDifferentiable(
-                f"derivatives of order {n} of the gradient of a determinant are not available; up to {_MOST} they are, "
-                "and those of the determinant itself are of any order"
-            )
-        return None
+        return _too_high(n)
 
     code = ("mixed_cofactors", count)
     return several("mixed_cofactors", lambda *xs: _mixed_value(xs[:-1], xs[-1]), rules, rules, series, code=code)
 
 
-cofactors: Operation = mixed_cofactors(0)
+def _cofactors_value(a: Any) -> Any:
+    """The determinant times the transposed inverse, both of the same LU; or of factors that may be singular."""
+    if a.ndim > 2:
+        flat = a.reshape(-1, *a.shape[-2:])
+        return np.stack([_cofactors_value(one) for one in flat]).reshape(a.shape) if len(flat) else np.zeros(a.shape)
+    if len(a) > 1:
+        try:
+            inverted = np.linalg.inv(a)
+        except np.linalg.LinAlgError:
+            return _cofactors_completely(a)
+        det = float(np.linalg.det(a))
+        if _TINY < abs(det) < math.inf and np.vdot(a, a) * np.vdot(inverted, inverted) < _REGULAR**2:
+            return det * inverted.T
+    return _cofactors_completely(a)
+
+
+def _cofactors_completely(a: Any) -> Any:
+    """By elimination that chooses the largest element of all that is left: a is P^T L D U Q^T with unit triangles, and
+    the cofactors are those of its factors, of which D alone may be singular, and there nothing is divided.
+
+    (Demmel et al. 1999, "Computing the singular value decomposition with high relative accuracy", has the factors.)
+    """
+    n, f, sign = len(a), np.array(a), 1.0
+    rows, columns = np.arange(n), np.arange(n)
+    for k in range(n):
+        i, j = divmod(int(np.argmax(np.abs(f[k:, k:]))), n - k)
+        if i:
+            f[[k, k + i]], rows[[k, k + i]], sign = f[[k + i, k]], rows[[k + i, k]], -sign
+        if j:
+            f[:, [k, k + j]], columns[[k, k + j]], sign = f[:, [k + j, k]], columns[[k + j, k]], -sign
+        if f[k, k] == 0.0 or math.isnan(f[k, k]):
+            break  # so is all that is left
+        f[k + 1 :, k] /= f[k, k]
+        f[k + 1 :, k + 1 :] -= np.outer(f[k + 1 :, k], f[k, k + 1 :])
+        f[k, k + 1 :] /= f[k, k]
+    on = np.diag(f)
+    others = sign * np.cumprod([1.0, *on[:-1]]) * np.cumprod([1.0, *on[:0:-1]])[::-1]
+    lower, upper = np.tril(f, -1) + np.eye(n), np.triu(f, 1) + np.eye(n)
+    found = np.zeros((n, n))
+    found[np.ix_(rows, columns)] = np.linalg.solve(lower.T, others[:, None] * np.linalg.inv(upper).T)
+    return found
+
+
+_REGULAR = 1e8  # the norm of a matrix times that of its inverse
+_TINY = 1e-290  # of a determinant, whose last digits may be lost below
+
+cofactors: Operation = several(
+    "cofactors",
+    _cofactors_value,
+    (lambda d, y, a: mixed_cofactors(1)(d, a),),
+    (lambda delta, y, a: mixed_cofactors(1)(delta, a),),
+    lambda n, y, a: [y] if shape_of(y)[-1] == 0 else _too_high(n),
+    code=("cofactors",),
+)
 """The derivative of the determinant, also of a singular matrix."""
 
 _MOST = 5  # what Leibniz's formula takes grows as the factorial of the order
@@ -262,14 +382,28 @@ def _half(x: Any) -> Any:
     return ops.subtract(lower, ops.multiply(0.5, on_diagonal(0, shape_of(x))(diagonal()(x))))
 
 
+lower_product: Operation = several(
+    "lower_product",
+    lambda a, x: np.tril(np.swapaxes(np.tril(a), -1, -2) @ x),
+    (lambda d, y, a, x: lower_product(d, x), lambda d, y, a, x: lower_product(a, d)),
+    (
+        lambda delta, y, a, x: sum_to(shape_of(a))(triangle(True)(matmul(x, swap(triangle(True)(delta))))),
+        lambda delta, y, a, x: sum_to(shape_of(x))(matmul(triangle(True)(a), triangle(True)(delta))),
+    ),
+    lambda n, y, a, x: power_series.multilinear(lambda p, q: lower_product(p, q))(n, y, a, x),
+    code=("lower_product",),
+)
+"""The lower triangle of `a.T @ x`, where of `a` the lower triangle is read: a sixth of the products."""
+
+
 def _cholesky_tangent(d: Any, y: Any, a: Any) -> Any:
-    inner = solve(y, swap(solve(y, d)))
+    inner = solve_lower(y, swap(solve_lower(y, d)))
     return matmul(y, _half(inner))
 
 
 def _cholesky_adjoint(delta: Any, y: Any, a: Any) -> Any:
-    inner = _half(matmul(swap(y), delta))
-    return solve(swap(y), swap(solve(swap(y), swap(inner))))
+    inner = _half(lower_product(y, delta))
+    return solve_lower_transposed(y, swap(solve_lower_transposed(y, swap(inner))))
 
 
 cholesky: Operation = several(

@@ -211,6 +211,9 @@ _CODES: dict[str, Callable[..., Any]] = {
     "cumprod": lambda xp, node, x: xp.cumulative_prod(x, axis=node.operation.code[1]),
     "flip": lambda xp, node, x: xp.flip(x, axis=node.operation.code[1]),
     "solve": lambda xp, node, a, b: xp.linalg.solve(a, b),
+    "solve_lower": lambda xp, node, a, b: xp.linalg.solve(
+        xp.matrix_transpose(xp.tril(a)) if node.operation.code[1] else xp.tril(a), b
+    ),
     "inv": lambda xp, node, a: xp.linalg.inv(a),
     "det": lambda xp, node, a: xp.linalg.det(a),
     "cholesky": lambda xp, node, a: xp.linalg.cholesky(a),

@@ -9,7 +9,6 @@ operators and numpy's functions on nodes. Nothing here rewrites or differentiate
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import struct
 import threading
@@ -21,6 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..errors import Error
+from ..forks import renewed
 from . import integers
 from . import operations as ops
 from .operation import Operation, apply, as_number
@@ -32,16 +32,7 @@ CONSTANT = Operation("constant", (), real, float, (), "")
 _LEAVES = {"variable": VARIABLE, "constant": CONSTANT}
 
 _table: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
-_lock = threading.RLock()  # re-entrant, because the garbage collector may run a finaliser that builds nodes
-
-
-def _fresh_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # a thread that held the lock does not live on in the child
-    os.register_at_fork(after_in_child=_fresh_lock)
+_lock = renewed(threading.RLock())  # re-entrant, for the garbage collector may run a finaliser that builds nodes
 
 _BRANCHES = (
     "a traced function may not branch on a value (if, while, and, or, not, min, max, a < b < c): it runs once, for all "

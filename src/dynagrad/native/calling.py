@@ -394,7 +394,10 @@ def _slow(
         if len(arguments) != len(inputs) or not all(map(_fits, inputs, arguments)):
             return otherwise(*arguments)
         taken = [x if leaf.shape else _KINDS[leaf.kind].ctype(x) for leaf, x in zip(inputs, arguments, strict=True)]
-        made: list[Any] = [np.empty(leaf.shape, of.dtype) if leaf.shape else of.ctype() for leaf, of in kinds]
+        try:
+            made: list[Any] = [np.empty(leaf.shape, of.dtype) if leaf.shape else of.ctype() for leaf, of in kinds]
+        except MemoryError:
+            return failed(2, "there is no memory for an array that it returns")
         message = text()
         context = _Context(host(), ctypes.addressof(message), None if given is None else given.address)
         status = body(ctypes.addressof(context), ins(*map(_address, taken)), outs(*map(_address, made)))

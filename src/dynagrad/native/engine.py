@@ -95,7 +95,7 @@ STATUS = (
     "no_memory",
 )
 
-_LIMITED = 1  # of `dynagrad::Failure`
+_LIMITED, _STOPPED, _LATE = 1, 3, 4  # of `dynagrad::Failure`
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
 
@@ -122,12 +122,12 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "terms_count": (_L, _P),
     "terms_node": (None, _P, _I, _P, _P, _I),
     "terms_find": (_I, _P, _I, _I, _P, _I),
-    "facts_new": (_Made, _P, _L, _P, _L),
+    "facts_new": (_Made, _P, _L, _P, _L, _L, _P, _P),
     "facts_free": (None, _L, _P),
     "facts_rows": (_L, _L, _P),
     "facts_bytes": (_L, _L, _P),
     "facts_row_of": (_P, _L, _P),
-    "weights_new": (_Made, _L, _P, _P),
+    "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
     "weights_free": (None, _P),
     "chart_new": (_Made, _P, _P, _P, _P),
     "chart_free": (None, _P),
@@ -151,7 +151,7 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "adjoints_open": (_Failure, _P),
     "adjoints_close": (None, _P),
     "adjoints_seed": (_L, _P, _L, _P, _P, _L),
-    "adjoints_backward": (_L, _P, _P, _P, _P),
+    "adjoints_backward": (_L, _P, _P, _L, _P, _P),
     "adjoints_item": (_L, _P, _L, _P, _P, _L),
     "adjoints_items": (_L, _P, _L, _P, _L),
     "adjoints_rows": (_Failure, _P, _L, _P, _P),
@@ -170,6 +170,20 @@ def out_of_memory(failure: int) -> Error:
     return RoomError(
         "there is no memory left; limit the run with max_items or max_bytes, or give it fewer facts or less to derive"
     )
+
+
+def _ended_early(failure: int) -> BaseException:
+    """The error where something could not be made."""
+    if failure == _STOPPED:  # by another thread
+        return KeyboardInterrupt()
+    if failure == _LATE:
+        return NotConverged("the limit on time was met while facts were loaded; raise timeout. There is no chart")
+    return out_of_memory(failure)
+
+
+def _until(stop: Stop | None) -> tuple[int, int, int | None]:
+    """The last arguments of functions that may run long: what is left of their time, and who stops them."""
+    return (-1, host(), None) if stop is None else (stop.nanoseconds, host(), stop.address)
 
 
 def _went(failure: int, function: object, arguments: tuple[Any, ...]) -> None:
@@ -207,7 +221,7 @@ class Engine:
 
     def _made(self, pointer: int | None, function: object, arguments: tuple[Any, ...]) -> int:
         if pointer is None:
-            raise out_of_memory(self.failure())
+            raise _ended_early(self.failure())
         return pointer
 
     @staticmethod
@@ -281,11 +295,19 @@ class World:
 class FactTable:
     """Facts as native code keeps them: rows that never change."""
 
-    def __init__(self, engine: Engine, world: World, table: int, columns: Sequence[Codes], rows: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        table: int,
+        columns: Sequence[Codes],
+        rows: int,
+        stop: Stop | None = None,
+    ) -> None:
         self.engine, self.world, self.table, self.given = engine, world, table, rows
         held = [np.ascontiguousarray(c, np.int32) for c in columns]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
-        self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows)
+        self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows, *_until(stop))
         _finally(self, engine.facts_free, table, self.pointer)
 
     @property
@@ -308,12 +330,12 @@ class FactTable:
 class WeightTable:
     """The numbers of a fact table's rows."""
 
-    def __init__(self, facts: FactTable, words: Words | None) -> None:
+    def __init__(self, facts: FactTable, words: Words | None, stop: Stop | None = None) -> None:
         self.facts = facts
         engine = facts.engine
         held = None if words is None else np.ascontiguousarray(words, np.uint64)
         address = None if held is None else _address(held)
-        self.pointer: int = engine.weights_new(facts.table, facts.pointer, address)
+        self.pointer: int = engine.weights_new(facts.table, facts.pointer, address, *_until(stop))
         _finally(self, engine.weights_free, self.pointer)
 
 
@@ -422,9 +444,7 @@ class NativeChart:
 
     def backward(self, stop: Stop | None = None) -> str:
         """Runs the backward pass from the seeds; says how it ended, a name of STATUS."""
-        status = self.engine.adjoints_backward(
-            self.pointer, ctypes.addressof(self.report), host(), stop.address if stop is not None else None
-        )
+        status = self.engine.adjoints_backward(self.pointer, ctypes.addressof(self.report), *_until(stop))
         return STATUS[status]
 
     def adjoint(self, table: int, arguments: Sequence[int], width: int, *, whole: bool = False) -> Words | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,9 @@ def host() -> int:
 
 
 class Stop:
-    """A flag that tells native code to stop, raised from any thread; `address` is what an `int32_t*` parameter takes.
+    """When native code is to stop: a flag, raised from any thread, and a time of the clock `time.monotonic`.
+
+    `address` is what an `int32_t*` parameter takes, and `nanoseconds` what is left, -1 for no limit.
 
     >>> stop = Stop()
     >>> stop.raised
@@ -54,11 +57,25 @@ class Stop:
     True
     """
 
-    __slots__ = ("_flag", "address")
+    __slots__ = ("_flag", "address", "deadline")
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float | None = None) -> None:
         self._flag = ctypes.c_int32(0)
         self.address = ctypes.addressof(self._flag)
+        self.deadline = deadline
+
+    def until(self, deadline: float | None) -> Stop:
+        """The same flag with a time of its own."""
+        other = Stop(deadline)
+        other._flag, other.address = self._flag, self.address
+        return other
+
+    @property
+    def nanoseconds(self) -> int:
+        """What is left until the time."""
+        if self.deadline is None:
+            return -1
+        return int(min(max(self.deadline - time.monotonic(), 0.0) * 1e9, 2**62))
 
     @property
     def raised(self) -> bool:
@@ -129,9 +146,10 @@ def lent(path: Path) -> Library:
 
 def _close(functions: ctypes.PyDLL) -> None:
     """Closes a library, which may stay because of others that opened it."""
-    release = getattr(functions, "dg_release", None)  # what the code of graphs keeps for later calls
-    if release is not None:
-        release()
+    for name in ("dg_forget_workspaces", "dg_forget_blocks"):  # memory that is kept for later calls
+        forget = getattr(functions, name, None)
+        if forget is not None:
+            forget()
     close = ctypes.CDLL(None).dlclose
     close.argtypes, close.restype = (ctypes.c_void_p,), ctypes.c_int
     close(functions._handle)

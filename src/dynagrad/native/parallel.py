@@ -12,10 +12,11 @@ import os
 import threading
 
 from ..errors import Error
+from ..forks import renewed
 from .library import Library
 
 _MOST = 64
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
 _pool: tuple[Library, int] | None = None  # whose it is, and the address of its `run_in_pool`
 
 

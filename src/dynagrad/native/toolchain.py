@@ -15,17 +15,15 @@ import platform
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompileError
-from . import sealed
+from . import child, sealed
 
 INCLUDE = Path(__file__).parent / "include"
 """The folder of the runtime headers, for `#include <dynagrad/...>`."""
@@ -112,7 +110,10 @@ def _ziglang() -> Compiler:
     try:
         size = program.stat().st_size
     except OSError:  # packaged in another way: the package knows how to start it
-        return Compiler((sys.executable, "-m", "ziglang", "c++"), True, f"ziglang {versions} at {home}")
+        python = child.interpreter()
+        if python is None:
+            raise CompileError(f"there is no C++ compiler: there is no file {str(program)!r}\n  {_WHERE}") from None
+        return Compiler((python, "-m", "ziglang", "c++"), True, f"ziglang {versions} at {home}")
     # The program itself rather than `python -m ziglang`: one process less to start, and the one to kill is the compiler
     return Compiler((str(program), "c++"), True, f"ziglang {versions} of {size} bytes")
 
@@ -189,7 +190,10 @@ def compile_source(
         command += _LIBRARIES.get(sys.platform, ())
     zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
     ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
-    status, said = _run(command, {**os.environ, **ours}, scratch)  # English messages, and files where we want them
+    try:
+        status, said = child.run(command, {**os.environ, **ours}, scratch)  # English messages; files where we want them
+    except OSError as error:
+        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
     if status != 0 or not output.exists():
         if _FULL.search(said):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
@@ -208,51 +212,6 @@ def _plain(include: Path, scratch: Path) -> Path:
     if not link.is_symlink():
         link.symlink_to(include.absolute())
     return Path(link.name)
-
-
-def _run(command: Sequence[str], environment: Mapping[str, str], place: Path) -> tuple[int, str]:
-    """Run the compiler; its exit status and what it said. Whatever ends the wait kills it and its children first."""
-    # In a process group of its own: a compiler is several processes, and all of them must go.
-    group = 0 if os.name == "posix" else None
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    try:
-        process = subprocess.Popen(
-            command, stdin=null, stdout=null, stderr=pipe, env=environment, cwd=place, process_group=group
-        )
-    except OSError as error:
-        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
-    with process, _watched(process.pid):
-        try:
-            _, said = process.communicate()
-        except BaseException:
-            if os.name == "posix":
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-            process.wait()
-            raise
-    return process.returncode, said.decode(errors="replace")
-
-
-# Waits for the end of its input. Where that comes, this process has died, and its compiler goes as well.
-_WATCH = "import os, sys\nif not os.read(0, 1):\n    os.killpg(int(sys.argv[1]), 9)"
-
-
-@contextmanager
-def _watched(group: int) -> Iterator[None]:
-    """Meanwhile another process waits for the end of this one, however it comes, and then kills the compiler."""
-    watcher = None
-    if os.name == "posix" and sys.executable:
-        command = [sys.executable, "-I", "-S", "-c", _WATCH, str(group)]
-        with suppress(OSError):
-            null = subprocess.DEVNULL
-            watcher = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=0)
-    try:
-        yield
-    finally:
-        if watcher is not None:
-            watcher.kill()  # before its input ends
-            watcher.communicate()
 
 
 def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:

@@ -679,6 +679,7 @@ def _pass(writer: ClassWriter) -> None:
     out.line("const Settings kept = settings;")
     out.line("const int64_t kept_halt = halt;")
     out.line("settings = Settings{};")
+    out.line("settings.timeout_ns = back_timeout_ns;")
     out.line("halt = 0, budget = 0, saved_at = tape.saved.size, from_at = tape.from.size;")
     for stage in reversed(plan.stages):
         out.line(f"if (!halt && tape.begins.size > {stage.number}) undo{stage.number}();")

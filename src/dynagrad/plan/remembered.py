@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ProgramWarning, Span, warn
-from ..native.cache import recall, remember
+from ..native.fingerprint import combined
+from ..native.records import recall, remember
 from ..rules import check, normal, parse, syntax
 from ..rules.normal import Rules
 
@@ -26,7 +27,7 @@ LARGE_TEXT = 200_000
 """Programs from this many characters on are worth remembering less than their entry would take to read."""
 
 
-def checked(text: str, filename: str, semiring: str | None, functions: Mapping[str, object]) -> Rules:
+def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapping[str, object]) -> Rules:
     """The checked normal form of a program's text, from the cache if it is there; warnings are issued either way."""
     name = _name(text, filename, semiring, functions) if len(text) <= LARGE_TEXT else None
     rules = None
@@ -46,13 +47,7 @@ def checked(text: str, filename: str, semiring: str | None, functions: Mapping[s
 
 
 def _name(text: str, filename: str, semiring: str | None, functions: Iterable[str]) -> str:
-    parts = (_front_end(), filename, str(semiring), *sorted(functions), text)
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "backslashreplace")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return f"{digest.hexdigest()[:40]}.rules"
+    return f"{combined(_front_end(), filename, str(semiring), *sorted(functions), text)}.rules"
 
 
 @functools.cache

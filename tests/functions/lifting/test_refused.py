@@ -125,7 +125,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "def f(x):\n    return dg.grad(lambda n: np.stack([n, n]))(x)",
         (1.0,),
         "dg.grad(",
-        "the function should return one real, and returned an array of reals of shape (2,)",
+        "one real, or a function whose calls do, and returned an array of reals of shape (2,)",
     ),
     "which items": ("def f(x):\n    return [i for i in range(3) if x > i]", (1.0,), "[i for i", "a tuple of 1 in one"),
     "items by a place of the run": (

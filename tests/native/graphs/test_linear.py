@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,20 @@ CASES = {
     "solve": (matrices.solve, square(5, 5), normal(5, 3)),
     "solve_stacks": (matrices.solve, square(4, 5, 5), normal(4, 5, 2)),
     "solve_one_for_many": (matrices.solve, square(5, 5), normal(4, 5, 2)),
+    "solve_lower": (matrices.solve_lower, square(70, 70), normal(70, 40)),
+    "solve_lower_of_a_triangle": (matrices.solve_lower, square(70, 70), np.tril(square(70, 70))),
+    "solve_lower_transposed_of_one": (matrices.solve_lower_transposed, square(70, 70), np.triu(square(70, 70))),
+    "lower_product": (matrices.lower_product, square(70, 70), normal(70, 70)),
+    "lower_products": (matrices.lower_product, square(5, 5), normal(4, 5, 5)),
+    "solve_lower_stacks": (matrices.solve_lower, square(4, 5, 5), normal(4, 5, 2)),
+    "solve_lower_one_for_many": (matrices.solve_lower_transposed, square(5, 5), normal(4, 5, 2)),
+    "solve_lower_transposed": (matrices.solve_lower_transposed, square(70, 70), normal(70, 40)),
+    "cofactors_1": (matrices.cofactors, square(1, 1)),
+    "cofactors_2": (matrices.cofactors, square(2, 2)),
+    "cofactors_3": (matrices.cofactors, square(3, 3)),
+    "cofactors": (matrices.cofactors, square(40, 40) / 8.0),
+    "cofactors_of_stacks": (matrices.cofactors, square(2, 3, 5, 5)),
+    "cofactors_of_zeros": (matrices.cofactors, square(2, 3, 5, 5) * (np.arange(5) > 1)),
     "inverse": (matrices.inverse, square(6, 6)),
     "inverses": (matrices.inverse, square(2, 3, 4, 4)),
     "cholesky": (matrices.cholesky, positive(5, 5)),
@@ -55,6 +71,69 @@ CASES = {
     "log_determinant": (matrices.log_determinant, -square(5, 5)),
     "sign": (matrices.sign_of_determinant, -square(4, 5, 5)),
 }
+
+
+@pytest.fixture(scope="module")
+def cofactors():
+    """The cofactors as compiled code and as numpy have them."""
+    run = {}
+
+    def of(a):
+        if a.shape not in run:
+            run[a.shape] = load(graph_of(matrices.cofactors, a), optimise=1)
+        return run[a.shape](a)[0], matrices.cofactors(a)
+
+    return of
+
+
+def exactly(a):
+    """The cofactors in rational numbers, by minors."""
+
+    def det(rows):
+        rows, total = [list(row) for row in rows], Fraction(1)
+        for k in range(len(rows)):
+            at = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+            if at is None:
+                return Fraction(0)
+            if at != k:
+                rows[k], rows[at], total = rows[at], rows[k], -total
+            total *= rows[k][k]
+            for i in range(k + 1, len(rows)):
+                factor = rows[i][k] / rows[k][k]
+                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
+        return total
+
+    m, n = [[Fraction(x) for x in row] for row in a.tolist()], len(a)
+    return np.array(
+        [
+            [
+                float(det([[m[r][c] for c in range(n) if c != j] for r in range(n) if r != i]) * (-1) ** (i + j))
+                for j in range(n)
+            ]
+            for i in range(n)
+        ]
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@pytest.mark.parametrize("kind", ["regular", "twice", "nearly twice", "scaled rows", "no column", "of rank n - 2"])
+def test_cofactors_of_singular_and_badly_scaled_matrices(cofactors, n, kind):
+    for seed in range(5):
+        chance = np.random.default_rng(seed)
+        a = chance.normal(size=(n, n))
+        if kind == "twice":
+            a[-1] = a[0]
+        elif kind == "nearly twice":
+            a[-1] = a[0] * (1.0 + 1e-14)
+        elif kind == "scaled rows":
+            a *= 10.0 ** chance.integers(-8, 8, size=(n, 1))
+        elif kind == "no column":
+            a[:, 0] = 0.0
+        elif kind == "of rank n - 2":
+            a[-1], a[-2] = a[0], 2.0 * a[0]
+        wanted = exactly(a)
+        for found in cofactors(a):
+            assert np.abs(found - wanted).max() <= 2e-15 * max(np.abs(wanted).max(), 1e-3)
 
 
 @pytest.fixture(scope="module")

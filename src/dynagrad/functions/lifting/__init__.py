@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import Error, LiftError
+from ...forks import renewed
 from ...graph.control import Graph
 from ...graph.unchanging import unchanging
 from . import (
@@ -118,7 +119,7 @@ def graph_of(f: Callable[..., Any], *arguments: Any) -> Graph:
     return specialised(f, arguments).graph
 
 
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
 _before: list[int] = []  # the limits that those who are inside have found
 
 

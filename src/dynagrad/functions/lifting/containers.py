@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node, integers
+from .. import drop_in
 from .core import UNDEFINED
 from .specialise import Specialiser, primitive
 from .values import (
@@ -144,6 +145,10 @@ def getitem(s: Specialiser, x: Any, index: Any) -> Any:
         return _one(s, x, inside, index)
     if isinstance(x, Instance) and hasattr(x.cls, "__getitem__"):
         return s.call(attribute(s, x, "__getitem__"), [index])
+    if x is np.r_ or x is np.c_ or x is drop_in.r_ or x is drop_in.c_:
+        from .numpy_calls import joined_along
+
+        return joined_along(drop_in.ORIGINALS.get(x, x), unwrapped(index))
     if known(index) and not isinstance(x, Closure | Made):
         return wrapped(x[unwrapped(index)])
     raise Error(f"{describe(x)} cannot be indexed in a compiled function")

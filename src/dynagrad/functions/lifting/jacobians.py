@@ -17,9 +17,10 @@ from ...graph.types import arrays, real
 from .. import verbs as plain
 from ..numpy_functions import FUNCTIONS
 from .patterns import Known, Parts, Pattern
-from .regions import Given, Named, Region, functions_in, of_chosen
+from .regions import Given, Named, Region, at_path, functions_in, of_chosen, with_functions
+from .returned import calls_differentiated
 from .specialise import Specialiser
-from .values import Array, type_of, zero
+from .values import Array, Made, type_of, zero
 
 UNROLLED = 8  # columns of a Jacobian that are taken one by one
 
@@ -59,10 +60,22 @@ def _stack(nodes: list[Node]) -> Any:
 
 def _chosen_region(s: Specialiser, verb: str, f: Any, argnums: Any, given: Given, named: Named) -> tuple[Region, bool]:
     places_ = plain.chosen(verb, argnums, len(given))
-    region = Region(s, verb, of_chosen(f, places_, given, named), [given[i] for i in places_])
-    if next(functions_in(region.value), None) is not None:
+    xs = [given[i] for i in places_]
+    if next(functions_in(tuple(xs)), None) is not None:
         raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
-    return region, not isinstance(argnums, tuple)
+    return Region(s, verb, of_chosen(f, places_, given, named), xs), not isinstance(argnums, tuple)
+
+
+def _with_functions(verb: str, region: Region, found: Any, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+    """A Jacobian with functions in the places where the result has some: the Jacobians of their calls."""
+
+    def differentiate(s: Specialiser, call: Made, xs: Given, others: Named) -> Any:
+        return {"jacfwd": jacfwd, "jacrev": jacrev}[verb](s, call, argnums, xs, others)
+
+    def change(path: tuple[int, ...]) -> Any:
+        return calls_differentiated(verb, (argnums,), at_path(region.value, path), path, f, given, named, differentiate)
+
+    return with_functions(found, change)
 
 
 def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
@@ -78,7 +91,7 @@ def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
         [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(region.variables)]
         for o, out in enumerate(region.outputs)
     ]
-    return _assembled(region, table, alone)
+    return _with_functions("jacfwd", region, _assembled(region, table, alone), f, argnums, given, named)
 
 
 def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
@@ -101,7 +114,7 @@ def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
         [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(region.variables)]
         for o, out in enumerate(region.outputs)
     ]
-    return _assembled(region, table, alone)
+    return _with_functions("jacrev", region, _assembled(region, table, alone), f, argnums, given, named)
 
 
 def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:

@@ -31,6 +31,7 @@ from .values import (
     Unclear,
     describe,
     known,
+    rebuilt,
     type_of,
     unwrapped,
     wrapped,
@@ -171,7 +172,7 @@ def _copied_deep(s: Specialiser, given: Given, named: Named) -> Any:
     if isinstance(x, List):
         return List(tuple(_copied_deep(s, [part], {}) for part in x.content))
     if isinstance(x, tuple):
-        return tuple(_copied_deep(s, [part], {}) for part in x)
+        return rebuilt(x, [_copied_deep(s, [part], {}) for part in x])
     if isinstance(x, Dict):
         return Dict({key: _copied_deep(s, [value], {}) for key, value in x.content.items()}, empty=x.empty)
     if isinstance(x, Instance):

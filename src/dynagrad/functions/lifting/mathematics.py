@@ -12,7 +12,7 @@ from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
 from ...graph.types import KINDS as NUMBERS
-from .. import special
+from ..math_functions import MATH, SPECIAL
 from .arrays import holds_node
 from .containers import attribute
 from .numpy_calls import numpy_call
@@ -231,38 +231,6 @@ def _fsum(s: Specialiser, given: Given, named: Named) -> Any:
 
 # -- math --------------------------------------------------------------------------------------------------------------
 
-MATH: dict[Any, Any] = {
-    math.sqrt: np.sqrt,
-    math.exp: np.exp,
-    math.expm1: np.expm1,
-    math.log1p: np.log1p,
-    math.log2: np.log2,
-    math.log10: np.log10,
-    math.sin: np.sin,
-    math.cos: np.cos,
-    math.tan: np.tan,
-    math.asin: np.arcsin,
-    math.acos: np.arccos,
-    math.atan: np.arctan,
-    math.atan2: np.arctan2,
-    math.sinh: np.sinh,
-    math.cosh: np.cosh,
-    math.tanh: np.tanh,
-    math.asinh: np.arcsinh,
-    math.acosh: np.arccosh,
-    math.atanh: np.arctanh,
-    math.hypot: np.hypot,
-    math.fabs: np.fabs,
-    math.copysign: np.copysign,
-    math.fmod: np.fmod,
-    math.degrees: np.degrees,
-    math.radians: np.radians,
-    math.isnan: np.isnan,
-    math.isinf: np.isinf,
-    math.isfinite: np.isfinite,
-    math.pow: np.power,
-} | {getattr(math, name): getattr(np, name) for name in ("cbrt", "exp2") if hasattr(math, name)}
-
 
 def _of_math(function: Any, instead: Any) -> None:
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
@@ -276,14 +244,6 @@ def _of_math(function: Any, instead: Any) -> None:
 
 for _function, _instead in MATH.items():
     _of_math(_function, _instead)
-
-
-SPECIAL: dict[Any, Any] = {
-    math.gamma: special.gamma,
-    math.lgamma: special.gammaln,
-    math.erf: special.erf,
-    math.erfc: special.erfc,
-}
 
 
 def _special(function: Any, instead: Any) -> None:

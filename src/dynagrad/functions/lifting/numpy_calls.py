@@ -22,6 +22,7 @@ from ...graph.operation import Operation, apply
 from ...graph.types import KINDS as _KIND
 from ...graph.types import Type
 from .. import exponentials, special
+from ..drop_in import join_along
 from ..numpy_functions import FUNCTIONS
 from ..numpy_protocol import COMPOSED, UFUNCS, check_options, name_of, of_scipy, spelled, unknown
 from .arrays import add_each, as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
@@ -531,6 +532,11 @@ def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
         return wrapped(function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
     finally:
         _inside.is_so = before
+
+
+def joined_along(original: Any, key: Any) -> Any:
+    """`np.r_[key]`."""
+    return _of_special(join_along, [original, key], {}) if holds_node(key) else wrapped(original[key])
 
 
 def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from ...graph import Node, integers
 from ...graph import operations as ops
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS, arrays
+from .. import structure
 from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
 from .specialise import Specialiser, primitive
 from .values import (
@@ -34,6 +35,7 @@ from .values import (
     Unclear,
     as_type,
     describe,
+    is_dual,
     known,
     node_of,
     type_of,
@@ -121,6 +123,8 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         return List((*a.content, *b.content))
     if isinstance(a, Dict) and isinstance(b, Dict) and name == "or":
         return Dict({**a.content, **b.content}, empty=a.empty)
+    if is_dual(a) or is_dual(b):
+        return _of_duals(s, name, a, b)
     for x, y in ((a, b), (b, a)):
         if name == "multiply" and isinstance(x, tuple | List) and isinstance(y, int):
             return x * y if isinstance(x, tuple) else List(x.content * y)
@@ -251,6 +255,15 @@ def _whole_power(x: Node, n: int) -> Any:
     for _ in range(n):
         found = found * x
     return found
+
+
+def _of_duals(s: Specialiser, name: str, a: Any, b: Any) -> Any:
+    """Linear functionals on functions add up and are scaled; that is all."""
+    if name == "add":
+        return s.call(structure.add, [a, b])
+    if name == "multiply" and not (is_dual(a) and is_dual(b)):
+        return s.call(structure.scale, [b, a] if is_dual(a) else [a, b])
+    raise Error(f"{describe(a)} {PYTHON[name][2]} {describe(b)} cannot be compiled: Duals add up, and are scaled")
 
 
 def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:

@@ -8,7 +8,6 @@ compiled, so by a run of its own. One rule is enough for both modes: the other m
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ...forks import kept
 from ...graph import Node, ruled
 from ...graph.control import Function, Graph, Rule
 from ...graph.derive import connected
@@ -240,7 +240,7 @@ class _Rules:
 
     # -- traced
 
-    @functools.cached_property
+    @kept
     def forward(self) -> Graph:
         """From the arguments and the tangents of those that are reals to the tangent of the result."""
         dots = variables(self.shape.types)
@@ -251,7 +251,7 @@ class _Rules:
 
         return self._traced(dots, run)
 
-    @functools.cached_property
+    @kept
     def _backward(self) -> tuple[Graph, list[int]]:
         """From the arguments, the value and its cotangent to the cotangents of some of the reals, and of which."""
         assert self.result is not None

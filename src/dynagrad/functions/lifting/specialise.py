@@ -19,6 +19,7 @@ from ...errors import Error, LiftError
 from ...graph import Node, control
 from ...graph import operations as ops
 from ...graph.failures import after
+from ..drop_in import ORIGINALS
 from .core import (
     UNDEFINED,
     Apply,
@@ -278,6 +279,7 @@ class Specialiser:
     def handler(self, function: Any) -> Handler | None:
         """What is known about a function of a library."""
         try:
+            function = ORIGINALS.get(function, function)
             found = CALLS.get(function)
         except TypeError:  # it has no hash
             found = None

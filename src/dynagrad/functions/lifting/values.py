@@ -20,6 +20,7 @@ from ...errors import Error
 from ...graph import Node
 from ...graph.node import as_node, constant, whole
 from ...graph.types import KINDS, Type, arrays
+from ..closures import Dual
 from .core import Lambda, Position
 
 _serial = itertools.count()
@@ -184,6 +185,11 @@ class Masked:
 def function_like(x: Any) -> bool:
     """Whether something can be called, as far as is known without looking into it."""
     return isinstance(x, Closure | Made) or (callable(x) and not isinstance(x, Node | Ref))
+
+
+def is_dual(x: Any) -> bool:
+    """Whether something is a linear functional on functions."""
+    return isinstance(x, Dual) or (isinstance(x, Made) and x.kind[0] == "dual")
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -9,42 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...errors import Error
 from ...graph import Node
 from ...graph.node import constant
 from .. import jacobians as plain_jacobians
 from .. import structure
 from .. import verbs as plain
-from ..numpy_functions import FUNCTIONS
+from .duals import dual, paired, plus, times
 from .jacobians import jacfwd, jacrev
 from .patterns import Pattern, build, flatten
 from .regions import Given, Named, Region, at_path, functions_in, matched, of_chosen, reals, with_functions
+from .returned import calls_differentiated
 from .specialise import KINDS, Specialiser, calls
-from .values import List, Made, describe, function_like, node_of, normal, type_of, zero
+from .values import List, Made, describe, function_like, is_dual, node_of, normal, type_of, zero
 from .walks import items
-
-# -- functions as results ---------------------------------------------------------------------------------------------
-
-
-def _call_tangent(s: Specialiser, verb: str, path: tuple[int, ...], held: Any, given: Given, named: Named) -> Any:
-    f, primals, tangents = held
-    inner = Made(
-        ("result", "a result", path),
-        lambda s, held, xs, _: s.call(at_path(s.call(held[0], list(xs)), path), list(held[1]), dict(named)),
-        (f, tuple(given)),
-    )
-    return forward(s, verb, inner, primals, tangents)[1]
-
-
-def _derivative_function(verb: str, path: tuple[int, ...], held: tuple[Any, ...]) -> Made:
-    return Made(
-        ("derivative", "the derivative of a function", verb, path),
-        lambda s, held, given, named: _call_tangent(s, verb, path, held, given, named),
-        held,
-    )
-
 
 # -- the verbs ---------------------------------------------------------------------------------------------------------
 
@@ -58,6 +36,7 @@ def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) -> tuple[Any, Any]:
     """The value and the derivative along tangents; functions in the result become derivatives of functions."""
+    original, given, count = f, (*primals, *tangents), len(primals)
     paths = tuple(functions_in(tuple(primals)))
     if paths:  # along functions too: of f + e g, by e at 0
         moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
@@ -65,10 +44,15 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
     region = Region(s, verb, f, primals)
     seeds = matched(verb, "a tangent", tuple(tangents), region.form)
     derivative = region.tangent(list(seeds))
-    held = (f, tuple(primals), tuple(tangents))
-    if next(functions_in(region.value), None) is not None:
-        derivative = with_functions(derivative, lambda path: _derivative_function(verb, path, held))
-    return region.primal(), derivative
+
+    def differentiate(s: Specialiser, call: Made, xs: Given, _: Named) -> Any:
+        return forward(s, verb, call, xs[:count], xs[count:])[1]
+
+    def change(path: tuple[int, ...]) -> Any:
+        y = at_path(region.value, path)
+        return calls_differentiated(verb, (count,), y, path, original, given, {}, differentiate)
+
+    return region.primal(), with_functions(derivative, change)
 
 
 def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> Made:
@@ -108,8 +92,7 @@ def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotang
         return found
 
     def change(path: tuple[int, ...]) -> Any:
-        def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-            (h,) = given
+        def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
             f, c, *xs = held
             moved = _moved([path], [h])
             along = Made(
@@ -117,21 +100,12 @@ def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotang
                 lambda s, held, e, _: s.call(Made(moved.kind, moved.run, (held[0], held[1])), [*held[2:], *e]),
                 (f, h, *xs),
             )
-            return _inner(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
+            return paired(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
 
-        return Made(("dual", "a dual", path), run, (f, cotangent, *primals))
+        return dual(("of", path), run, (f, cotangent, *primals))
 
     changed: tuple[Any, ...] = with_functions(found, change)
     return changed
-
-
-def _inner(s: Specialiser, c: Any, x: Any) -> Any:
-    """The pairing of a cotangent with a vector."""
-    form, total = reals(x), constant(0.0)
-    for a, b in zip(matched("vjp", "the cotangent", c, form), flatten(x, form), strict=True):
-        product = a * b
-        total = total + (FUNCTIONS[np.sum](product) if product.shape else product)
-    return total
 
 
 def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
@@ -147,7 +121,7 @@ def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
 
 
 def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: Given, named: Named) -> Any:
-    """The value and the gradient of a function with one real as its result."""
+    """The value and the gradient of a function with one real as its result, or a function whose calls have."""
     places_ = plain.chosen("grad", argnums, len(given))
     region = Region(s, "grad", of_chosen(f, places_, given, named), [given[i] for i in places_])
     y = region.value
@@ -155,11 +129,18 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
         if not isinstance(y, tuple) or len(y) != 2:
             raise Error(f"grad: with has_aux the function returns its value and something else, and not {describe(y)}")
         y = y[0]
+    if next(functions_in(y), None) == ():
+
+        def differentiate(s: Specialiser, call: Made, xs: Given, others: Named) -> Any:
+            return value_and_grad(s, call, argnums, False, xs, others)[1]
+
+        path = (0,) if has_aux else ()
+        return region.primal(), calls_differentiated("grad", (argnums,), y, path, f, given, named, differentiate)
     t = type_of(y)
     if t is None or t.shape or t.kind == "boolean":
         raise Error(
-            f"grad: the function should return one real, and returned {describe(y)}; for other results there are "
-            "dg.jacrev, dg.vjp and dg.jacfwd"
+            f"grad: the function should return one real, or a function whose calls do, and returned {describe(y)}; for "
+            "other results there are dg.jacrev, dg.vjp and dg.jacfwd"
         )
     ones = [constant(1.0)] if t.kind == "real" else []  # a whole number has derivative zero
     seeds = [*ones, *(zero(o.type) for o in region.outputs[len(ones) :])]
@@ -174,16 +155,19 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
 def vjp(s: Specialiser, f: Any, primals: Given) -> tuple[Any, Any]:
     """The value, and the function from a cotangent of it to those of the arguments."""
     region = Region(s, "vjp", f, primals)
-    if next(functions_in(region.value), None) is not None:
-        raise Error("vjp: the pullback of a function that returns functions cannot be compiled; dg.jvp can")
     return region.primal(), Made(("pullback", "a pullback"), _pull, (f, *primals))
 
 
 def _pull(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
     f, *primals = held
+    (c,) = given
     region = Region(s, "vjp", f, primals)
-    found = region.adjoint(matched("vjp", "the cotangent", given[0], region.result))
-    return duals(s, found, f, primals, given[0])
+    if next(functions_in(region.value), None) is None:
+        found = region.adjoint(matched("vjp", "the cotangent", c, region.result))
+    else:
+        total = Made(("pairing", "a pairing"), lambda s, held, xs, _: paired(s, held[1], s.call(held[0], xs)), (f, c))
+        found = Region(s, "vjp", total, primals).adjoint([constant(1.0)])
+    return duals(s, found, f, primals, c)
 
 
 def pullback(s: Specialiser, f: Any, omega: Any, given: Given) -> Any:
@@ -282,6 +266,8 @@ def _enter_pullback(s: Specialiser, given: Given, named: Named) -> Any:
 def add(s: Specialiser, given: Given, named: Named) -> Any:
     """`dg.add`: of reals, structures and functions."""
     a, b = given
+    if is_dual(a) or is_dual(b):
+        return plus(a, b)
     if function_like(a) and type_of(a) is None and not isinstance(a, type):
         return Made(
             ("sum", "a sum of functions"),
@@ -301,6 +287,8 @@ def _of(form: Pattern, x: Any) -> list[Node]:
 def scale(s: Specialiser, given: Given, named: Named) -> Any:
     """`dg.scale`: a structure, or the results of a function, times a real."""
     c, x = given
+    if is_dual(x):
+        return times(c, x)
     if function_like(x) and type_of(x) is None and not isinstance(x, type):
         return Made(
             ("multiple", "a multiple of a function"),

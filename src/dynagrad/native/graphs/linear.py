@@ -61,6 +61,26 @@ def _solve(node: Node, out: str, a: str, b: str) -> str | None:
     return f"status:solve(call, {_count(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})"
 
 
+def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
+    left, right = (x.shape for x in node.arguments)
+    n, m = right[-2:]
+    moves = _steps(node.shape[:-2], left[:-2], right[:-2])
+    if moves is None:
+        return None
+    steps, flag = (n * n * moves[0], n * m * moves[1]), "true" if code_of(node)[1] else "false"
+    count = _count(node.shape[:-2])
+    return f"status:solve_lower(call, {count}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n}, {m}, {flag})"
+
+
+def _lower_product(node: Node, out: str, a: str, b: str) -> str | None:
+    left, right = (x.shape for x in node.arguments)
+    n, moves = left[-1], _steps(node.shape[:-2], left[:-2], right[:-2])
+    if moves is None:
+        return None
+    steps = n * n * moves[0], n * n * moves[1]
+    return f"lower_product({_count(node.shape[:-2])}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n});"
+
+
 def _of_matrices(name: str) -> Rule:
     def rule(node: Node, out: str, a: str) -> str:
         shape = node.arguments[0].shape
@@ -83,7 +103,10 @@ def _of_determinant(place: int) -> Rule:
 RULES: dict[str, Rule] = {
     "matmul": _matmul,
     "solve": _solve,
+    "solve_lower": _solve_lower,
+    "lower_product": _lower_product,
     "inv": _of_matrices("inverse"),
+    "cofactors": _of_matrices("cofactors"),
     "cholesky": _of_matrices("cholesky"),
     "slogdet_sign": _of_determinant(0),
     "logabsdet": _of_determinant(1),

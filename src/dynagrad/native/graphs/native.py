@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...forks import kept, renewed
 from ...graph.control import Graph
 from ...graph.optimise import optimise
 from .. import cache, library
-from ..calling import Leaf, callable_of, glue
+from ..calling import Given, Leaf, callable_of, glue
 from .emit import NAME, emit, flags_of
 from .recurrences import cut_recurrences
 from .running import attach, failed
@@ -33,14 +34,15 @@ class Native:
         self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
         self.seconds = 0.0
         """What it took to compile, once it was."""
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
+        self._made: tuple[library.Library, Given | None] | None = None
 
-    @functools.cached_property
+    @kept
     def small(self) -> Graph:
         """What is compiled."""
         return cut_recurrences(optimise(self.graph))
 
-    @functools.cached_property
+    @kept
     def text(self) -> Any:
         return emit(self.small)
 
@@ -50,19 +52,20 @@ class Native:
         source: str = self.text.source
         return source
 
-    @functools.cached_property
-    def _library(self) -> Any:
+    def _library(self) -> tuple[library.Library, Given | None]:
+        """The library, and what each call of it is given."""
         with self._lock:
-            start = time.perf_counter()
-            whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
-            made = library.lent(cache.build(whole, flags=flags_of(self.source)))
-            given = attach(made, self.text)
-            self.seconds = time.perf_counter() - start
-            return made, given
+            if self._made is None:
+                start = time.perf_counter()
+                whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
+                made = library.lent(cache.build(whole, flags=flags_of(self.source)))
+                self._made = made, attach(made, self.text)
+                self.seconds = time.perf_counter() - start
+            return self._made
 
     def call(self, single: bool, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
         """A builtin function; `single` for the only output itself, `otherwise` for arguments that do not fit."""
-        made, given = self._library
+        made, given = self._library()
         return callable_of(
             made,
             NAME,
@@ -75,7 +78,7 @@ class Native:
             given=given,
         )
 
-    @functools.cached_property
+    @kept
     def _call(self) -> Callable[..., Any]:
         return self.call(False, None)
 

@@ -11,90 +11,46 @@ class base {
   // What the last run did: pops, updates, items, bytes, nanoseconds and more.
   dynagrad::Report report;
 
-  base() {
-    using namespace engine;
-    world.terms.open(nullptr);
-    for (int i = 0; i < functors; i++)
-      functor(text_number(symbol_text[functor_name[i]], symbol_length[functor_name[i]]), functor_arity[i]);
-    for (int i = 0; i < nodes; i++) {
-      const int n = node_first[i + 1] - node_first[i];
-      parts.clear();
-      for (int c = 0; c < n; c++) parts.push(node[node_child[node_first[i] + c]]);
-      const int32_t p = node_payload[i];
-      switch (node_kind[i]) {
-        case 'i': node.push(integer(p).number); break;
-        case 's': node.push(symbol(symbol_text[p], symbol_length[p]).number); break;
-        case 'r': node.push(real(real_value[p]).number); break;
-        default: node.push(world.terms.make(dynagrad::Terms::compound, p, parts.data, n));
-      }
-    }
-    for (int d = 0; d < domains; d++) {
-      const dynagrad::Range empty;
-      world.domain.push(empty);
-      world.rank.push(nullptr);
-      least[d] = INT32_MAX, most[d] = INT32_MIN;
-    }
-    for (int i = 0; i < members; i++) {
-      const int d = member[2 * i];
-      const int32_t t = node[member[2 * i + 1]];
-      const auto n = world.terms.node(t);
-      if (domain_kind[d] == 'a') atom(d, t);
-      if (domain_kind[d] == 'i' && n.kind == dynagrad::Terms::integer) widen(d, n.payload);
-    }
-    for (int i = 0; i < slots; i++) {
-      const int d = slot[2 * i];
-      const int32_t t = node[slot[2 * i + 1]];
-      const char kind = d < 0 ? 't' : domain_kind[d];
-      world.constant.push(kind == 't' ? t : kind == 'a' ? atom(d, t) : world.terms.node(t).payload);
-    }
-    for (int t = 0; t < tables; t++) clear_facts(t);
-    const int32_t* at = axiom;
-    for (int i = 0; at < axiom + axiom_numbers; i++) {
-      const int table = *at++, n = table_first[table + 1] - table_first[table];
-      for (int k = 0; k < n; k++) {
-        const argument a(term{node[*at++]});
-        int32_t code = -1;
-        if (encode(table, k, a, true, code)) rows[table].push(code);
-      }
-      for (int w = 0; w < semiring::words; w++) words[table].push(axiom_words[i * semiring::words + w]);
-    }
-    for (int t = 0; t < tables; t++) fixed_rows[t] = rows[t].size, fixed_words[t] = words[t].size;
-  }
+  // Where memory ends, here or in a call below, that is an error, as `error` says.
+  base() { ready = within("the terms of the program", [&] { open(); }); }
   ~base() {
     drop();
     for (int t = 0; t < engine::tables; t++) release(t);
-    for (int64_t i = 0; i < texts.size; i++) free(texts[i].data);
+    for (int64_t i = 0; i < texts.size; i++) dynagrad::discard(texts[i].data);
   }
   base(const base&) = delete;
   base& operator=(const base&) = delete;
 
-  // -- making terms
+  // -- making terms; where memory ends, what comes back is no term, and `error` says so
 
   term symbol(const char* name) { return symbol(name, (int64_t)strlen(name)); }
-  term symbol(const char* name, int64_t length) {
-    return {world.terms.make(dynagrad::Terms::atom, text_number(name, length), nullptr, 0)};
+  term symbol(const char* name, int64_t length) { return making([&] { return make_symbol(name, length); }); }
+  term integer(int64_t n) { return making([&] { return make_integer(n); }); }
+  term real(double x) {
+    return making([&] { return make(dynagrad::Terms::atom, real_number(x + 0.0), nullptr, 0); });
   }
-  term integer(int64_t n) {
-    if (n != (int32_t)n) fail("the integer %lld is beyond 32 bits", (long long)n);
-    return {world.terms.make(dynagrad::Terms::integer, (int32_t)n, nullptr, 0)};
-  }
-  term real(double x) { return {world.terms.make(dynagrad::Terms::atom, real_number(x + 0.0), nullptr, 0)}; }
   template <class... A>
   term compound(const char* name, A... arguments) {
-    const int32_t all[] = {of(argument(arguments)).number...};
-    const int32_t f = functor(text_number(name, (int64_t)strlen(name)), (int)sizeof...(A));
-    return {world.terms.make(dynagrad::Terms::compound, f, all, (int32_t)sizeof...(A))};
+    return making([&] {
+      const int32_t all[] = {of(argument(arguments)).number...};
+      const int32_t f = functor(text_number(name, (int64_t)strlen(name)), (int)sizeof...(A));
+      return make(dynagrad::Terms::compound, f, all, (int32_t)sizeof...(A));
+    });
   }
   template <class... A>
   term list(A... elements) {
-    const term all[] = {of(argument(elements))..., term{}};
-    term made = symbol("nil");
-    for (int64_t i = (int64_t)sizeof...(A) - 1; i >= 0; i--) made = cons(all[i], made);
-    return made;
+    return making([&] {
+      const term all[] = {of(argument(elements))..., term{}};
+      term made = make_symbol("nil", 3);
+      for (int64_t i = (int64_t)sizeof...(A) - 1; i >= 0; i--) made = pair(all[i], made);
+      return made;
+    });
   }
   term cons(argument first, argument rest) {
-    const int32_t pair[] = {of(first).number, of(rest).number};
-    return {world.terms.make(dynagrad::Terms::compound, functor(text_number("cons", 4), 2), pair, 2)};
+    return making([&] {
+      const term a = of(first), b = of(rest);
+      return pair(a, b);
+    });
   }
 
   // -- taking terms apart
@@ -111,10 +67,13 @@ class base {
   int32_t number(term t) const { return is_integer(t) ? node_of(t).payload : 0; }
   double to_double(term t) const { return is_real(t) ? texts[node_of(t).payload].number : number(t); }
   int arity(term t) const { return node_of(t).arity; }
-  term part(term t, int i) const { return {world.terms.arguments(t.number)[i]}; }
+  term part(term t, int i) const {
+    return i >= 0 && i < arity(t) ? term{world.terms.arguments(t.number)[i]} : term{};
+  }
   // Prints a term as rules write it.
   void print(term t, FILE* to = stdout) const {
-    write(t, [to](const char* text) { fputs(text, to); });
+    if (dynagrad::guarded(nullptr, [&] { write(t, [to](const char* text) { fputs(text, to); }); }))
+      say("there is no memory left to print a term");
   }
 
   // -- running
@@ -129,14 +88,15 @@ class base {
       report.status = failure == dynagrad::limited ? dynagrad::at_bytes : dynagrad::no_memory;
       if (chart_) {
         chart_->unlocked = nullptr;
-        chart_->out_of(failure);
+        chart_->stop_for_memory(failure);
         report = chart_->report;
       }
       say(failure == dynagrad::limited ? "the run stopped: it met its limit on bytes" : "the run stopped: there is no memory left");
     }
     return whole;
   }
-  // What went wrong, or nothing. A fact or a term that cannot be stays wrong: make a new chart.
+  // What went wrong, or nothing. A fact or a term that cannot be, or that there was no memory for, stays wrong: make a new
+  // chart.
   const char* error() const { return message; }
 
  protected:
@@ -192,7 +152,7 @@ class base {
       const char* const said = report.status == dynagrad::function_failed ? chart_->message : "";
       say("the run stopped: %s%s%s%s%s", why[report.status], item.size ? ": " : "", item.text, *said ? ": " : "", said);
     }
-    return report.status == dynagrad::done;
+    return report.status == dynagrad::done && !bad;
   }
 
   using Answer = int32_t (*)(const int32_t*, uint64_t*);
@@ -201,9 +161,7 @@ class base {
 
   bool give(int table, const argument* a, weight value) {
     bool given = false;
-    if (!dynagrad::guarded(nullptr, [&] { given = give_row(table, a, value); })) return given;
-    bad = true;
-    return fail("there is no memory left for facts");
+    return within("facts", [&] { given = give_row(table, a, value); }) && given;
   }
   bool give_row(int table, const argument* a, weight value) {
     using namespace engine;
@@ -230,8 +188,7 @@ class base {
   }
   result look_up(int table, const argument* a) {
     result found{false, zero_of(table), {this, -1, {}}};
-    for (int k = 0; k < arity_of(table); k++)
-      if (!encode(table, k, a[k], false, found.at.codes[k])) return found;
+    if (!codes_of(table, a, found.at.codes)) return found;
     found.at.table = table;
     uint64_t w[engine::semiring::words];
     if (chart_ && chart_->get(table, found.at.codes, w)) found.derived = true, found.value = from_words(w);
@@ -258,14 +215,16 @@ class base {
   void* facts[engine::tables + 1] = {};
   void* weights[engine::tables + 1] = {};
   int64_t runs = 0, gradients = 0, filled = 0;  // `filled`: which gradient's adjoints are in the chart
-  bool bad = false;
-  char message[400] = "";
+  bool bad = false, ready = false;
+  mutable char message[400] = "";
 
   static int arity_of(int t) { return engine::table_first[t + 1] - engine::table_first[t]; }
-  dynagrad::Terms::Node node_of(term t) const { return world.terms.node(t.number); }
+  dynagrad::Terms::Node node_of(term t) const {
+    return t.number >= 0 && t.number < world.terms.count() ? world.terms.node(t.number) : dynagrad::Terms::Node{-1, 0, 0, 0};
+  }
   bool is_atom(term t) const { return node_of(t).kind == dynagrad::Terms::atom; }
 
-  __attribute__((format(printf, 2, 3))) bool say(const char* format, ...) {
+  __attribute__((format(printf, 2, 3))) bool say(const char* format, ...) const {
     va_list values;
     va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
@@ -277,6 +236,93 @@ class base {
     if (!bad) snprintf(message, sizeof message, format, values...);
     bad = true;
     return false;
+  }
+
+  // Does what may take memory; where that ends, the chart is wrong from then on.
+  template <class F>
+  bool within(const char* what, F work) {
+    if (!dynagrad::guarded(nullptr, work)) return true;
+    return fail("there is no memory left for %s", what);
+  }
+  template <class F>
+  term making(F work) {
+    term made;
+    if (!ready || !within("terms", [&] { made = work(); })) return {};
+    return made;
+  }
+  // What follows is called in `within`. A part that is no term makes none of the whole.
+  term make(int32_t kind, int32_t payload, const int32_t* arguments, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+      if (arguments[i] < 0) return {};
+    return {world.terms.make(kind, payload, arguments, count)};
+  }
+  term make_symbol(const char* name, int64_t length) {
+    return make(dynagrad::Terms::atom, text_number(name, length), nullptr, 0);
+  }
+  term make_integer(int64_t n) {
+    if (n != (int32_t)n) fail("the integer %lld is beyond 32 bits", (long long)n);
+    return make(dynagrad::Terms::integer, (int32_t)n, nullptr, 0);
+  }
+  term pair(term first, term rest) {
+    const int32_t both[] = {first.number, rest.number};
+    return make(dynagrad::Terms::compound, functor(text_number("cons", 4), 2), both, 2);
+  }
+  // The codes of an item's arguments; false where there can be no such item.
+  bool codes_of(int table, const argument* a, int32_t* codes) {
+    bool known = ready;
+    const bool whole = within("terms", [&] {
+      for (int k = 0; known && k < arity_of(table); k++) known = encode(table, k, a[k], false, codes[k]);
+    });
+    return whole && known;
+  }
+  void open() {
+    using namespace engine;
+    world.terms.open(nullptr);
+    for (int i = 0; i < functors; i++)
+      functor(text_number(symbol_text[functor_name[i]], symbol_length[functor_name[i]]), functor_arity[i]);
+    for (int i = 0; i < nodes; i++) {
+      const int n = node_first[i + 1] - node_first[i];
+      parts.clear();
+      for (int c = 0; c < n; c++) parts.push(node[node_child[node_first[i] + c]]);
+      const int32_t p = node_payload[i];
+      switch (node_kind[i]) {
+        case 'i': node.push(make_integer(p).number); break;
+        case 's': node.push(make_symbol(symbol_text[p], symbol_length[p]).number); break;
+        case 'r': node.push(world.terms.make(dynagrad::Terms::atom, real_number(real_value[p] + 0.0), nullptr, 0)); break;
+        default: node.push(world.terms.make(dynagrad::Terms::compound, p, parts.data, n));
+      }
+    }
+    for (int d = 0; d < domains; d++) {
+      const dynagrad::Range empty;
+      world.domain.push(empty);
+      world.rank.push(nullptr);
+      least[d] = INT32_MAX, most[d] = INT32_MIN;
+    }
+    for (int i = 0; i < members; i++) {
+      const int d = member[2 * i];
+      const int32_t t = node[member[2 * i + 1]];
+      const auto n = world.terms.node(t);
+      if (domain_kind[d] == 'a') atom(d, t);
+      if (domain_kind[d] == 'i' && n.kind == dynagrad::Terms::integer) widen(d, n.payload);
+    }
+    for (int i = 0; i < slots; i++) {
+      const int d = slot[2 * i];
+      const int32_t t = node[slot[2 * i + 1]];
+      const char kind = d < 0 ? 't' : domain_kind[d];
+      world.constant.push(kind == 't' ? t : kind == 'a' ? atom(d, t) : world.terms.node(t).payload);
+    }
+    for (int t = 0; t < tables; t++) clear_facts(t);
+    const int32_t* at = axiom;
+    for (int i = 0; at < axiom + axiom_numbers; i++) {
+      const int table = *at++, n = table_first[table + 1] - table_first[table];
+      for (int k = 0; k < n; k++) {
+        const argument a(term{node[*at++]});
+        int32_t code = -1;
+        if (encode(table, k, a, true, code)) rows[table].push(code);
+      }
+      for (int w = 0; w < semiring::words; w++) words[table].push(axiom_words[i * semiring::words + w]);
+    }
+    for (int t = 0; t < tables; t++) fixed_rows[t] = rows[t].size, fixed_words[t] = words[t].size;
   }
 
   static uint64_t hash_text(const char* text, int64_t length, double number) {
@@ -306,8 +352,9 @@ class base {
       h = (h + 1) & mask;
     }
     Text made{nullptr, length, number};
+    texts.reserve(texts.size + 1);
     if (length >= 0) {
-      made.data = (char*)malloc((size_t)length + 1);
+      made.data = dynagrad::fails() ? nullptr : (char*)dynagrad::obtain((size_t)length + 1, false);
       if (!made.data) dynagrad::out_of_memory();
       memcpy(made.data, text, (size_t)length);
       made.data[length] = 0;
@@ -324,7 +371,7 @@ class base {
   }
   term of(const argument& a) {
     if (a.kind == argument::is_term) return {(int32_t)a.number};
-    return a.kind == argument::is_integer ? integer(a.number) : symbol(a.text, (int64_t)a.length);
+    return a.kind == argument::is_integer ? make_integer(a.number) : make_symbol(a.text, (int64_t)a.length);
   }
 
   // -- text
@@ -432,8 +479,8 @@ class base {
       numbers.resize(t + 1, -1);
     }
     if (numbers[t] < 0 && create) {
-      numbers[t] = (int32_t)members_of[d].size;
       members_of[d].push(t);
+      numbers[t] = (int32_t)members_of[d].size - 1;
     }
     return numbers[t];
   }
@@ -468,7 +515,7 @@ class base {
   }
   term decode(int d, int32_t code) {
     switch (engine::domain_kind[d]) {
-      case 'i': return integer(code);
+      case 'i': return make_integer(code);
       case 'a': return {members_of[d][code]};
       default: return {code};
     }
@@ -514,9 +561,10 @@ class base {
     dynagrad::Failure failure = dynagrad::none;
     loading = t;
     facts[t] = engine::program::facts_new(t, failure);
+    if (!facts[t]) dynagrad::out_of_memory(failure);
     auto* const w = dynagrad::blank<dynagrad::Weights<engine::semiring>>(failure);
     weights[t] = w;
-    if (!facts[t] || !w) dynagrad::out_of_memory(failure);
+    if (!w) dynagrad::out_of_memory(failure);
     engine::program::facts_load(&world, t, facts[t], data, m);
     engine::program::weigh(t, facts[t], words[t].data, *w);
     loading = -1;

@@ -18,41 +18,56 @@ class derivatives_base {
 
  protected:
   derivatives_base(base* c, const weighted* of, size_t count) : chart(c), run(c->runs), number(++c->gradients) {
-    for (size_t i = 0; i < count; i++) {
-      if (of[i].item.at.table >= 0) seeds.push({of[i].item.at, of[i].cotangent});
-      if (of[i].item.at.chart != chart) say("an item is one that this chart looked up, and one here is not");
-      if (!isfinite(of[i].cotangent)) say("a cotangent is a finite number, and one here is not");
-    }
-    if (still()) check();
+    within([&] {
+      for (size_t i = 0; i < count; i++) {
+        if (of[i].item.at.table >= 0) seeds.push({of[i].item.at, of[i].cotangent});
+        if (of[i].item.at.chart != chart) say("an item is one that this chart looked up, and one here is not");
+        if (!isfinite(of[i].cotangent)) say("a cotangent is a finite number, and one here is not");
+      }
+    });
+    if (still()) within([&] { check(); });
   }
   weight look_up(int table, const argument* a) {
     int32_t codes[engine::most_arguments];
-    for (int k = 0; k < base::arity_of(table); k++)
-      if (!chart->encode(table, k, a[k], false, codes[k])) return weight{};
+    const bool before = chart->bad;
+    if (!chart->codes_of(table, a, codes)) {
+      if (chart->bad && !before) say("%s", chart->message);
+      return weight{};
+    }
     uint64_t words[engine::semiring::words] = {};
     if (still()) chart->chart_->adjoint(table, codes, words, 0);
     return from_words(words);
   }
   template <int N>
   items<N> items_of(int table) {
-    dynagrad::Array<int32_t> codes;
-    dynagrad::Array<uint64_t> words;
-    const int64_t n = still() ? chart->chart_->items(table, nullptr, nullptr, 0) : 0;
-    codes.zeros(n * N + 1), words.zeros(n * engine::semiring::words + 1);
-    if (n) chart->chart_->items(table, codes.data, words.data, n);
-    for (int64_t r = 0; r < n; r++)
-      chart->chart_->adjoint(table, codes.data + r * N, words.data + r * engine::semiring::words, 0);
-    return items<N>(chart, table, codes.data, words.data, n);
+    const bool there = still();
+    return items<N>(
+        [&](items<N>& to) {
+          dynagrad::Array<int32_t> codes;
+          dynagrad::Array<uint64_t> words;
+          const int64_t n = there ? chart->chart_->items(table, nullptr, nullptr, 0) : 0;
+          codes.zeros(n * N + 1), words.zeros(n * engine::semiring::words + 1);
+          if (n) chart->chart_->items(table, codes.data, words.data, n);
+          for (int64_t r = 0; r < n; r++)
+            chart->chart_->adjoint(table, codes.data + r * N, words.data + r * engine::semiring::words, 0);
+          to.fill(chart, table, codes.data, words.data, n);
+        },
+        [&] { no_room(); });
   }
   // The facts that were added, without those of the program's text.
   template <int N>
   items<N> rows_of(int table) {
-    dynagrad::Array<uint64_t> words;
-    if (still()) read_rows(table, words);
-    const int64_t skipped = chart->fixed_words[table] / engine::semiring::words;
-    const int64_t n = words.size / engine::semiring::words - skipped;
-    return items<N>(chart, table, chart->rows[table].data + skipped * N, words.data + chart->fixed_words[table],
-                    n > 0 ? n : 0);
+    const bool there = still();
+    return items<N>(
+        [&](items<N>& to) {
+          dynagrad::Array<uint64_t> words;
+          if (there) read_rows(table, words);
+          const int64_t skipped = chart->fixed_words[table] / engine::semiring::words;
+          const int64_t n = words.size / engine::semiring::words - skipped;
+          to.fill(chart, table, chart->rows[table].data + skipped * N, words.data + chart->fixed_words[table],
+                  n > 0 ? n : 0);
+        },
+        [&] { no_room(); });
   }
 
  private:
@@ -72,6 +87,11 @@ class derivatives_base {
     va_end(values);
     return false;
   }
+  bool no_room() { return say("there is no memory left for the gradient"); }
+  template <class F>
+  void within(F work) {
+    if (dynagrad::guarded(nullptr, work)) no_room();
+  }
   // Whether the adjoints in the chart are, or now become, those of this gradient.
   bool still() {
     if (message[0]) return false;
@@ -86,7 +106,7 @@ class derivatives_base {
     if (!dynagrad::guarded(&chart->chart_->account, [&] { whole = fill(); })) return whole;
     base::asking = before;
     chart->chart_->unlocked = nullptr;
-    return say("there is no memory left for the gradient");
+    return no_room();
   }
   bool fill() {
     using namespace engine;

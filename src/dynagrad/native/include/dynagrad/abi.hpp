@@ -10,8 +10,8 @@ using dynagrad::Report;
 using dynagrad::Settings;
 using dynagrad::World;
 
-// Where memory ends, functions that make something return null, and others that take memory a Failure; `dg_failure` says
-// which it was last in this thread.
+// Where memory or time ends, functions that make something return null, and others that take memory a Failure;
+// `dg_failure` says which it was last in this thread.
 static constinit thread_local dynagrad::Failure failure = dynagrad::none;
 template <class F> static int64_t guard(dynagrad::Account* account, F work) {
   return failure = dynagrad::guarded(account, work);
@@ -65,9 +65,20 @@ DYNAGRAD_EXPORT int32_t dg_terms_find(const World* w, int32_t kind, int32_t payl
   return w->terms.find(kind, payload, args, n);
 }
 
-DYNAGRAD_EXPORT void* dg_facts_new(World* w, int64_t table, const int32_t* const* columns, int64_t rows) {
+// A guarded call with the interpreter lock given up, which ends where its time does (-1: no limit) or is told to stop.
+template <class F> static int64_t patiently(int64_t timeout_ns, const Host* host, int32_t* stop, F work) {
+  dynagrad::Unlocked unlocked(host, stop);
+  const dynagrad::Patience waits{&unlocked, timeout_ns};
+  const dynagrad::Patience* const before = dynagrad::patience;
+  dynagrad::patience = &waits;
+  const int64_t ended = guard(nullptr, work);
+  dynagrad::patience = before;
+  return ended;
+}
+DYNAGRAD_EXPORT void* dg_facts_new(World* w, int64_t table, const int32_t* const* columns, int64_t rows,
+                                   int64_t timeout_ns, const Host* host, int32_t* stop) {
   void* facts = program::facts_new(table, failure);
-  if (facts && guard(nullptr, [=] { program::facts_load(w, table, facts, columns, rows); }))
+  if (facts && patiently(timeout_ns, host, stop, [=] { program::facts_load(w, table, facts, columns, rows); }))
     program::facts_free(table, facts), facts = nullptr;
   return facts;
 }
@@ -77,9 +88,10 @@ DYNAGRAD_EXPORT int64_t dg_facts_bytes(int64_t table, const void* facts) { retur
 DYNAGRAD_EXPORT const uint32_t* dg_facts_row_of(int64_t table, const void* facts) {
   return program::facts_row_of(table, facts);
 }
-DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const void* facts, const uint64_t* words) {
+DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const void* facts, const uint64_t* words, int64_t timeout_ns,
+                                     const Host* host, int32_t* stop) {
   auto* made = dynagrad::blank<dynagrad::Weights<semiring>>(failure);
-  if (made && guard(nullptr, [=] { program::weigh(table, facts, words, *made); })) dynagrad::dispose(made), made = nullptr;
+  if (made && patiently(timeout_ns, host, stop, [=] { program::weigh(table, facts, words, *made); })) dynagrad::dispose(made), made = nullptr;
   return made;
 }
 DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad::dispose((dynagrad::Weights<semiring>*)weights); }
@@ -94,7 +106,7 @@ DYNAGRAD_EXPORT void dg_chart_run(program* c, const Settings* settings, Report* 
     dynagrad::Unlocked unlocked(host, stop);
     c->unlocked = &unlocked;
     if (settings->max_bytes >= 0) c->account.limit = c->world->account.limit = settings->max_bytes;
-    if (guard(&c->account, [=] { c->run(); })) c->out_of(failure);
+    if (guard(&c->account, [=] { c->run(); })) c->stop_for_memory(failure);
     c->unlocked = nullptr;
   }
   *report = c->report;
@@ -161,7 +173,8 @@ DYNAGRAD_EXPORT int64_t dg_chart_cycle(const program* c, int32_t* tables, int64_
 
 #ifdef DYNAGRAD_TAPE
 // Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
-// chart; `whole`: one, whatever the scale); `backward` runs the pass and returns a Status; then adjoints are read.
+// chart; `whole`: one, whatever the scale); `backward` runs the pass, within a time (-1: without a limit), and returns a
+// Status; then adjoints are read.
 DYNAGRAD_EXPORT int64_t dg_adjoints_open(program* c) {
   return guard(&c->account, [=] { c->adjoints(true); });
 }
@@ -170,11 +183,13 @@ DYNAGRAD_EXPORT int64_t dg_adjoints_seed(program* c, int64_t table, const int32_
                                          int64_t whole) {
   return c->seed(table, arguments, cotangent, whole);
 }
-DYNAGRAD_EXPORT int64_t dg_adjoints_backward(program* c, Report* report, const Host* host, int32_t* stop) {
+DYNAGRAD_EXPORT int64_t dg_adjoints_backward(program* c, Report* report, int64_t timeout_ns, const Host* host,
+                                             int32_t* stop) {
   int64_t status = 0;
   {
     dynagrad::Unlocked unlocked(host, stop);
     c->unlocked = &unlocked;
+    c->back_timeout_ns = timeout_ns < 0 ? -1 : timeout_ns + c->spent_before;
     if (guard(&c->account, [&] { status = c->backward(); })) {
       status = failure == dynagrad::limited ? dynagrad::at_bytes : dynagrad::no_memory;
       c->report.bytes = c->account.bytes + c->world->account.bytes;

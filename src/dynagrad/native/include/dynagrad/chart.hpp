@@ -33,7 +33,7 @@ struct World {
   }
   void set_rank(int64_t i, const int32_t* ranks, int64_t n) {
     delete_rank(i);
-    rank[i] = fails() ? nullptr : (Array<int32_t>*)calloc(1, sizeof(Array<int32_t>));
+    rank[i] = fails() ? nullptr : (Array<int32_t>*)obtain(sizeof(Array<int32_t>), true);
     if (!rank[i]) out_of_memory();
     rank[i]->account = &account;
     rank[i]->zeros(n);
@@ -89,6 +89,7 @@ struct ChartBase {
   int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
   int64_t budget = 0;           // work until the next look at the clock
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
+  int64_t back_timeout_ns = -1; // the limit on time of a pass back, from the start of the first run
   const char* message = "";     // what a function said that failed
   Array<Handle> cycle{&account};  // of the component that diverges
 
@@ -98,8 +99,8 @@ struct ChartBase {
   }
   ~ChartBase() { world->account.beside = nullptr; }
 
-  // How a run ended that memory ended.
-  void out_of(Failure failure) {
+  // Says in the report that the run stopped for want of memory.
+  void stop_for_memory(Failure failure) {
     report.status = failure == limited ? at_bytes : no_memory;
     report.partial = 1;
     report.stage = stage;

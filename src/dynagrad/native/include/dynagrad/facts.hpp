@@ -3,10 +3,29 @@
 // Rows are sorted by their arguments and merged with plus, so a row number is the fact's name for good; `row_of` says
 // where each given row went. A `Grouping` lists the rows that agree in some arguments, as stretches of one array.
 #pragma once
+#include "host.hpp"
 #include "memory.hpp"
 #include "semirings.hpp"
 
 namespace dynagrad {
+
+// How long whoever asked for facts to be loaded waits for them: until Ctrl-C, or for so many nanoseconds (-1: no limit).
+struct Patience {
+  Unlocked* unlocked;
+  int64_t timeout_ns;
+};
+inline constinit thread_local const Patience* patience = nullptr;  // null where nobody would end it
+
+// Called for each row that takes time; ends the guarded call where patience does. Few rows are always loaded.
+inline void heed(int64_t row) {
+  if (__builtin_expect((row & 0x7fff) != 0x7fff, 1) || !patience) return;
+  const Patience* const waits = patience;
+  patience = nullptr;  // not that of what the handler of a signal loads
+  const bool stop = waits->unlocked->interrupted(1 << 30);
+  patience = waits;
+  if (stop) end_early(stopped);
+  if (waits->timeout_ns >= 0 && waits->unlocked->elapsed() >= waits->timeout_ns) end_early(late);
+}
 
 // Stable sort of `order` by the numbers column[order[i]], radix 2^11 on what the range needs.
 inline void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_t>& spare, int32_t low, int64_t count) {
@@ -16,7 +35,10 @@ inline void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_
     int64_t at[2049] = {0};
     for (int64_t i = 0; i < n; i++) at[(((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047) + 1]++;
     for (int i = 0; i < 2048; i++) at[i + 1] += at[i];
-    for (int64_t i = 0; i < n; i++) spare[at[((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047]++] = order[i];
+    for (int64_t i = 0; i < n; i++) {
+      heed(i);
+      spare[at[((uint32_t)column[order[i]] - (uint32_t)low) >> shift & 2047]++] = order[i];
+    }
     order.swap(spare);
   }
 }
@@ -68,23 +90,28 @@ struct Grouping {
       int64_t step = 1;
       for (int k = K - 1; k >= 0; k--) stride[k] = step, step *= extent[k];
       start.zeros(step + 1);
-      for (int64_t i = 0; i < m; i++) start[linear(key, rows[i]) + 1]++;
+      for (int64_t i = 0; i < m; i++) {
+        heed(i);
+        start[linear(key, rows[i]) + 1]++;
+      }
       for (int64_t c = 0; c < step; c++) start[c + 1] += start[c];
       full = identity && step == m;
       for (int64_t c = 0; full && c < step; c++) full = start[c] == c;
     } else {
-      for (int64_t i = 0; i < m; i++)
-        if (!i || !same(key, rows[i - 1], rows[i])) {
-          Key k;
-          for (int j = 0; j < K; j++) k.a[j] = key[j][rows[i]];
-          keys.push(k);
-          start.push(i);
-        }
+      for (int64_t i = 0; i < m; i++) {
+        heed(i);
+        if (i && same(key, rows[i - 1], rows[i])) continue;
+        Key k;
+        for (int j = 0; j < K; j++) k.a[j] = key[j][rows[i]];
+        keys.push(k);
+        start.push(i);
+      }
       start.push(m);
       mask = 15;
       while (mask < (uint64_t)keys.size * 2) mask = mask * 2 + 1;
       slots.zeros((int64_t)mask + 1);
       for (int64_t c = 0; c < keys.size; c++) {
+        heed(c);
         uint64_t h = hash_arguments<K>(keys[c].a) & mask;
         while (slots[h]) h = (h + 1) & mask;
         slots[h] = (uint32_t)c + 1;
@@ -205,6 +232,7 @@ struct Facts {
     in_order = true;
     for (int k = 0; k < N; k++) column[k].reserve(n);
     for (int64_t i = 0; i < n; i++) {
+      heed(i);
       const uint32_t g = order[i];
       bool fresh = i == 0;
       for (int k = 0; k < N && !fresh; k++) fresh = columns[k][g] != column[k][rows - 1];
@@ -239,6 +267,7 @@ struct Facts {
     Bits filled(nullptr);
     filled.zeros(rows);
     for (int64_t g = 0; g < given; g++) {
+      heed(g);
       const Value v = entered(words ? S::read(words + g * S::words) : S::one());
       const int64_t r = row_of[g];
       const bool fresh = filled.set(r);

@@ -2,7 +2,8 @@
 //
 // Everything a chart owns comes from an `Account`, so that statistics are exact and a limit can stop a run before
 // the machine swaps. Element types are trivially copyable. No C++ library code is used, only libc.
-// Where the limit would be exceeded, or the system has no more, the call from outside ends at once: see `guarded`.
+// Where the limit would be exceeded, or the system has no more, the call from outside ends at once: see `guarded`. So it
+// does where it is to be stopped, or out of time.
 // So whatever is read after such an end gets all its room before any of it changes.
 #pragma once
 #include <setjmp.h>
@@ -49,9 +50,9 @@ struct alignas(16) Room {
   }
 };
 
-enum Failure : int32_t { none = 0, limited = 1, exhausted = 2 };
+enum Failure : int32_t { none = 0, limited = 1, exhausted = 2, stopped = 3, late = 4 };
 
-// Where a guarded call goes on when memory ends.
+// Where a guarded call goes on when it ends early.
 struct Rescue {
   jmp_buf place;
   Rescue* outer;
@@ -61,40 +62,55 @@ struct Rescue {
 };
 inline constinit thread_local Rescue* rescue = nullptr;
 
-[[noreturn]] inline void out_of_memory(Failure why = exhausted) {
+[[noreturn]] inline void end_early(Failure why) {
   if (!rescue) abort();
   rescue->failure = why;
   longjmp(rescue->place, 1);
 }
+[[noreturn]] inline void out_of_memory(Failure why = exhausted) { end_early(why); }
 
 // Whether this object lies on the stack, above which the guarded call began.
 inline bool is_local(const void* object) {
   return rescue && (const char*)object < (const char*)rescue && (const char*)object > (const char*)__builtin_frame_address(0);
 }
 
-#ifdef DYNAGRAD_FAILURES  // in tests: the allocation with this number, counted down, finds no memory
+#ifdef DYNAGRAD_FAILURES  // in tests: the allocation with this number, counted down, finds no memory; and what is taken
 extern "C" __attribute__((visibility("default"))) inline int64_t dg_fail_allocation = 0;
+extern "C" __attribute__((visibility("default"))) inline int64_t dg_live_allocations = 0;
 inline bool fails() { return dg_fail_allocation > 0 && --dg_fail_allocation == 0; }
+inline void counted(int64_t more) { __atomic_fetch_add(&dg_live_allocations, more, __ATOMIC_RELAXED); }
 #else
 inline bool fails() { return false; }
+inline void counted(int64_t) {}
 #endif
 
+// All memory is taken here, or counted as what is, and given back by `discard`. Null where there is none.
+inline void* obtain(size_t bytes, bool zeros) {
+  void* found = zeros ? calloc(1, bytes) : malloc(bytes);
+  if (found) counted(1);
+  return found;
+}
+inline void discard(void* memory) {
+  if (memory) counted(-1);
+  ::free(memory);
+}
+
 // Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
-// on them costs. Few, none of them huge; threads leave and take them without a lock.
+// on them costs. Few, none of them huge; threads leave and take them without a lock. They go where a limit needs their room.
 struct Blocks {
   static constexpr int most = 6;
   static constexpr int64_t least = 1 << 20, widest = 32 << 20;
   inline static Room* kept[most] = {};
+  inline static int64_t waiting = 0;  // bytes of them
 
   static Room* fresh(int64_t bytes, bool zeros) {
-    const size_t size = sizeof(Room) + (size_t)bytes;
-    return (Room*)(zeros ? calloc(1, size) : malloc(size));
+    return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
   }
   static Room* find(int64_t bytes, bool zeros) {
     if (fails()) out_of_memory();
     for (Room*& slot : kept) {
       if (bytes < least) break;
-      Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
+      Room* b = taken(slot);
       if (!b) continue;
       if (b->bytes >= bytes && b->bytes / 2 <= bytes) {
         if (zeros) memset((void*)(b + 1), 0, bytes);
@@ -104,7 +120,7 @@ struct Blocks {
     }
     Room* b = fresh(bytes, zeros);
     if (!b) {
-      for (Room*& slot : kept) ::free(__atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL));
+      forget();
       b = fresh(bytes, zeros);
     }
     if (!b) out_of_memory();
@@ -118,7 +134,10 @@ struct Blocks {
     if (account && !account->fits(bytes)) out_of_memory(limited);
     Room* b = find(bytes, zeros);
     b->account = account, b->before = b->after = nullptr;
-    if (account) account->add(bytes);
+    if (account) {
+      account->add(bytes);
+      if (!account->fits(__atomic_load_n(&waiting, __ATOMIC_RELAXED))) forget();
+    }
     if (local) b->link(&rescue->ring);
     return b + 1;
   }
@@ -128,22 +147,36 @@ struct Blocks {
     Room* b = (Room*)data - 1;
     b->unlink();
     if (b->account) b->account->add(-bytes);
-    bytes >= least && b->bytes <= widest ? keep(b) : free(b);
+    bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
+  }
+  static void forget() {
+    for (Room*& slot : kept) discard(taken(slot));
+  }
+  static Room* taken(Room*& slot) {
+    Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
+    if (b) __atomic_fetch_sub(&waiting, b->bytes, __ATOMIC_RELAXED);
+    return b;
   }
   static void keep(Room* b) {
+    const int64_t bytes = b->bytes;
     for (Room*& slot : kept) {
       Room* none = nullptr;
+      __atomic_fetch_add(&waiting, bytes, __ATOMIC_RELAXED);
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+      __atomic_fetch_sub(&waiting, bytes, __ATOMIC_RELAXED);
     }
-    free(b);
+    discard(b);
   }
 };
+#ifdef DYNAGRAD_FAILURES
+extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_blocks() { Blocks::forget(); }
+#endif
 
 // Not inlined, so that what lies on the stack in `work` lies below the frame of `guarded`; see `is_local`.
 template <class F>
 __attribute__((noinline)) void apart(F& work) { work(); }
 
-// Calls `work`, and says how it ended. Where memory ends in it, it ends there: arrays on the stack are given back, those
+// Calls `work`, and says how it ended. Where it ends early, it ends there: arrays on the stack are given back, those
 // of objects elsewhere stay as they are. Arrays on the stack count towards `account`.
 template <class F>
 __attribute__((noinline)) Failure guarded(Account* account, F work) {
@@ -158,7 +191,7 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
       Room* b = here.ring.after;
       b->unlink();
       if (b->account) b->account->add(-b->bytes);
-      ::free(b);
+      discard(b);
     }
   }
   rescue = here.outer;
@@ -168,25 +201,25 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
 // An object that lives until `dispose`, whose constructor takes no memory. Null where there is no room for it.
 template <class T>
 inline T* blank(Failure& failure) {
-  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  void* place = fails() ? nullptr : obtain(sizeof(T), true);
   failure = place ? none : exhausted;
   return place ? new (place, Here{}) T() : nullptr;
 }
 // One whose constructor takes some, in zeroed memory: where memory ends in it, what it had by then can be given back.
 template <class T, class... A>
 T* create(Failure& failure, A... arguments) {
-  void* place = fails() ? nullptr : calloc(1, sizeof(T));
+  void* place = fails() ? nullptr : obtain(sizeof(T), true);
   failure = place ? guarded(nullptr, [&] { new (place, Here{}) T(arguments...); }) : exhausted;
   if (failure == none) return (T*)place;
   if (place) ((T*)place)->~T();
-  ::free(place);
+  discard(place);
   return nullptr;
 }
 template <class T>
 void dispose(T* object) {
   if (!object) return;
   object->~T();
-  ::free((void*)object);
+  discard((void*)object);
 }
 
 template <class T>

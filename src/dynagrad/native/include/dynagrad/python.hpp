@@ -172,7 +172,11 @@ inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, cons
         made[i] = nullptr;
         if (out[i].dimensions == 0) continue;
         made[i] = new_array(out[i]);
-        if (made[i] == nullptr) return drop(made, i), nullptr;
+        if (made[i] == nullptr) {
+            drop(made, i);
+            python.error_clear();
+            return fail(python.tuple_get_item(self, 1), kMemory, "there is no memory for an array that it returns");
+        }
         outputs[i] = static_cast<const ArrayFields*>(made[i])->data;
     }
 

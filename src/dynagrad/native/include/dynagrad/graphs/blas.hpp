@@ -323,6 +323,70 @@ inline void upper_solve(const double* u, int64_t ldu, double* b, int64_t ldb, in
     }
 }
 
+// Which columns of some rows are not zero: all from `first` to `last`.
+struct Columns {
+    int64_t first, last;
+
+    void add(const double* row, int64_t m) {
+        int64_t j = 0;
+        while (j < first && row[j] == 0.0) ++j;
+        if (j < first) first = j;
+        for (j = m; j > last && row[j - 1] == 0.0;) --j;
+        if (j > last) last = j;
+    }
+};
+
+// Solves with a triangle of n by n for rows b of length m, in place. Element (i, k) of the triangle stands at
+// i ti + k tk, so that a transposed one is no other; `forward` says that it is a lower one, `unit` that its diagonal is.
+// Where b is a triangle too, so is the result, and its zeros are not computed.
+inline void triangle_solve(const double* t, int64_t ti, int64_t tk, bool forward, bool unit, double* b, int64_t n,
+                           int64_t m) {
+    const int64_t blocks = (n + kBlock - 1) / kBlock;
+    Columns columns{m, 0};
+    for (int64_t at = 0; at < blocks; ++at) {
+        const int64_t start = (forward ? at : blocks - 1 - at) * kBlock;
+        const int64_t end = start + kBlock < n ? start + kBlock : n;
+        const int64_t known = forward ? 0 : end, count = forward ? start : n - end;
+        if (count > 0 && columns.first < columns.last)
+            product(b + start * m + columns.first, m, t + start * ti + known * tk, ti, tk,
+                    b + known * m + columns.first, m, 1, end - start, count, columns.last - columns.first,
+                    Into::kSubtract);
+        for (int64_t i = start; i < end; ++i) columns.add(b + i * m, m);
+        for (int64_t step = 0; step < end - start; ++step) {
+            const int64_t i = forward ? start + step : end - 1 - step;
+            double* row = b + i * m;
+            for (int64_t k = forward ? start : i + 1; k < (forward ? i : end); ++k) {
+                const double w = t[i * ti + k * tk];
+                const double* other = b + k * m;
+                for (int64_t j = columns.first; j < columns.last; ++j) row[j] -= w * other[j];
+            }
+            if (unit) continue;
+            const double d = t[i * ti + i * tk];
+            for (int64_t j = columns.first; j < columns.last; ++j) row[j] /= d;
+        }
+    }
+}
+
+// The lower triangle of l^T x, where l is the lower triangle of a matrix, all n by n; zeros above.
+inline void lower_product(int64_t count, double* out, const double* l, int64_t step_l, const double* x, int64_t step_x,
+                          int64_t n) {
+    for (int64_t at = 0; at < count; ++at, out += n * n, l += step_l, x += step_x) {
+        fill(out, n * n, 0.0);
+        for (int64_t start = 0; start < n; start += kBlock) {
+            const int64_t end = start + kBlock < n ? start + kBlock : n;
+            if (end < n)
+                product(out + start * n, n, l + end * n + start, 1, n, x + end * n, n, 1, end - start, n - end, end,
+                        Into::kWrite);
+            for (int64_t k = start; k < end; ++k)
+                for (int64_t i = start; i <= k; ++i) {
+                    const double w = l[k * n + i];
+                    for (int64_t j = 0; j < end; ++j) out[i * n + j] += w * x[k * n + j];
+                }
+            for (int64_t i = start; i < end; ++i) fill(out + i * n + i + 1, end - i - 1, 0.0);
+        }
+    }
+}
+
 // LU of a matrix in place with row exchanges, in blocks of columns; false if a pivot is zero, which `det` does not mind.
 // Row i was exchanged with pivots[i].
 inline bool lu(double* a, int64_t n, int32_t* pivots) {
@@ -516,6 +580,171 @@ inline int64_t cholesky(Call& call, double* l, const double* a, int64_t n) {
     return kDone;
 }
 
+// x with l x = b, or l^T x = b, where l is the lower triangle of an n by n matrix and b is n by m.
+inline int64_t solve_lower(Call& call, double* x, const double* l, const double* b, int64_t n, int64_t m,
+                           bool transposed) {
+    for (int64_t i = 0; i < n; ++i)
+        if (l[i * n + i] == 0.0) return singular(call);
+    memcpy(x, b, static_cast<size_t>(n * m) * 8);
+    triangle_solve(l, transposed ? 1 : n, transposed ? n : 1, !transposed, false, x, n, m);
+    return kDone;
+}
+
+// a b - c d, rounded once or nearly (Kahan).
+inline double minor(double a, double b, double c, double d) {
+    const double cd = c * d, error = fma(-c, d, cd);
+    return fma(a, b, -cd) + error;
+}
+
+// The sum of squares.
+inline double square_of(const double* a, int64_t n) { return dot(a, a, n); }
+
+// The cofactors of a matrix, by elimination that chooses the largest of all that is left: a is P^T L D U Q^T with unit
+// triangles, and the cofactors are those of its factors, of which only D may be singular, and there nothing is divided.
+// (Demmel et al. 1999, "Computing the singular value decomposition with high relative accuracy", section 4, has the
+// factors.) `work` has room for n n + 5 n.
+inline void cofactors_completely(double* out, const double* a, int64_t n, double* work) {
+    double *f = work, *others = f + n * n;
+    int64_t* p = reinterpret_cast<int64_t*>(others + n);
+    int64_t* q = p + n;
+    memcpy(f, a, static_cast<size_t>(n * n) * 8);
+    double sign = 1.0;
+    for (int64_t i = 0; i < n; ++i) p[i] = q[i] = i;
+    for (int64_t k = 0; k < n; ++k) {
+        int64_t row = k, column = k;
+        double most = -1.0;
+        for (int64_t i = k; i < n; ++i)
+            for (int64_t j = k; j < n; ++j)
+                if (fabs(f[i * n + j]) > most) most = fabs(f[i * n + j]), row = i, column = j;
+        if (row != k) {
+            for (int64_t j = 0; j < n; ++j) {
+                const double t = f[k * n + j];
+                f[k * n + j] = f[row * n + j];
+                f[row * n + j] = t;
+            }
+            const int64_t t = p[k];
+            p[k] = p[row], p[row] = t, sign = -sign;
+        }
+        if (column != k) {
+            for (int64_t i = 0; i < n; ++i) {
+                const double t = f[i * n + k];
+                f[i * n + k] = f[i * n + column];
+                f[i * n + column] = t;
+            }
+            const int64_t t = q[k];
+            q[k] = q[column], q[column] = t, sign = -sign;
+        }
+        const double pivot = f[k * n + k];
+        if (pivot == 0.0) break;  // so is all that is left
+        for (int64_t i = k + 1; i < n; ++i) {
+            const double factor = f[i * n + k] / pivot;
+            for (int64_t j = k + 1; j < n; ++j) f[i * n + j] -= factor * f[k * n + j];
+            f[i * n + k] = factor;
+        }
+        for (int64_t j = k + 1; j < n; ++j) f[k * n + j] /= pivot;
+    }
+    double before = sign;
+    for (int64_t k = 0; k < n; ++k) {
+        others[k] = before;
+        before *= f[k * n + k];
+    }
+    double after = 1.0;
+    for (int64_t k = n - 1; k >= 0; --k) {
+        others[k] *= after;
+        after *= f[k * n + k];
+    }
+    // L^-T diag(others) U^-T, as a sum of products of the k-th row l of L^-1 and the k-th column u of U^-1.
+    fill(out, n * n, 0.0);
+    double* u = reinterpret_cast<double*>(q + n);
+    double* l = u + n;
+    for (int64_t k = 0; k < n; ++k) {
+        for (int64_t i = 0; i < n; ++i) u[i] = l[i] = i == k ? 1.0 : 0.0;
+        for (int64_t i = k - 1; i >= 0; --i) {
+            double s = 0.0;
+            for (int64_t j = i + 1; j <= k; ++j) s -= f[i * n + j] * u[j];
+            u[i] = s;
+        }
+        for (int64_t j = k - 1; j >= 0; --j) {
+            double s = 0.0;
+            for (int64_t i = j + 1; i <= k; ++i) s -= l[i] * f[i * n + j];
+            l[j] = s;
+        }
+        for (int64_t i = 0; i <= k; ++i)
+            for (int64_t j = 0; j <= k; ++j) out[p[i] * n + q[j]] += l[i] * others[k] * u[j];
+    }
+}
+
+// The cofactors of a matrix: the derivative of its determinant, which exists for a singular matrix too. Of a regular
+// one they are the determinant times the transposed inverse, both of the same factors.
+inline int64_t cofactors(Call& call, double* out, const double* a, int64_t n) {
+    if (n == 1) {
+        out[0] = 1.0;
+        return kDone;
+    }
+    if (n == 2) {
+        out[0] = a[3], out[1] = -a[2], out[2] = -a[1], out[3] = a[0];
+        return kDone;
+    }
+    if (n == 3) {
+        for (int i = 0; i < 3; ++i) {
+            const double *r = a + (i + 1) % 3 * 3, *s = a + (i + 2) % 3 * 3;
+            for (int j = 0; j < 3; ++j) {
+                const int c = (j + 1) % 3, d = (j + 2) % 3;
+                out[i * 3 + j] = minor(r[c], s[d], r[d], s[c]);
+            }
+        }
+        return kDone;
+    }
+    Borrowed work(call, n * n + 5 * n);
+    if (work.data == nullptr) return call.memory();
+    int32_t* pivots = reinterpret_cast<int32_t*>(work.data + n * n);
+    memcpy(work.data, a, static_cast<size_t>(n * n) * 8);
+    bool regular;
+    if (has_lapack(n)) {
+        const int size = static_cast<int>(n);
+        int info = 0;
+        blas.getrf(&size, &size, work.data, &size, pivots, &info);  // of the transpose
+        regular = info == 0;
+        for (int64_t i = 0; i < n; ++i) --pivots[i];
+    } else {
+        regular = lu(work.data, n, pivots);
+    }
+    double det = 1.0;
+    for (int64_t i = 0; i < n; ++i) det *= pivots[i] != i ? -work.data[i * n + i] : work.data[i * n + i];
+    if (regular && isfinite(det) && fabs(det) > 1e-290) {
+        fill(out, n * n, 0.0);
+        if (has_lapack(n)) {
+            const int size = static_cast<int>(n), room = static_cast<int>(n);
+            int info = 0;
+            for (int64_t i = 0; i < n; ++i) ++pivots[i];
+            memcpy(out, work.data, static_cast<size_t>(n * n) * 8);
+            blas.getri(&size, out, &size, pivots, work.data + n * n + n, &room, &info);  // of the transpose, as Fortran
+            double* inverse = work.data;                                                 // has it: the inverse, here
+            memcpy(inverse, out, static_cast<size_t>(n * n) * 8);
+            transpose(out, inverse, n, n);
+        } else {  // the transposed inverse: with P a = L U, solve with U^T, then with L^T, and undo P
+            for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1.0;
+            triangle_solve(work.data, 1, n, true, false, out, n, n);
+            triangle_solve(work.data, 1, n, false, true, out, n, n);
+            for (int64_t i = n - 1; i >= 0; --i) {
+                const int64_t other = pivots[i];
+                if (other == i) continue;
+                for (int64_t j = 0; j < n; ++j) {
+                    const double t = out[i * n + j];
+                    out[i * n + j] = out[other * n + j];
+                    out[other * n + j] = t;
+                }
+            }
+        }
+        if (square_of(a, n * n) * square_of(out, n * n) < 1e16) {
+            for (int64_t i = 0; i < n * n; ++i) out[i] *= det;
+            return kDone;
+        }
+    }
+    cofactors_completely(out, a, n, work.data);
+    return kDone;
+}
+
 // The same for many matrices, one after the other; of what `step_b` is 0 for, there is one.
 inline int64_t solve(Call& call, int64_t count, double* x, const double* a, int64_t step_a, const double* b,
                      int64_t step_b, int64_t n, int64_t m) {
@@ -532,6 +761,18 @@ inline int64_t inverse(Call& call, int64_t count, double* x, const double* a, in
 inline int64_t cholesky(Call& call, int64_t count, double* l, const double* a, int64_t n) {
     int64_t status = kDone;
     for (int64_t i = 0; i < count && status == kDone; ++i) status = cholesky(call, l + i * n * n, a + i * n * n, n);
+    return status;
+}
+inline int64_t cofactors(Call& call, int64_t count, double* out, const double* a, int64_t n) {
+    int64_t status = kDone;
+    for (int64_t i = 0; i < count && status == kDone; ++i) status = cofactors(call, out + i * n * n, a + i * n * n, n);
+    return status;
+}
+inline int64_t solve_lower(Call& call, int64_t count, double* x, const double* l, int64_t step_l, const double* b,
+                           int64_t step_b, int64_t n, int64_t m, bool transposed) {
+    int64_t status = kDone;
+    for (int64_t i = 0; i < count && status == kDone; ++i)
+        status = solve_lower(call, x + i * n * m, l + i * step_l, b + i * step_b, n, m, transposed);
     return status;
 }
 inline int64_t determinant(Call& call, int64_t count, double* sign, double* log_size, double* det, const double* a,

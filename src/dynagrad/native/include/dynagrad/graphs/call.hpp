@@ -68,7 +68,7 @@ class Pieces {
     }
     void release() {
         for (int i = 0; i < kMost; ++i) {
-            free(raw_[i]);
+            discard(raw_[i]);
             raw_[i] = piece_[i] = nullptr;
             size_[i] = 0;
         }
@@ -82,7 +82,7 @@ class Pieces {
         int64_t wanted = int64_t{4096} << (at_ < 24 ? at_ : 24);
         if (wanted < bytes) wanted = bytes;
         if (wanted > kMostFrames || (wanted >= kAsked && available_memory() < wanted)) return false;
-        free(raw_[at_]);
+        discard(raw_[at_]);
         raw_[at_] = static_cast<char*>(take_block(wanted + 64));
         if (raw_[at_] != nullptr) memset(raw_[at_], 0, static_cast<size_t>(wanted + 64));
         size_[at_] = raw_[at_] == nullptr ? 0 : wanted;
@@ -111,7 +111,7 @@ struct Slot {
 
     void free() {
         if (region > 0) leave_region(data, region);
-        else ::free(data);
+        else discard(data);
         data = nullptr, capacity = region = 0;
     }
     // Room for so many numbers at least; false if there is none, or if it is more than may be.
@@ -216,7 +216,7 @@ struct Workspace {
             Workspace* found = __atomic_exchange_n(&place, static_cast<Workspace*>(nullptr), __ATOMIC_ACQ_REL);
             if (found != nullptr) return found;
         }
-        void* made = calloc(1, sizeof(Workspace));
+        void* made = fails() ? nullptr : obtain(sizeof(Workspace), true);
         return made == nullptr ? nullptr : new (made, Here{}) Workspace;
     }
     static void leave(Workspace* w) {
@@ -233,28 +233,32 @@ struct Workspace {
                 if (__atomic_compare_exchange_n(&place, &none, w, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
             }
         }
-        end(w);
+        w->release();
     }
-    // Gives back what is kept for the next call.
-    static void release() {
+    // What waits for the next call.
+    static void forget() {
         for (Workspace*& place : idle) {
             Workspace* found = __atomic_exchange_n(&place, static_cast<Workspace*>(nullptr), __ATOMIC_ACQ_REL);
-            if (found != nullptr) end(found);
+            if (found != nullptr) found->release();
         }
     }
 
   private:
-    static void end(Workspace* w) {
-        w->slots.each([](char* piece, int64_t size) {
+    void release() {
+        slots.each([](char* piece, int64_t size) {
             Slot* slots = reinterpret_cast<Slot*>(piece);
             for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) slots[i].free();
         });
-        w->slots.release();
-        w->frames.release();
-        free(w);
+        slots.release();
+        frames.release();
+        discard(this);
     }
     inline static Workspace* idle[4] = {};
 };
+
+#ifdef DYNAGRAD_FAILURES
+extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_workspaces() { Workspace::forget(); }
+#endif
 
 // One call of the code of a graph.
 class Call {
@@ -465,9 +469,4 @@ inline void cumsum(T* out, const T* x, int64_t outer, int64_t n, int64_t inner) 
 // How many bytes one loop of this library may save.
 extern "C" __attribute__((visibility("default"), used)) inline void dg_most_saved(int64_t bytes) {
     dynagrad::graphs::most_saved = bytes < dynagrad::graphs::kMostSaved ? bytes : dynagrad::graphs::kMostSaved;
-}
-
-// Gives back the memory that is kept for later calls: before the library is closed.
-extern "C" __attribute__((visibility("default"), used)) inline void dg_release() {
-    dynagrad::graphs::Workspace::release();
 }

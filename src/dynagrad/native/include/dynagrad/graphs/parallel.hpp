@@ -145,7 +145,7 @@ inline Pool* pool = nullptr;  // of this library, if it is the first
 inline Pool* make_pool() {
     Pool* found = __atomic_load_n(&pool, __ATOMIC_ACQUIRE);
     if (found != nullptr) return found;
-    void* memory = aligned_alloc(64, (sizeof(Pool) + 63) & ~size_t{63});
+    void* memory = fails() ? nullptr : aligned_alloc(64, (sizeof(Pool) + 63) & ~size_t{63});
     if (memory == nullptr) return nullptr;
     Pool* made = new (memory, Here{}) Pool;
     if (__atomic_compare_exchange_n(&pool, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;

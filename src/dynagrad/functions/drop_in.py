@@ -1,0 +1,309 @@
+"""Functions under the names of numpy's, for functions that are differentiated: what `dynagrad.numpy` offers.
+
+Outside of a pass of differentiation each is numpy's own. Inside of one, lists and tuples that hold numbers with
+derivatives are made arrays first, and a new array of reals is one that can be written to (`mutable.py`). Most of
+numpy's functions become ours in that one way (`of_numpy`); those whose originals would make plain arrays of their
+arguments are defined here. `ORIGINALS` says which function of numpy each of ours stands for: compiled functions know
+the originals.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from .mutable import writable
+from .numbers import LIFTS, Number, plain, shape_of
+from .numpy_functions import FUNCTIONS
+from .passes import inside, place
+
+ORIGINALS: dict[Any, Any] = {}
+"""The function of numpy, or of math, that one of ours stands for."""
+
+MODULE = "dynagrad.numpy"
+
+
+def holds_number(x: Any) -> bool:
+    """Whether a number with derivatives is in lists and tuples."""
+    kind = type(x)
+    if kind in LIFTS:
+        return True
+    return kind in (list, tuple) and any(map(holds_number, x))
+
+
+def stands_for(original: Any, module: str = MODULE) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a function ours, under the original's name; it is asked only inside of a pass."""
+
+    def enter(ours: Callable[..., Any]) -> Any:
+        @functools.wraps(original)
+        def called(*arguments: Any, **options: Any) -> Any:
+            return (ours if inside() else original)(*arguments, **options)
+
+        called.__module__ = module
+        ORIGINALS[called] = original
+        return called
+
+    return enter
+
+
+def of_numpy(original: Any, module: str = MODULE) -> Any:
+    """One of numpy's names as `dynagrad.numpy` has it."""
+    try:
+        own = OWN.get(original)
+    except TypeError:  # no hash
+        return original
+    if own is not None:
+        return own
+    if not isinstance(original, types.FunctionType | types.BuiltinFunctionType | _DISPATCHER):
+        return original
+    arrays = original in _OF_ARRAYS
+
+    def ours(*arguments: Any, **options: Any) -> Any:
+        given = [_joined(x, arrays) for x in arguments]
+        found = original(*given, **{key: _joined(x, arrays) for key, x in options.items()})
+        if type(found) in (list, tuple):
+            return type(found)([_new(part, given) for part in found]) if type(found) in (list, tuple) else found
+        return _new(found, given)
+
+    return stands_for(original, module)(ours)
+
+
+_DISPATCHER = type(np.sum)  # numpy's functions that ask their arguments first
+_OF_ARRAYS = frozenset(
+    getattr(np, name)
+    for name in (
+        *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack", "select"),
+        *("block", "choose", "einsum", "broadcast_arrays", "meshgrid", "ix_", "lexsort", "piecewise", "unravel_index"),
+    )
+    if hasattr(np, name)
+) | {np.linalg.multi_dot}
+"""Functions one of whose arguments is a list of arrays."""
+
+
+def _joined(x: Any, arrays: bool) -> Any:
+    """A list that holds numbers with derivatives, as an array; of a list of arrays, each of these."""
+    if type(x) not in (list, tuple) or not holds_number(x):
+        return x
+    if arrays:
+        return type(x)([_joined(part, False) for part in x])
+    return _stacked(x)
+
+
+def _new(x: Any, given: Sequence[Any]) -> Any:
+    """A result as an array that can be written to, unless it may be, or be a view of, an array of the user's."""
+    if type(x) is np.ndarray and any(isinstance(a, np.ndarray) and np.may_share_memory(a, x) for a in given):
+        return x
+    return x if any(x is a for a in given) else writable(x)
+
+
+def _stacked(x: Any) -> Any:
+    """Lists in lists as one number with derivatives."""
+    if type(x) in LIFTS:
+        return x.settled()
+    if type(x) not in (list, tuple):
+        return plain(x)
+    parts = [_stacked(part) for part in x]
+    shapes = {shape_of(part) for part in parts}
+    if len(shapes) > 1:
+        raise ValueError(
+            "the parts of an array of numbers with derivatives differ in shape: "
+            + ", ".join(map(str, sorted(shapes)))
+            + place()
+        )
+    return FUNCTIONS[np.stack](parts) if parts else np.zeros(0)
+
+
+def _checked_type(name: str, dtype: Any) -> None:
+    if dtype is not None and np.dtype(dtype).kind != "f":
+        raise Error(f"{name}: numbers with derivatives are of float64, and cannot become {np.dtype(dtype)}{place()}")
+
+
+def _without_type(options: dict[str, Any]) -> dict[str, Any]:
+    """Reals of every width are computed with as float64."""
+    wanted = options.get("dtype")
+    narrow = wanted is not None and np.dtype(wanted).kind == "f" and np.dtype(wanted) != np.float64
+    return options | {"dtype": np.float64} if narrow else options
+
+
+# -- creation ----------------------------------------------------------------------------------------------------------
+
+
+@stands_for(np.array)
+def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
+    if not holds_number(object):
+        return writable(np.array(object, **_without_type({"dtype": dtype}), ndmin=ndmin, **options))
+    _checked_type("np.array", dtype)
+    found = _stacked(object)
+    short = ndmin - len(shape_of(found))
+    return writable(FUNCTIONS[np.reshape](found, (1,) * short + shape_of(found)) if short > 0 else found)
+
+
+def _as_array(original: Any) -> Any:
+    @stands_for(original)
+    def ours(a: Any, dtype: Any = None, **options: Any) -> Any:
+        if type(a) in LIFTS:
+            _checked_type(f"np.{original.__name__}", dtype)
+            return a
+        if isinstance(a, np.ndarray) or not holds_number(a):
+            found = original(a, dtype, **options)
+            return found if isinstance(a, np.ndarray) else writable(found)
+        return array(a, dtype)
+
+    return ours
+
+
+asarray = _as_array(np.asarray)
+asanyarray = _as_array(np.asanyarray)
+ascontiguousarray = _as_array(np.ascontiguousarray)
+asfortranarray = _as_array(np.asfortranarray)
+
+
+def _filled(original: Any) -> Any:
+    @stands_for(original)
+    def ours(like: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+        shape = shape_of(like) if original is np.full_like else like
+        value = _stacked(fill_value) if holds_number(fill_value) else fill_value
+        if not isinstance(value, Number):
+            if original is np.full_like and isinstance(like, Number):
+                like = np.zeros(shape)
+            return writable(original(like, value, **_without_type({"dtype": dtype}), **options))
+        _checked_type(f"np.{original.__name__}", dtype)
+        return writable(FUNCTIONS[np.broadcast_to](value, shape))
+
+    return ours
+
+
+full, full_like = _filled(np.full), _filled(np.full_like)
+
+
+@stands_for(np.fromiter)
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
+    items = [x for _, x in zip(range(count), iter, strict=False)] if count >= 0 else list(iter)
+    if holds_number(items):
+        return array(items, dtype)
+    return writable(np.fromiter(items, **_without_type({"dtype": dtype}), **options))
+
+
+def _zeros(original: Any) -> Any:
+    @stands_for(original)
+    def ours(shape: Any, dtype: Any = float, **options: Any) -> Any:
+        return writable(original(shape, **_without_type({"dtype": dtype}), **options))
+
+    return ours
+
+
+zeros, ones, empty = map(_zeros, (np.zeros, np.ones, np.empty))
+
+
+class _Along:
+    """`np.r_` and `np.c_`: an index is what is joined, along an axis."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+    def __getitem__(self, key: Any) -> Any:
+        if inside() and holds_number(key):
+            return writable(join_along(self.original, key))
+        found = self.original[key]
+        return writable(found) if inside() and type(found) is np.ndarray and found.base is None else found
+
+    def __len__(self) -> int:
+        return 0
+
+
+def join_along(original: Any, key: Any) -> Any:
+    """What `np.r_[key]` or `np.c_[key]` is, where the key has numbers with derivatives, or nodes of a graph."""
+    parts = list(key) if type(key) is tuple else [key]
+    directive = parts.pop(0) if isinstance(parts[0], str) else "0,1,-1" if original is np.r_ else "-1,2,0"
+    try:
+        numbers = [int(n) for n in directive.split(",")]
+    except ValueError:
+        raise Error(
+            f"np.r_: {directive!r} makes a matrix, and numbers with derivatives are in arrays; the directives are "
+            f"'axis', 'axis,ndmin' and 'axis,ndmin,place'{place()}"
+        ) from None
+    axis, least, at = (*numbers, *(0, 1, -1)[len(numbers) :])[:3]
+    arrays = [original[x] if isinstance(x, slice) else _stacked(x) for x in parts]
+    return FUNCTIONS[np.concatenate]([_raised(x, least, at) for x in arrays], axis)
+
+
+def _raised(x: Any, least: int, at: int) -> Any:
+    """An array with at least so many axes; `at` says where its own ones begin among these, as `np.r_` has it."""
+    shape = shape_of(x)
+    if not shape:  # a single number is as many axes as are wanted
+        return FUNCTIONS[np.reshape](x, (1,) * max(least, 1))
+    missing = least - len(shape)
+    if missing <= 0:
+        return x
+    before = missing if at == -1 else at if at >= 0 else missing + at + 1
+    before = min(max(before, 0), missing)
+    return FUNCTIONS[np.reshape](x, (1,) * before + shape + (1,) * (missing - before))
+
+
+r_, c_ = _Along(np.r_), _Along(np.c_)
+
+
+class vectorize:
+    """`np.vectorize`: a function of single numbers, over the elements of arrays that are broadcast together.
+
+    Results may carry derivatives. A function with several results gives a tuple of arrays; `signature` is for plain
+    numbers only.
+    """
+
+    def __init__(self, pyfunc: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        self._original = np.vectorize(pyfunc, *arguments, **options)
+        self.pyfunc, self._options = pyfunc, options
+        self._excluded = set(options.get("excluded") or ())
+        functools.update_wrapper(self, pyfunc, updated=())
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if not inside():
+            return self._original(*arguments, **named)
+        if self._options.get("signature") is not None:
+            raise Error(f"np.vectorize: signature= does not go with numbers that carry derivatives{place()}")
+        over: dict[Any, Any] = {i: x for i, x in enumerate(arguments) if i not in self._excluded}
+        over |= {key: x for key, x in named.items() if key not in self._excluded}
+        over = {key: _stacked(x) if holds_number(x) else np.asarray(x) for key, x in over.items()}
+        shape = np.broadcast_shapes(*map(shape_of, over.values()))
+        wide = {key: np.broadcast_to(x, shape) for key, x in over.items()}
+        results = []
+        for index in np.ndindex(shape):
+            at = {key: x[index] if shape else x[()] for key, x in wide.items()}
+            results.append(
+                self.pyfunc(
+                    *(at.get(i, x) for i, x in enumerate(arguments)),
+                    **{key: at.get(key, x) for key, x in named.items()},
+                )
+            )
+        if not results:
+            return self._original(*map(_emptied, arguments), **named)
+        if isinstance(results[0], tuple):
+            return tuple(self._made(list(column), shape) for column in zip(*results, strict=True))
+        return self._made(results, shape)
+
+    def _made(self, results: list[Any], shape: tuple[int, ...]) -> Any:
+        if not holds_number(results):
+            found = np.array(results).reshape(shape)
+            return writable(found) if shape else found
+        found = FUNCTIONS[np.reshape](_stacked(results), shape)
+        return writable(found)
+
+
+def _emptied(x: Any) -> Any:
+    return np.zeros(shape_of(x)) if isinstance(x, Number) else x
+
+
+OWN: dict[Any, Any] = {
+    ORIGINALS[ours]: ours
+    for ours in (
+        *(array, asarray, asanyarray, ascontiguousarray, asfortranarray, full, full_like, fromiter),
+        *(zeros, ones, empty),
+    )
+} | {np.r_: r_, np.c_: c_, np.vectorize: vectorize}
+"""Our own for the originals."""
+ORIGINALS |= {vectorize: np.vectorize, r_: np.r_, c_: np.c_}

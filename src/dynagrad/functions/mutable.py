@@ -1,0 +1,551 @@
+"""Arrays that a function may write to while it is differentiated: `a[i] = x`, through views too.
+
+The life of one: a function of `dynagrad.numpy` makes it, as a plain array (`a = np.zeros(n)`) or of one number
+(`a = x.copy()`); writes put numbers with derivatives in the place of its elements; and wherever it is computed with,
+`settled` makes of it the number that it is at that time. So the operations, the tapes and the rules of derivatives know
+nothing of writing.
+
+What is written is kept in `Memory`, which an array shares with its views. As long as no number with derivatives was
+written, that is numpy's own array. After that it is an array of records, one for each element: its value, and which
+element of which written number it is. Views of numpy on the records are views of the array, so that indices of every
+kind, and writes that overlap, do what they do in numpy. An element that was written over is not part of the number, so
+that its adjoint is exactly zero, even where its slope is infinite.
+
+(Functional arrays with in-place writes: Bird and Wadler; the same idea as the references of JAX, `jax.new_ref`.)
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from ..graph.operation import Operation
+from .applying import lift
+from .numbers import LIFTS, Number, plain, real_part, shape_of
+from .numpy_functions import FUNCTIONS, item_of
+from .numpy_protocol import Methods, array_function, array_ufunc
+from .passes import place
+from .writing import SPLITS, VIEWS, WRITES, each, into, pieces
+
+RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
+"""An element: its value, and the number of what was written there in `Memory`, or 0 for a plain one."""
+
+_FLOAT = np.dtype(np.float64)
+_SPARE = 256  # elements that were written over, before `Memory` looks for what can be forgotten
+
+Path = tuple[Callable[[Any], Any], ...]
+"""The functions of numpy that make a view out of a whole array, in order."""
+
+
+class Memory:
+    """What an array and its views have in common: the elements, and the numbers that were written into them.
+
+    `content` is an array of floats, or of records, or one number that nothing was written into yet. Elements of written
+    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes.
+    """
+
+    __slots__ = ("__weakref__", "content", "count", "look", "starts", "version", "written")
+
+    def __init__(self, content: Any, written: Sequence[Any] = (), starts: Sequence[int] = (), count: int = 1) -> None:
+        self.content = content
+        self.written, self.starts, self.count = list(written), list(starts), count
+        self.version, self.look = 0, 0
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.content, Number)
+
+    @property
+    def has_records(self) -> bool:
+        return type(self.content) is np.ndarray and self.content.dtype is RECORD
+
+    def keep_records(self) -> None:
+        """From now on, elements may be those of written numbers."""
+        if self.has_records:
+            return
+        whole = self.content
+        value = real_part(whole)
+        records = np.zeros_like(value, dtype=RECORD)
+        records["value"] = value
+        self.content = records
+        if isinstance(whole, Number):
+            records["number"] = self.enter(whole)
+
+    def enter(self, number: Any) -> Any:
+        """Makes a number one of the written ones; these are the numbers of its elements."""
+        shape = shape_of(number)
+        first, size = self.count, int(np.prod(shape, dtype=np.int64))
+        self.written.append(number)
+        self.starts.append(first)
+        self.count += size
+        return np.arange(first, first + size).reshape(shape)
+
+    def forget(self) -> None:
+        """Drops the numbers that were written over, when there are many. One of which an element is left stays whole;
+        so the next look is when as much has been written again."""
+        if self.count < max(self.look, 4 * self.content.size + _SPARE):
+            return
+        numbers = self.content["number"]
+        at = numbers != 0
+        which = np.searchsorted(self.starts, numbers[at], side="right") - 1
+        offsets = numbers[at] - np.asarray(self.starts, dtype=np.int64)[which]
+        kept, renamed = np.unique(which, return_inverse=True)
+        before = self.written
+        self.written, self.starts, self.count = [], [], 1
+        for k in kept.tolist():
+            self.enter(before[k])
+        numbers[at] = np.asarray(self.starts, dtype=np.int64)[renamed] + offsets
+        self.look = 2 * self.count
+
+
+class MutableArray(Number):
+    """An array of reals that can be written to; numbers with derivatives as well as plain ones.
+
+    It is a `Number` that stands for whatever number it is at the time that something is computed with it.
+
+    >>> import dynagrad.numpy as np
+    >>> import dynagrad as dg
+    >>> def f(x):
+    ...     a = np.zeros(3)
+    ...     a[0] = x
+    ...     a[1:] += a[0] * x
+    ...     return np.sum(a)
+    >>> dg.grad(f)(3.0)
+    13.0
+    """
+
+    __slots__ = ("_memory", "_path", "_seen", "_settled")
+
+    tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
+
+    def __init__(self, memory: Memory, path: Path = ()) -> None:
+        self._memory, self._path = memory, path
+        self._seen: tuple[Any, Any] = (None, None)
+        self._settled: tuple[int, Any] = (-1, None)
+
+    # -- what it is now
+
+    def elements(self) -> Any:
+        """The floats or the records of this array, as a view of the memory's."""
+        whole = self._memory.content
+        if not self._path:
+            return whole
+        seen, mine = self._seen
+        if seen is not whole:
+            mine = whole
+            for step in self._path:
+                mine = step(mine)
+            self._seen = whole, mine
+        return mine
+
+    def settled(self) -> Any:
+        """The number that this array is now: a plain array, or a number with derivatives."""
+        memory = self._memory
+        if type(memory.content) is np.ndarray and memory.content.dtype is _FLOAT:
+            return self.elements()
+        version, found = self._settled
+        if version != memory.version or found is None:
+            found = _gathered(self.elements(), memory) if memory.has_records else self.elements()
+            self._settled = memory.version, found
+        return found
+
+    @property
+    def primal(self) -> Any:
+        mine = self.elements()
+        return mine["value"] if self._memory.has_records else mine
+
+    def held(self) -> Sequence[Any]:
+        return (self.settled(),)
+
+    def _view(self, step: Callable[[Any], Any]) -> Any:
+        """What a function of numpy makes of this array: a view where it is one in numpy, or else a new array."""
+        memory = self._memory
+        if memory.is_number:
+            laid_out: Any = np.empty(shape_of(memory.content))  # as it lies in memory decides what is a view
+            for earlier in self._path:
+                laid_out = earlier(laid_out)
+            if np.may_share_memory(step(laid_out), laid_out):
+                return MutableArray(memory, (*self._path, step))
+            return writable(step(self.settled()))
+        mine = self.elements()
+        found = step(mine)
+        if not found.ndim:
+            return _element(found[()], memory)
+        if np.may_share_memory(found, mine):
+            return MutableArray(memory, (*self._path, step))
+        return MutableArray(_copied(found, memory))
+
+    # -- reading and writing
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._memory.is_number:
+            if not _is_basic(index):
+                return writable(item_of(self.settled(), index))
+            found = item_of(self.settled(), index)
+            return MutableArray(self._memory, (*self._path, operator.itemgetter(index))) if shape_of(found) else found
+        found = self.elements()[_plain_index(index)]
+        if not isinstance(found, np.ndarray) or not found.ndim:
+            return _element(found, self._memory)
+        if _is_basic(index):
+            return MutableArray(self._memory, (*self._path, operator.itemgetter(index)))
+        return MutableArray(_copied(found, self._memory))
+
+    def __setitem__(self, index: Any, x: Any) -> None:
+        memory, index = self._memory, _plain_index(index)
+        if isinstance(x, MutableArray) and x._memory is memory and not memory.is_number:
+            self.elements()[index] = x.elements()  # which may overlap
+            memory.version += 1
+            return
+        x = plain(x)
+        if not isinstance(x, Number):
+            if memory.is_number:
+                memory.keep_records()
+            mine = self.elements()
+            if memory.has_records:
+                mine["value"][index] = x
+                mine["number"][index] = 0
+            else:
+                mine[index] = x
+            memory.version += 1
+            return
+        _check_fits(self, index, x)
+        memory.keep_records()
+        mine = self.elements()
+        mine["value"][index] = real_part(x)
+        mine["number"][index] = memory.enter(x)
+        memory.version += 1
+        memory.forget()
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(shape_of(self)[0]))
+
+    def _in_place(self, made: Any) -> Any:
+        self[...] = made
+        return self
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._in_place(self.settled() + plain(other))
+
+    def __isub__(self, other: Any) -> Any:
+        return self._in_place(self.settled() - plain(other))
+
+    def __imul__(self, other: Any) -> Any:
+        return self._in_place(self.settled() * plain(other))
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._in_place(self.settled() / plain(other))
+
+    def __ipow__(self, other: Any) -> Any:
+        return self._in_place(self.settled() ** plain(other))
+
+    def __imod__(self, other: Any) -> Any:
+        return self._in_place(self.settled() % plain(other))
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self._in_place(self.settled() // plain(other))
+
+    def __imatmul__(self, other: Any) -> Any:
+        return self._in_place(self.settled() @ plain(other))
+
+    # -- as an array of numpy
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "at":
+            return each(ufunc, *inputs)
+        out = options.pop("out", None)
+        settled = [x.settled() if type(x) is MutableArray else x for x in inputs]
+        youngest = next((x for x in settled if isinstance(x, Number)), None)
+        if youngest is None:
+            found = getattr(ufunc, method)(*settled, **options)
+        else:
+            found = array_ufunc(youngest, ufunc, method, *settled, **options)
+        if out is None:
+            return _all_writable(found)
+        return into(f"np.{ufunc.__name__}", out, found)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        if function in VIEWS and arguments and type(arguments[0]) is MutableArray:
+            first, *rest = arguments
+            rest, options = _settled(rest), _settled(options)
+            if function in SPLITS:
+                return pieces(first, function, rest, options)
+            return first._view(lambda whole: function(whole, *rest, **options))
+        if function in WRITES and arguments and type(arguments[0]) is MutableArray:
+            return WRITES[function](arguments[0], *_settled(list(arguments[1:])), **_settled(dict(options)))
+        options = dict(options)
+        out = options.pop("out", None)
+        arguments, options = _settled(list(arguments)), _settled(options)
+        with_numbers = next((x for x in _within((arguments, options)) if isinstance(x, Number)), None)
+        if with_numbers is None:
+            found = function(*arguments, **options)
+        else:
+            found = array_function(with_numbers, function, types, arguments, options)
+        return _all_writable(found) if out is None else into(f"np.{function.__name__}", out, found)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        now = self.settled()
+        if isinstance(now, Number):
+            return Methods.__array__(self)
+        return np.array(now, dtype=dtype) if copy or copy is None else np.asarray(now, dtype=dtype)
+
+    def _alone(self) -> Any:
+        """The plain array, for what takes the only element out of it."""
+        now = self.settled()
+        return now.item() if type(now) is np.ndarray else now
+
+    def __float__(self) -> float:
+        return float(self._alone())
+
+    def __int__(self) -> int:
+        return int(self._alone())
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self.primal if not self._memory.is_number else real_part(self.settled())))
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        now = self.settled()
+        return now.__reduce_ex__(protocol)
+
+    @property
+    def T(self) -> Any:
+        return self._view(np.transpose)
+
+    @property
+    def mT(self) -> Any:
+        return self._view(lambda whole: np.swapaxes(whole, -1, -2))
+
+    @property
+    def flat(self) -> Any:
+        return self._view(np.ravel)
+
+    def reshape(self, *shape: Any, order: Any = "C") -> Any:
+        wanted = shape[0] if len(shape) == 1 else shape
+        return self._view(lambda whole: np.reshape(whole, wanted, order=order))
+
+    def transpose(self, *axes: Any) -> Any:
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes or None
+        return self._view(lambda whole: np.transpose(whole, order))
+
+    def ravel(self, order: Any = "C") -> Any:
+        return self._view(lambda whole: np.ravel(whole, order))
+
+    def squeeze(self, axis: Any = None) -> Any:
+        return self._view(lambda whole: np.squeeze(whole, axis))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        return self._view(lambda whole: np.swapaxes(whole, axis1, axis2))
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        return np.diagonal(self, offset, axis1, axis2)
+
+    def flatten(self, order: str = "C") -> Any:
+        return self.copy().ravel(order)
+
+    def copy(self, order: str = "C") -> Any:
+        if self._memory.is_number:
+            return writable(self.settled())
+        return MutableArray(_copied(self.elements().copy(), self._memory))
+
+    def astype(self, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
+        if np.dtype(dtype) == _FLOAT:
+            return self.copy() if copy else self
+        now = self.settled()
+        return now.astype(dtype, **options)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        WRITES[np.put](self, indices, values, mode)
+
+    def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
+        order = np.argsort(self.primal, axis=axis, kind=kind or "stable")
+        if self._memory.is_number:
+            self._memory.keep_records()
+        mine = self.elements()
+        mine[...] = np.take_along_axis(mine, order, axis)
+        self._memory.version += 1
+
+    def item(self, *index: Any) -> Any:
+        now = self.settled()
+        return now.item(*index)
+
+    def tolist(self) -> Any:
+        now = self.settled()
+        return now.tolist()
+
+
+def _lift_mutable(operation: Operation, tag: int, arguments: list[Any]) -> Any:
+    return writable(lift(operation, _settled(arguments)))
+
+
+LIFTS[MutableArray] = _lift_mutable
+
+
+def _copy_of(self: Any, order: str = "C") -> Any:
+    """`x.copy()` of any number with derivatives."""
+    return writable(self)
+
+
+def _as_type(self: Any, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
+    found = Methods.astype(self, dtype, **options)
+    return writable(found) if copy else found
+
+
+def _flattened(self: Any, order: str = "C") -> Any:
+    return writable(FUNCTIONS[np.ravel](self, order))
+
+
+for _name, _method in (("copy", _copy_of), ("astype", _as_type), ("flatten", _flattened)):
+    setattr(Number, _name, _method)
+FUNCTIONS[np.copy] = _copy_of
+
+
+# -- making and reading ------------------------------------------------------------------------------------------------
+
+
+def writable(x: Any) -> Any:
+    """An array of reals, or a number with derivatives that is an array, as one that can be written to; nobody else may
+    have the plain one. Everything else is what it is.
+
+    >>> writable(np.zeros(2)), writable(3.0)
+    (<MutableArray of array([0., 0.])>, 3.0)
+    """
+    if type(x) is np.ndarray:
+        if x.dtype is not _FLOAT or not x.ndim:
+            return x
+        return MutableArray(Memory(x if x.flags.writeable else x.copy()))
+    if type(x) in LIFTS and type(x) is not MutableArray and shape_of(x):
+        return MutableArray(Memory(x))
+    return x
+
+
+def _all_writable(x: Any) -> Any:
+    return type(x)([writable(part) for part in x]) if type(x) in (list, tuple) else writable(x)
+
+
+def _copied(found: Any, memory: Memory) -> Memory:
+    """The memory of an array that was made of elements of another one's."""
+    if found.dtype is not RECORD and found.dtype != RECORD:
+        return Memory(found)
+    return Memory(found if found.dtype is RECORD else found.astype(RECORD), memory.written, memory.starts, memory.count)
+
+
+def _element(found: Any, memory: Memory) -> Any:
+    """A single element, of floats or of records."""
+    if not memory.has_records:
+        return np.float64(found)
+    number = int(found["number"])
+    if not number:
+        return np.float64(found["value"])
+    k = int(np.searchsorted(memory.starts, number, side="right")) - 1
+    source = memory.written[k]
+    shape = shape_of(source)
+    if not shape:
+        return source
+    return item_of(source, tuple(int(i) for i in np.unravel_index(number - memory.starts[k], shape)))
+
+
+def _gathered(mine: Any, memory: Memory) -> Any:
+    """The number whose elements are these records: written numbers side by side, and of these, what is where."""
+    shape, numbers, values = mine.shape, mine["number"].ravel(), mine["value"].ravel()
+    at = numbers != 0
+    if not at.any():
+        return mine["value"].copy()
+    starts = np.asarray(memory.starts, dtype=np.int64)
+    which = np.searchsorted(starts, numbers[at], side="right") - 1
+    used = np.unique(which).tolist()
+    base = np.zeros(len(starts), dtype=np.int64)
+    single = [k for k in used if not shape_of(memory.written[k])]
+    parts, length = [], len(single)
+    if single:
+        base[single] = np.arange(length)
+        parts.append(FUNCTIONS[np.stack]([memory.written[k] for k in single]))
+    for k in used:
+        source = memory.written[k]
+        if shape_of(source):
+            base[k] = length
+            length += int(np.prod(shape_of(source), dtype=np.int64))
+            parts.append(FUNCTIONS[np.ravel](source))
+    places = np.empty(len(numbers), dtype=np.intp)
+    places[at] = base[which] + numbers[at] - starts[which]
+    if not at.all():
+        parts.append(values[~at])
+        places[~at] = length + np.arange(len(values) - int(at.sum()))
+        length += len(parts[-1])
+    if length == len(places) and np.array_equal(places, np.arange(length)):
+        if len(parts) == 1 and not single and shape_of(memory.written[used[0]]) == shape:
+            return memory.written[used[0]]
+        whole = parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
+    else:
+        whole = item_of(parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts), places)
+    return FUNCTIONS[np.reshape](whole, shape)
+
+
+def _settled(x: Any) -> Any:
+    """The same without arrays that can be written to, in lists, tuples and dicts."""
+    kind = type(x)
+    if kind is MutableArray:
+        return x.settled()
+    if kind is dict:
+        return {key: _settled(value) for key, value in x.items()}
+    return kind([_settled(part) for part in x]) if kind in (list, tuple) else x
+
+
+def _within(x: Any) -> Iterator[Any]:
+    """What is in lists, tuples and dicts."""
+    if type(x) is dict:
+        x = list(x.values())
+    if type(x) in (list, tuple):
+        for part in x:
+            yield from _within(part)
+    else:
+        yield x
+
+
+# -- indices -----------------------------------------------------------------------------------------------------------
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether numpy makes a view for an index."""
+    parts = index if type(index) is tuple else (index,)
+    return all(
+        i is None or i is Ellipsis or type(i) is slice or (isinstance(i, int | np.integer) and not isinstance(i, bool))
+        for i in parts
+    )
+
+
+def _plain_index(index: Any) -> Any:
+    parts = index if type(index) is tuple else (index,)
+    if any(isinstance(i, Number) for i in parts):
+        raise Error(
+            "an index is a whole number, and this one carries derivatives; use np.argmax and the like to make one"
+            + place()
+        )
+    return index
+
+
+def _check_fits(x: MutableArray, index: Any, value: Any) -> None:
+    """Raises as numpy would, before anything is changed."""
+    shape = shape_of(value)
+    wanted = np.broadcast_to(np.zeros(1, dtype=bool), shape_of(x))[index].shape
+    try:
+        small = shape
+        while len(small) > len(wanted) and small[0] == 1:
+            small = small[1:]
+        fits = np.broadcast_shapes(small, wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"could not broadcast input array from shape {shape} into shape {wanted}")

@@ -1,0 +1,35 @@
+"""The names of `math`, for functions that are differentiated: they take numbers with derivatives.
+
+All of `math` is here; write `import dynagrad.math as math`. Of floats and whole numbers the functions are Python's own,
+with their errors. Compiled functions know these names as those of `math`. What happens is in
+`functions/math_functions.py`; here are the names alone.
+
+>>> import dynagrad as dg
+>>> import dynagrad.math as math
+>>> dg.grad(lambda x: math.exp(x) * math.hypot(x, 4.0))(0.0)
+4.0
+"""
+
+from __future__ import annotations
+
+import math as _math
+from typing import TYPE_CHECKING, Any
+
+from .functions.math_functions import of_math as _of_math
+
+if TYPE_CHECKING:
+    from math import *  # noqa: F403
+
+__all__ = [name for name in dir(_math) if not name.startswith("_")]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = _of_math(getattr(_math, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,78 @@
+"""Child processes that go when this process goes, or is stopped by Ctrl-C.
+
+Where this process is killed, nothing of it can end its children, so a second child watches over the first: another
+Python. A program that has no Python to start (it is frozen by PyInstaller, or Python is embedded in it) leaves its
+child to finish by itself when it is killed. What the children are for is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# Waits for the end of its input. Where that comes, this process has died, and its child goes as well.
+_WATCH = "import os, sys\nif not os.read(0, 1):\n    os.killpg(int(sys.argv[1]), 9)"
+
+
+def interpreter() -> str | None:
+    """The Python that runs this, as a program that can be started; None where there is none.
+
+    In a frozen program `sys.executable` is the program, in an embedding one it may be that, too, or nothing.
+
+    >>> interpreter() == sys.executable
+    True
+    """
+    name = os.path.basename(sys.executable or "").lower()
+    if getattr(sys, "frozen", False) or not name.startswith(("python", "pypy")):
+        return None
+    return sys.executable
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], place: Path) -> tuple[int, str]:
+    """Runs a command in a folder; its exit status, and what it said to stderr. Raises OSError where it does not start.
+
+    Whatever ends the wait kills the child and its children first.
+    """
+    # In a process group of its own: a compiler is several processes, and all of them must go.
+    group = 0 if os.name == "posix" else None
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, stdin=null, stdout=null, stderr=pipe, env=environment, cwd=place, process_group=group
+    )
+    with process, _watched(process.pid):
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            if os.name == "posix":
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+            process.wait()
+            raise
+    return process.returncode, said.decode(errors="replace")
+
+
+@contextmanager
+def _watched(group: int) -> Iterator[None]:
+    """Meanwhile another process waits for the end of this one, however it comes, and then kills the child."""
+    watcher, python = None, interpreter()
+    if os.name == "posix" and python is not None:
+        with suppress(OSError):
+            watcher = subprocess.Popen(
+                [python, "-I", "-S", "-c", _WATCH, str(group)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                process_group=0,
+            )
+    try:
+        yield
+    finally:
+        if watcher is not None:
+            watcher.kill()  # before its input ends
+            watcher.communicate()

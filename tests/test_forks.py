@@ -1,0 +1,186 @@
+"""After a fork, every lock of the package is free, whichever thread of the parent held it (5 s, two compilations)."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import background, files, forks, jets
+from dynagrad.functions import lifting, passes
+from dynagrad.graph import buffers, node
+from dynagrad.graph.control import Graph
+from dynagrad.native import cache, cache_folder, file_lock, library, parallel
+from dynagrad.native.graphs.native import Native
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+SOURCE = Path(forks.__file__).parent
+X = np.array([3.0, 4.0])
+
+
+def in_child(work: Callable[[], Any]) -> int:
+    """How a child ends in which this is done: 0 where it gave something true, 14 where it hung."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads before a fork
+        pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            signal.alarm(20)
+            status = 0 if work() else 2
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1]
+
+
+def while_held(lock: Any, work: Callable[[], Any]) -> int:
+    """The same where another thread holds a lock as the child begins."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            ready.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    ready.wait(60)
+    try:
+        return in_child(work)
+    finally:
+        done.set()
+        holder.join()
+
+
+def twice(x: float) -> float:
+    return x * 2.0
+
+
+def squares(x: Any) -> Any:
+    return (x * x).sum()
+
+
+def _in_private(folder: Path) -> bool:
+    cache_folder.Temporary.path = folder
+    return cache_folder.temporary_folder("a test") == folder
+
+
+def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
+    """A lock, by the file that it stands in, and what takes it."""
+    program = dg.Program("goal += a(X) * a(X).")
+    match name:
+        case "background":
+            jobs: background.Jobs[int] = background.Jobs()
+            return jobs._lock, lambda: jobs.result("sum", lambda: 2, time.monotonic() + 10) == (2, [])
+        case "binding":
+            bound = program.bind({"a/1": [("x", 3.0), ("y", 4.0)]})
+            bound.run()
+            return bound._binding._lock, lambda: bound.run()["goal"] == 25.0
+        case "buffers":
+            return buffers._lock, lambda: buffers.empty((200, 200)).shape == (200, 200)
+        case "cache":
+            path = folder / "locks" / "aa"
+            with file_lock.file_lock(path):
+                pass
+            return file_lock._of_threads[str(path)], lambda: file_lock.file_lock(path).__enter__() is None
+        case "cache, private":
+            return cache_folder.Temporary.lock, lambda: _in_private(folder)
+        case "compiled":
+            compiled = dg.compile(twice)
+            assert compiled(1.0) == 2.0
+            return compiled._lock, lambda: (compiled(3.0), compiled(3)) == (6.0, 6)
+        case "files":
+            (folder / "a.csv").write_text('"a b",2\n')
+            return files._csv_limit, lambda: files.read_file(folder / "a.csv", "a/1").count == 1
+        case "function":
+            free = program.function("goal", inputs=["a/1"])
+            assert free(X) == 25.0
+            return free._given._lock, lambda: free(X) == 25.0
+        case "jets":
+            fixed = program.function("goal", inputs=["a/1"], facts={"a/1": [("x", 3.0), ("y", 4.0)]})
+            _, pullback = fixed.vjp(X)
+            cells = [cell.cell_contents for cell in pullback.__closure__ or ()]
+            (run,) = [x for x in cells if isinstance(x, jets.Pass)]
+            return run._lock, lambda: pullback(1.0)[0].tolist() == [6.0, 8.0]
+        case "lifting":
+            return lifting._lock, lambda: dg.graph(squares, X)
+        case "native":
+            x = node.variable("x")
+            native = Native(Graph((x,), (x * 2.0,)), "native")
+            return native._lock, lambda: native(2.0) == (4.0,)
+        case "node":
+            return node._lock, lambda: node.variable("child") * 2.0 is node.variable("child") * 2.0
+        case "parallel":
+            loops = library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>"))
+            return parallel._lock, lambda: parallel.attach(loops) is None
+        case _:
+            assert name == "passes"
+            return passes._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]
+
+
+NAMES = [
+    *("background", "binding", "buffers", "cache", "cache, private", "compiled", "files", "function", "jets"),
+    *("lifting", "native", "node", "parallel", "passes"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_child_takes_the_lock_that_another_thread_held(name: str, tmp_path: Path) -> None:
+    lock, work = made(name, tmp_path)
+    assert while_held(lock, work) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_child_gives_back_the_lock_that_its_own_thread_held(name: str, tmp_path: Path) -> None:
+    lock, work = made(name, tmp_path)
+
+    def release() -> bool:
+        lock.release()
+        return bool(work())
+
+    with lock:
+        assert in_child(release) == 0
+
+
+def test_buffers_that_are_given_back_while_one_is_taken_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the garbage collector does it: in the same thread, at any moment."""
+    monkeypatch.setattr(buffers, "_idle", {})
+    monkeypatch.setattr(buffers, "_waiting", 0)
+    monkeypatch.setattr(buffers, "_inside", True)
+    buffers._give_back(bytearray(100))
+    assert buffers._idle == {}
+    buffers.empty((200, 200))
+    assert not buffers._inside
+    buffers._give_back(bytearray(100))
+    assert buffers._idle[100] == [bytearray(100)]
+
+
+def test_every_lock_of_the_package_is_renewed_and_a_case_here() -> None:
+    """A lock is made inside of `renewed`, and what takes locks unseen, in some Pythons, is not used.
+
+    The semaphore of a batch belongs to one call, which a child does not go on with.
+    """
+    locks = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"}
+    found = 0
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+        renewed = {id(a) for n in calls if isinstance(n.func, ast.Name) and n.func.id == "renewed" for a in n.args}
+        for call in calls:
+            if getattr(call.func, "attr", getattr(call.func, "id", "")) in locks and path.name != "batch.py":
+                assert id(call) in renewed, f"{path}:{call.lineno}: a lock that is not renewed after a fork"
+                found += 1
+        for n in ast.walk(tree):
+            assert getattr(n, "attr", getattr(n, "id", "")) != "cached_property", f"{path}: use forks.kept"
+    assert found == len(NAMES)
