@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompileError
+from ..forks import renewed
 
 
 class _Host(ctypes.Structure):
@@ -124,7 +125,7 @@ class Library:
 
 
 _lent: weakref.WeakValueDictionary[Path, Library] = weakref.WeakValueDictionary()
-_lending = threading.Lock()
+_lending = renewed(threading.RLock())
 
 
 def lent(path: Path) -> Library:
