@@ -38,20 +38,13 @@ from .rules.check import nearest
 from .rules.normal import Rules
 from .rules.syntax import (
     Apply,
-    Arithmetic,
-    Comparison,
-    Compound,
     Expression,
-    Integer,
-    Negation,
     Number,
     PredicateDeclaration,
-    Term,
 )
 from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .table import Table
-from .terms import INTEGER_MAX, INTEGER_MIN
 
 LONGEST = 64 << 20
 """Bytes of a program, or of a file of functions, at most: a device may have no end."""
@@ -105,7 +98,6 @@ class Program:
                 raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = cached_rules(text, filename, chosen, named)
-        _check_integers(rules, text, filename)
         _check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
@@ -664,38 +656,6 @@ def file_text(file: Path, what: str = "program") -> str:
     except (OSError, ValueError) as error:  # a name may have a zero in it
         said = error.strerror if isinstance(error, OSError) else None
         raise Error(f"the {what} {name} cannot be read: {said or error}") from None
-
-
-def _check_integers(rules: Rules, text: str, filename: str) -> None:
-    """Integers that stand for an argument, in items and in conditions, fit into the range of arguments.
-
-    What is computed on the way to an argument, and what one is compared with by its order, may be larger.
-    """
-    items = [a.item for a in rules.axioms]
-    for rule in rules.rules:
-        items.append(rule.head)
-        items.extend(a.item for a in rule.antecedents)
-        items.extend(c.item for c in rule.conditions if isinstance(c, Negation))
-    terms: list[Term] = [t for item in items for t in item.arguments]
-    for rule in rules.rules:
-        for condition in rule.conditions:
-            if isinstance(condition, Negation):
-                continue
-            sides = (condition.left, condition.right)
-            computed = any(isinstance(side, Arithmetic) for side in sides)
-            ordered = isinstance(condition, Comparison) and condition.operator not in ("==", "!=")
-            terms.extend(s for s in sides if isinstance(s, Compound) or not (computed or ordered))
-    while terms:
-        term = terms.pop()
-        if isinstance(term, Compound):
-            terms.extend(term.arguments)
-        elif isinstance(term, Integer) and not INTEGER_MIN <= term.value <= INTEGER_MAX:
-            raise ProgramError(
-                f"The integer {term.value} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}.",
-                text,
-                term.span,
-                filename,
-            )
 
 
 def _check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[str, Callable[..., Any]]) -> None:
