@@ -26,7 +26,7 @@ from .reading import code, place_text, reported, reported_item
 from .relation import IntColumn, Relation, fact_text
 from .rules.check import nearest
 from .semirings import Scale
-from .table import Table
+from .table import Table, make_table
 from .terms import item_text
 
 Array = npt.NDArray[Any]
@@ -307,7 +307,7 @@ def shaped(source: Source, key: str, numbers: Array) -> Table:
 
 def like(relation: Relation, scale: Scale, numbers: Array) -> Table:
     """Derivatives, a row of doubles for each fact, as a table of these facts."""
-    return Table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
+    return make_table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
 
 
 def _values(scale: Scale, numbers: Array) -> Array:
@@ -423,7 +423,7 @@ class Gradient(Mapping[str, Table]):
         if table is None:  # what the outputs do not need
             arity = self._asked.source.facts.setting.rules.predicates[key].arity
             none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
-            return Table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
+            return make_table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
         self._still()
         codes, held = prepared.chart.items(table.number, table.arity, scale.width)
         width = adjoint_width(prepared, scale)

@@ -29,7 +29,7 @@ from .rules.show import show
 from .rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .setting import Setting
-from .table import Table
+from .table import Table, make_table
 from .terms import canonical, item_text, term_text
 
 Codes = npt.NDArray[np.int32]
@@ -279,4 +279,4 @@ def table_of(setting: Setting, prepared: Prepared, key: str, codes: Codes, words
         codes, words = codes[order], words[order]
     columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
     names = prepared.relations[key].names if key in prepared.relations else None
-    return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape, names=names))
+    return make_table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape, names=names))

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order, say_once
+from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order, make_batchgradient, say_once
 from .binding import Binding
-from .calls import public
-from .chart import Chart
+from .calls import maker, public
+from .chart import Chart, make_chart
 from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, cut, refused, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
@@ -133,7 +133,7 @@ class Program:
         self._converted = False  # whether the constants of the text were probabilities, and are so no longer
         if self._probabilities:
             self._setting, self._converted = _constants_from_probabilities(self._setting), True
-        self._empty = Bound(self, {})
+        self._empty = make_bound(self, {})
 
     def _in_probabilities(self) -> Program:
         """This program with the constants of its text read as probabilities."""
@@ -147,7 +147,7 @@ class Program:
         made = Program.__new__(Program)
         made.__dict__.update(self.__dict__)
         made._setting, made._converted, made._probable = setting, converted, None
-        made._empty = Bound(made, {})
+        made._empty = make_bound(made, {})
         return made
 
     @property
@@ -192,7 +192,7 @@ class Program:
         program = self._in_probabilities() if probabilities else self
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
         program = _shaped(program, relations.values())
-        bound = Bound(program, relations, program._empty)
+        bound = make_bound(program, relations, program._empty)
         bound._binding.derivatives = None  # what was asked of other facts says nothing of these
         return bound
 
@@ -283,7 +283,7 @@ class Program:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._setting, self._probabilities, self._probable = state["setting"], state["probabilities"], None
         self._converted = state["converted"]
-        self._empty = Bound(self, {})
+        self._empty = make_bound(self, {})
 
     def __repr__(self) -> str:
         rules = self._setting.rules
@@ -317,7 +317,7 @@ class Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         merged = {**self._binding.given, **relations}
-        return Bound(_shaped(self.program, merged.values()), merged, self)
+        return make_bound(_shaped(self.program, merged.values()), merged, self)
 
     @public
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
@@ -403,14 +403,14 @@ class Bound:
         bound = self
         if probabilities and not self.program._converted:
             if self._as_probabilities is None:
-                self._as_probabilities = Bound(self.program._in_probabilities(), self._binding.given)
+                self._as_probabilities = make_bound(self.program._in_probabilities(), self._binding.given)
             bound = self._as_probabilities
         shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
         if shaped is not bound.program:
-            bound = Bound(shaped, self._binding.given)
+            bound = make_bound(shaped, self._binding.given)
         if bound is not self and self._binding.derivatives is not None:
             bound._binding.derivatives = self._binding.derivatives
-        return Chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
+        return make_chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
 
     def _keep_tapes(self) -> None:
         """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
@@ -540,7 +540,7 @@ class Bound:
             return batch_of(results, scale_, query)
         own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
         found_by = {**sums.tables(), **own}
-        return batch_of(results, scale_, query, BatchGradient({key: found_by[key] for key in keys}))
+        return batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
 
     def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
         """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
@@ -623,6 +623,9 @@ class Bound:
     def __repr__(self) -> str:
         rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
         return f"<Bound: {rows or 'no facts'}>"
+
+
+make_bound = maker(Bound, "bound programs come from program.bind(facts)")
 
 
 def _iterable(given: Any) -> bool:
