@@ -184,7 +184,8 @@ class CompileError(Error):
 class RunError(Error):
     """A compiled function came to an error as it ran; the message names the function.
 
-    It is the error that Python would have raised as well: an IndexError, a RecursionError, a MemoryError.
+    It is the error that Python would have raised as well, where that is an IndexError, RecursionError or MemoryError.
+    What the function raises itself, by `raise` or `assert`, is this error, with the name of the exception in its text.
     """
 
 

@@ -79,6 +79,18 @@ def _axis(axis: Any, ndim: int) -> int:
     return i % ndim
 
 
+def whole(name: str, what: str, x: Any) -> int:
+    """An argument that says how many there are, or where, as a whole number that is known.
+
+    >>> whole("np.linspace", "num", np.int64(3))
+    3
+    """
+    if isinstance(x, Number) or hasattr(type(x), "__apply_operation__"):
+        known = "no number with derivatives" if isinstance(x, Number) else "known when the function is compiled"
+        raise Error(f"{name}: {what} is a whole number, and should be {known}{place()}")
+    return operator.index(x)
+
+
 def rank(x: Any) -> int:
     """The number of axes."""
     return len(shape_of(x))
@@ -163,7 +175,11 @@ def _var(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None 
 
 @implements("std")
 def _std(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None = None, keepdims: bool = False) -> Any:
-    return lift(ops.sqrt, (_var(a, axis, ddof=ddof, correction=correction, keepdims=keepdims),))
+    a = plain(a)
+    found = _var(a, axis, ddof=ddof, correction=correction, keepdims=keepdims)
+    if elements(shape_of(a), axes_of(axis, rank(a))) == 1:
+        return found  # 0 whatever the number is, so the root has no kink
+    return lift(ops.sqrt, (found,))
 
 
 @implements("cumsum")
@@ -178,13 +194,40 @@ def _cumprod(a: Any, axis: Any = None) -> Any:
     return lift(arrays.cumprod(_axis(axis or 0, rank(a))), (a,))
 
 
+def _cumulative(name: str, function: Handler, neutral: float) -> None:
+    @implements(name)
+    def handler(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Any:
+        x = plain(x)
+        if axis is None and rank(x) != 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        along = _axis(0 if axis is None else axis, rank(x))
+        found = function(x, along)
+        if not include_initial:
+            return found
+        shape = shape_of(x)
+        return _concatenate([np.full((*shape[:along], 1, *shape[along + 1 :]), neutral), found], along)
+
+
+_cumulative("cumulative_sum", _cumsum, 0.0)
+_cumulative("cumulative_prod", _cumprod, 1.0)
+
+
 @implements("diff")
 def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     a = plain(a)
     axis = _axis(axis, rank(a))
-    for _ in range(n):
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    for _ in range(min(n, shape_of(a)[axis])):
         a = lift(ops.subtract, (lift(arrays.cut(axis, 1, None), (a,)), lift(arrays.cut(axis, 0, -1), (a,))))
     return a
+
+
+@implements("ediff1d")
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ends = ([] if x is None else [_ravel(x)] for x in (to_begin, to_end))
+    before, after = ends
+    return _concatenate([*before, _diff(_ravel(ary)), *after])
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
@@ -284,13 +327,18 @@ def _atleast_1d(*arys: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
+@implements("ascontiguousarray")
+def _ascontiguousarray(a: Any) -> Any:
+    return _atleast_1d(a)
+
+
 @implements("atleast_2d")
 def _atleast_2d(*arys: Any) -> Any:
     found = tuple(plain(x) if rank(plain(x)) > 1 else _reshape(x, (1, -1)) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
-@implements("copy", "real", "asarray", "ascontiguousarray", "asanyarray", "real_if_close")
+@implements("copy", "real", "asarray", "asanyarray", "real_if_close")
 def _copy(a: Any) -> Any:
     return a
 
@@ -298,6 +346,13 @@ def _copy(a: Any) -> Any:
 @implements("imag")
 def _imag(val: Any) -> Any:
     return np.zeros(shape_of(val)) if shape_of(val) else 0.0
+
+
+@implements("astype")
+def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
+    if np.dtype(dtype) != np.float64:
+        raise Error(f"a number with derivatives is of float64 and cannot become {np.dtype(dtype)}{place()}")
+    return x
 
 
 @implements("full_like")
@@ -605,7 +660,7 @@ def _sinc(x: Any) -> Any:
 
 @implements("polyval")
 def _polyval(p: Any, x: Any) -> Any:
-    y: Any = 0.0
+    y: Any = 0.0 if len(plain(p)) else np.zeros(shape_of(plain(x)))
     for coefficient in plain(p):
         y = coefficient + y * plain(x)
     return y

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import NotDifferentiable
 from ..graph import Node, arrays, matrices
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
@@ -69,13 +69,31 @@ def _kron(a: Any, b: Any) -> Any:
     return np.reshape(lift(ops.multiply, (wide, tall)), tuple(i * j for i, j in zip(sa, sb, strict=True)))
 
 
-@implements("cross", "linalg.cross")
-def _cross(a: Any, b: Any, *, axis: int = -1) -> Any:
-    a, b = np.moveaxis(plain(a), axis, -1), np.moveaxis(plain(b), axis, -1)
-    if shape_of(a)[-1] != 3 or shape_of(b)[-1] != 3:
-        raise Error("np.cross with derivatives is of vectors in three dimensions")
-    (a0, a1, a2), (b0, b1, b2) = ([item_of(x, (..., i)) for i in range(3)] for x in (a, b))
-    return np.moveaxis(np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1), -1, axis)
+@implements("cross")
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = plain(a), plain(b)
+    if not (rank(a) and rank(b)):
+        raise ValueError("At least one array has zero dimension")
+    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    if not {shape_of(a)[-1], shape_of(b)[-1]} <= {2, 3}:
+        raise ValueError("np.cross: the vectors have two or three dimensions")
+    (a0, a1, *a2), (b0, b1, *b2) = ([item_of(x, (..., i)) for i in range(shape_of(x)[-1])] for x in (a, b))
+    last = a0 * b1 - a1 * b0
+    if not a2 and not b2:
+        return last
+    first = a1 * b2[0] - a2[0] * b1 if a2 and b2 else a1 * b2[0] if b2 else -(a2[0] * b1)
+    second = a2[0] * b0 - a0 * b2[0] if a2 and b2 else -(a0 * b2[0]) if b2 else a2[0] * b0
+    parts = np.broadcast_arrays(first, second, last)
+    return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
+
+
+@implements("linalg.cross")
+def _cross_of_three(x1: Any, x2: Any, *, axis: int = -1) -> Any:
+    if shape_of(plain(x1))[axis] != 3 or shape_of(plain(x2))[axis] != 3:
+        raise ValueError("np.linalg.cross is of vectors in three dimensions")
+    return _cross(x1, x2, axis=axis)
 
 
 @implements("tensordot", "linalg.tensordot")
@@ -239,6 +257,8 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 
 @implements("linalg.svd")
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:  # the lower triangle says all
+        a = np.tril(a) + arrays.swap(np.tril(a, -1))
     s = lift(matrices.singular_values, (a,))
     if not compute_uv:
         return s
@@ -300,6 +320,8 @@ _SMALL = 2.0**-1000  # a tangent over this is in range
 def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The p-norm along axes, for p from 1."""
     shape = shape_of(x)
+    if not elements(shape, axes):
+        return lift(arrays.total(axes, bool(keepdims)), (x,))  # of nothing: 0, as its derivative
     if math.prod(shape):
         largest = lift(arrays.extreme(True, axes, True), (lift(ops.absolute, (real_part(x),)),))
         size = ops.where(ops.less(largest, math.inf), ops.maximum(largest, _SMALL), 1.0)
@@ -312,6 +334,14 @@ def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> 
     return lift(scaled_root(p), (sums, scale if keepdims else arrays.reshape(shape_of(sums))(scale)))
 
 
+def _extreme(largest: bool, sizes: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest size, which of none is 0, or the least."""
+    shape = shape_of(sizes)
+    if largest and not elements(shape, axes_of(axis, len(shape))):
+        return np.sum(sizes, axis, keepdims=keepdims)
+    return (np.max if largest else np.min)(sizes, axis, keepdims=keepdims)
+
+
 @implements("linalg.vector_norm")
 def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = plain(x)
@@ -322,7 +352,7 @@ def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any =
     if ord == 1:
         return np.sum(size, axis, keepdims=keepdims)
     if ord in (math.inf, -math.inf):
-        return (np.max if ord > 0 else np.min)(size, axis, keepdims=keepdims)
+        return _extreme(ord > 0, size, axis, keepdims)
     if ord == 0:
         return np.sum(real_part(x) != 0, axis=axes_of(axis, rank(x)), keepdims=keepdims).astype(float)
     return np.sum(size ** float(ord), axis, keepdims=keepdims) ** (1.0 / float(ord))
@@ -335,10 +365,10 @@ def _matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         return _root_of_powers(x, 2.0, axes_of((-2, -1), rank(x)), keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         sums = np.sum(abs(x), -2 if abs(ord) == 1 else -1)
-        found = (np.max if ord > 0 else np.min)(sums, -1)
+        found = _extreme(ord > 0, sums, -1)
     elif ord in (2, -2, "nuc"):
         s = lift(matrices.singular_values, (x,))
-        found = np.sum(s, -1) if ord == "nuc" else (np.max if ord > 0 else np.min)(s, -1)
+        found = np.sum(s, -1) if ord == "nuc" else _extreme(ord > 0, s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
     return np.expand_dims(found, (-2, -1)) if keepdims else found

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
+from ...graph.failures import after
 from ...graph.node import fresh
 from ...graph.types import KINDS, Type, arrays
 from ..structure import is_registered
@@ -88,7 +89,8 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
         return t
     if isinstance(x, np.ndarray):
         raise Error(
-            f"an argument is an array of {x.dtype}; a compiled function takes arrays of numbers and truth values"
+            f"an argument is an array of {x.dtype}; a compiled function takes arrays of "
+            + ("reals; keep the two parts of complex numbers" if x.dtype.kind == "c" else "numbers and truth values")
         )
     taken = parts_of(x)
     if taken is not None:
@@ -187,12 +189,18 @@ class Output:
         return self.shown
 
 
-def output(x: Any) -> Output:
-    """The structure of what a function returned. Raises Error where there is something in it that cannot come out."""
+def output(x: Any, token: Any = 0) -> Output:
+    """The structure of what a function returned. Raises Error where there is something in it that cannot come out.
+
+    `token` is what is checked before: it becomes part of the results, or the only one.
+    """
     nodes: list[Node] = []
     shown: list[str] = []
     build = _output(x, nodes, shown)
-    return Output(build, tuple(nodes), "".join(shown))
+    if isinstance(token, Node) and not nodes:
+        return Output(lambda values: (next(values), build(values))[1], (token,), "".join(shown))
+    tied = tuple(after(token, node) for node in nodes) if isinstance(token, Node) else tuple(nodes)
+    return Output(build, tied, "".join(shown))
 
 
 def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:

@@ -81,7 +81,21 @@ class Array(Ref):
 
 
 class Unclear(str):
-    """A text with numbers in it that are known only as the function runs: for messages, and nothing else."""
+    """A text with numbers in it that are known only as the function runs: for messages, and nothing else.
+
+    `parts` are texts and single numbers in turn; as a text, it says what kind of number there is.
+    """
+
+    parts: tuple[Any, ...]
+
+    @staticmethod
+    def of(*parts: Any) -> Unclear:
+        inside = [p for part in parts for p in (part.parts if isinstance(part, Unclear) else (part,))]
+        shown = [p if isinstance(p, str) else f"<{describe(p)}>" for p in inside]
+        made = Unclear("".join(shown))
+        single = [isinstance(p, Node) and not p.shape for p in inside]
+        made.parts = tuple(p if is_one else text for p, is_one, text in zip(inside, single, shown, strict=True))
+        return made
 
 
 class List(Ref):
@@ -327,4 +341,14 @@ def describe(x: Any) -> str:
         return "what a mask chooses of an array"
     if isinstance(x, Perhaps):
         return f"either None or {describe(x.value)}"
+    content = x.content if isinstance(x, Array) else x
+    if is_complex(content):
+        return "an array of complex numbers" if isinstance(content, np.ndarray) else f"the complex number {content:.60}"
+    if isinstance(content, np.ndarray):
+        return f"an array of {content.dtype}"
     return f"{x!r:.60} of type {type(x).__name__}"
+
+
+def is_complex(x: Any) -> bool:
+    """A complex number, or an array of such."""
+    return isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c")
