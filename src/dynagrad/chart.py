@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from . import looking, questions
 from .binding import Binding
-from .calls import public, public_iterator
+from .calls import maker, public, public_iterator
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
@@ -730,7 +730,7 @@ class Chart:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         limits = state["limits"]
-        self.__init__(state["facts"].binding, {}, limits, state["probabilities"])  # type: ignore[misc]  # made anew
+        vars(self).update(vars(make_chart(state["facts"].binding, {}, limits, state["probabilities"])))
         self._facts = state["facts"]
         if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
             there = replace(limits, timeout=None)
@@ -748,3 +748,6 @@ class Chart:
             return "<Chart, to be run>"
         r = self._prepared.chart.report
         return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._status}>"
+
+
+make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")
