@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynagrad.errors import NotDifferentiable
-from dynagrad.graph import Operation, arrays, matrices
+from dynagrad.graph import Operation, arrays, matrices, windows
 from dynagrad.graph import operations as ops
 from dynagrad.graph.types import array
 
@@ -73,6 +73,14 @@ CASES = [
     (matrices.qr_upper, B),
     (matrices.singular_values, T),
     (matrices.left_vectors, T),
+    (matrices.pseudo_inverse, T, 1e-15),
+    (matrices.pseudo_inverse, B, 1e-15),
+    (windows.windows((1,), (3,)), A),
+    (windows.windows((0, 2), (2, 2)), T),
+    (windows.overlaps((1,), (3,), (3, 4)), T[:, :, :3].reshape(3, 2, 3)),
+    (windows.overlaps((0,), (3,), (4,)), C[:2]),
+    (windows.convolve(True), u, v),
+    (windows.convolve(False), u, v),
     (matrices.right_vectors, T),
 ]
 OF_SYMMETRIC = [
@@ -113,7 +121,7 @@ def names(case):
 def test_every_operation_is_in_the_table():
     tested = {case[0].name for case in CASES} | {operation.name for operation in OF_SYMMETRIC + STEPS}
     declared = {x.name for module in (arrays, matrices) for x in vars(module).values() if isinstance(x, Operation)}
-    assert {name for name in declared if not name.startswith("gaps")} - {"reciprocal"} <= tested
+    assert {name for name in declared if not name.startswith("gaps")} - {"reciprocal", "of_some_rank"} <= tested
     makers = {
         name
         for name, x in vars(arrays).items()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynagrad as dg
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph, cond
@@ -150,3 +151,13 @@ class TestCost:
             for a in points:
                 given = [a, 0.7][: len(variables)]
                 assert all(map(math.isfinite, run(Graph(tuple(variables), outputs), given))), operation
+
+
+def test_a_choice_that_is_narrower_than_its_result_counts_in_the_shape_of_that() -> None:
+    upper = np.arange(3.0).reshape(3, 1, 1) == 1.0
+
+    def f(x: Any) -> Any:
+        return np.sum(np.where(upper, 2.0, np.ones((3, 1, 1)) * np.sqrt(x)))
+
+    x = np.array([[1.0, 4.0], [0.25, 1.0]])
+    assert dg.compile(dg.grad(f))(x) == pytest.approx(1.0 / np.sqrt(x))

@@ -251,29 +251,31 @@ r_, c_ = _Along(np.r_), _Along(np.c_)
 class vectorize:
     """`np.vectorize`: a function of single numbers, over the elements of arrays that are broadcast together.
 
-    Results may carry derivatives. A function with several results gives a tuple of arrays; `signature` is for plain
-    numbers only.
+    Results may carry derivatives. A function with several results gives a tuple of arrays. With `signature`, such as
+    "(n),(n)->()", the function takes the last axes of its arguments at once.
     """
 
     def __init__(self, pyfunc: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-        self._original = np.vectorize(pyfunc, *arguments, **options)
+        self.original = np.vectorize(pyfunc, *arguments, **options)
         self.pyfunc, self._options = pyfunc, options
         self._excluded = set(options.get("excluded") or ())
         functools.update_wrapper(self, pyfunc, updated=())
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if not inside():
-            return self._original(*arguments, **named)
-        if self._options.get("signature") is not None:
-            raise Error(f"np.vectorize: signature= does not go with numbers that carry derivatives{place()}")
+            return self.original(*arguments, **named)
         over: dict[Any, Any] = {i: x for i, x in enumerate(arguments) if i not in self._excluded}
         over |= {key: x for key, x in named.items() if key not in self._excluded}
         over = {key: _stacked(x) if holds_number(x) else np.asarray(x) for key, x in over.items()}
-        shape = np.broadcast_shapes(*map(shape_of, over.values()))
-        wide = {key: np.broadcast_to(x, shape) for key, x in over.items()}
+        if not over:
+            return self.pyfunc(*arguments, **named)
+        inner = dict(zip(over, self._inner(len(over)), strict=True))  # how many axes the function takes at once
+        outer = {key: shape_of(x)[: len(shape_of(x)) - inner[key]] for key, x in over.items()}
+        shape = np.broadcast_shapes(*outer.values())
+        wide = {key: np.broadcast_to(x, shape + shape_of(x)[len(outer[key]) :]) for key, x in over.items()}
         results = []
         for index in np.ndindex(shape):
-            at = {key: x[index] if shape else x[()] for key, x in wide.items()}
+            at = {key: x[index] if shape or not shape_of(x) else x for key, x in wide.items()}
             results.append(
                 self.pyfunc(
                     *(at.get(i, x) for i, x in enumerate(arguments)),
@@ -281,21 +283,45 @@ class vectorize:
                 )
             )
         if not results:
-            return self._original(*map(_emptied, arguments), **named)
+            return self.original(*map(_emptied, arguments), **named)
         if isinstance(results[0], tuple):
             return tuple(self._made(list(column), shape) for column in zip(*results, strict=True))
         return self._made(results, shape)
 
+    def _inner(self, count: int) -> list[int]:
+        signature = self._options.get("signature")
+        if signature is None:
+            return [0] * count
+        given = signature.replace(" ", "").split("->")[0].strip("()").split("),(")
+        if len(given) != count:
+            raise TypeError(f"wrong number of positional arguments: expected {len(given)}, got {count}")
+        return [sum(map(bool, axes.split(","))) for axes in given]
+
     def _made(self, results: list[Any], shape: tuple[int, ...]) -> Any:
         if not holds_number(results):
-            found = np.array(results).reshape(shape)
-            return writable(found) if shape else found
-        found = FUNCTIONS[np.reshape](_stacked(results), shape)
-        return writable(found)
+            found = np.array(results)
+            found = found.reshape(shape + found.shape[1:])
+            return writable(found) if found.shape else found[()]
+        found = _stacked(results)
+        return writable(FUNCTIONS[np.reshape](found, shape + shape_of(found)[1:]))
 
 
 def _emptied(x: Any) -> Any:
     return np.zeros(shape_of(x)) if isinstance(x, Number) else x
+
+
+def _handled(original: Any) -> Any:
+    """A function whose handler is asked always: numbers may come from a function that it is given, or as an option."""
+
+    @stands_for(original)
+    def ours(*arguments: Any, **options: Any) -> Any:
+        given = [_joined(x, original is np.piecewise) for x in arguments]
+        return writable(FUNCTIONS[original](*given, **options))
+
+    return ours
+
+
+_HANDLED = tuple(map(_handled, (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.interp)))
 
 
 OWN: dict[Any, Any] = {
@@ -303,6 +329,7 @@ OWN: dict[Any, Any] = {
     for ours in (
         *(array, asarray, asanyarray, ascontiguousarray, asfortranarray, full, full_like, fromiter),
         *(zeros, ones, empty),
+        *_HANDLED,
     )
 } | {np.r_: r_, np.c_: c_, np.vectorize: vectorize}
 """Our own for the originals."""

@@ -28,7 +28,8 @@ CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum,
 
 _LEAVES_OUT = frozenset(["getitem", "take_along", "max", "min", "diagonal", "triangle"])
 _MOVES = _LEAVES_OUT | frozenset(
-    ["place", "put_along", "on_diagonal", "sort", "roll", "reshape", "transpose"]
+    ["windows", "overlaps"]
+    + ["place", "put_along", "on_diagonal", "sort", "roll", "reshape", "transpose"]
     + ["stack", "concatenate", "broadcast", "sum_to", "sum"]
 )
 

@@ -72,7 +72,9 @@ class Masks:
     def _picked(self, entry: Recorded, delta: Any, whole: Whole) -> Iterable[tuple[int, Any]]:
         """The same for few of many elements: the time it takes should not grow with what is left out."""
         (number,) = entry.numbers
-        if number not in self.alive:
+        if not shape_of(entry.arguments[0]):  # a single number, looked at as an array of no dimension
+            self.mark(number, None)
+        elif number not in self.alive:
             if number not in self.own:
                 self.of[number] = np.zeros(shape_of(entry.arguments[0])) + self.of.get(number, 0.0)
                 self.own.add(number)

@@ -428,6 +428,8 @@ def plain(x: Any) -> Any:
         try:
             return np.asarray(x, np.float64)
         except (TypeError, ValueError):
+            if np.asarray(x).dtype.kind == "c":
+                raise _complex(shown(x)) from None
             raise Error(f"an array of reals is needed, and {shown(x)} is none") from None
     if isinstance(x, Real):  # fractions
         return as_number(x)

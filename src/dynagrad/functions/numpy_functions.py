@@ -79,6 +79,18 @@ def _axis(axis: Any, ndim: int) -> int:
     return i % ndim
 
 
+def whole(name: str, what: str, x: Any) -> int:
+    """An argument that says how many there are, or where, as a whole number that is known.
+
+    >>> whole("np.linspace", "num", np.int64(3))
+    3
+    """
+    if isinstance(x, Number) or hasattr(type(x), "__apply_operation__"):
+        known = "no number with derivatives" if isinstance(x, Number) else "known when the function is compiled"
+        raise Error(f"{name}: {what} is a whole number, and should be {known}{place()}")
+    return operator.index(x)
+
+
 def rank(x: Any) -> int:
     """The number of axes."""
     return len(shape_of(x))
@@ -178,6 +190,24 @@ def _cumprod(a: Any, axis: Any = None) -> Any:
     return lift(arrays.cumprod(_axis(axis or 0, rank(a))), (a,))
 
 
+def _cumulative(name: str, function: Handler, neutral: float) -> None:
+    @implements(name)
+    def handler(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Any:
+        x = plain(x)
+        if axis is None and rank(x) != 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        along = _axis(0 if axis is None else axis, rank(x))
+        found = function(x, along)
+        if not include_initial:
+            return found
+        shape = shape_of(x)
+        return _concatenate([np.full((*shape[:along], 1, *shape[along + 1 :]), neutral), found], along)
+
+
+_cumulative("cumulative_sum", _cumsum, 0.0)
+_cumulative("cumulative_prod", _cumprod, 1.0)
+
+
 @implements("diff")
 def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     a = plain(a)
@@ -185,6 +215,13 @@ def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     for _ in range(n):
         a = lift(ops.subtract, (lift(arrays.cut(axis, 1, None), (a,)), lift(arrays.cut(axis, 0, -1), (a,))))
     return a
+
+
+@implements("ediff1d")
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ends = ([] if x is None else [_ravel(x)] for x in (to_begin, to_end))
+    before, after = ends
+    return _concatenate([*before, _diff(_ravel(ary)), *after])
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
@@ -298,6 +335,13 @@ def _copy(a: Any) -> Any:
 @implements("imag")
 def _imag(val: Any) -> Any:
     return np.zeros(shape_of(val)) if shape_of(val) else 0.0
+
+
+@implements("astype")
+def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
+    if np.dtype(dtype) != np.float64:
+        raise Error(f"a number with derivatives is of float64 and cannot become {np.dtype(dtype)}{place()}")
+    return x
 
 
 @implements("full_like")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import NotDifferentiable
 from ..graph import Node, arrays, matrices
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
@@ -69,13 +69,31 @@ def _kron(a: Any, b: Any) -> Any:
     return np.reshape(lift(ops.multiply, (wide, tall)), tuple(i * j for i, j in zip(sa, sb, strict=True)))
 
 
-@implements("cross", "linalg.cross")
-def _cross(a: Any, b: Any, *, axis: int = -1) -> Any:
-    a, b = np.moveaxis(plain(a), axis, -1), np.moveaxis(plain(b), axis, -1)
-    if shape_of(a)[-1] != 3 or shape_of(b)[-1] != 3:
-        raise Error("np.cross with derivatives is of vectors in three dimensions")
-    (a0, a1, a2), (b0, b1, b2) = ([item_of(x, (..., i)) for i in range(3)] for x in (a, b))
-    return np.moveaxis(np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1), -1, axis)
+@implements("cross")
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = plain(a), plain(b)
+    if not (rank(a) and rank(b)):
+        raise ValueError("At least one array has zero dimension")
+    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    if not {shape_of(a)[-1], shape_of(b)[-1]} <= {2, 3}:
+        raise ValueError("np.cross: the vectors have two or three dimensions")
+    (a0, a1, *a2), (b0, b1, *b2) = ([item_of(x, (..., i)) for i in range(shape_of(x)[-1])] for x in (a, b))
+    last = a0 * b1 - a1 * b0
+    if not a2 and not b2:
+        return last
+    first = a1 * b2[0] - a2[0] * b1 if a2 and b2 else a1 * b2[0] if b2 else -(a2[0] * b1)
+    second = a2[0] * b0 - a0 * b2[0] if a2 and b2 else -(a0 * b2[0]) if b2 else a2[0] * b0
+    parts = np.broadcast_arrays(first, second, last)
+    return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
+
+
+@implements("linalg.cross")
+def _cross_of_three(x1: Any, x2: Any, *, axis: int = -1) -> Any:
+    if shape_of(plain(x1))[axis] != 3 or shape_of(plain(x2))[axis] != 3:
+        raise ValueError("np.linalg.cross is of vectors in three dimensions")
+    return _cross(x1, x2, axis=axis)
 
 
 @implements("tensordot", "linalg.tensordot")

@@ -6,31 +6,52 @@ operation, a numpy function is a handler that is made of operations. Functions t
 write instead; so does whatever would turn a number into a plain array or a float, which would lose its derivatives.
 
 Importing this file gives `Number` the attributes and methods of an array. The handlers of functions are in
-`numpy_functions.py` and `numpy_linalg.py`. Of the options that they do not know `dtype=float` changes nothing, and
+`numpy_functions.py` and the files beside it. Of the options that they do not know `dtype=float` changes nothing, and
 others raise.
 """
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable
+from ..errors import Error
 from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation
-from . import numpy_linalg
+from . import (  # each of which enters its handlers
+    numpy_arranging,
+    numpy_callables,
+    numpy_fitting,
+    numpy_grids,
+    numpy_linalg,
+    numpy_signals,
+    numpy_statistics,
+)
 from .applying import lift
-from .numbers import Number, plain, real_part
+from .numbers import Number, real_part
 from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of
+from .numpy_missing import unknown
+from .numpy_ufuncs import METHODS
 from .passes import place, running
+
+HANDLERS = (
+    numpy_arranging,
+    numpy_callables,
+    numpy_fitting,
+    numpy_grids,
+    numpy_linalg,
+    numpy_signals,
+    numpy_statistics,
+)
+"""The files whose handlers are in `numpy_functions.FUNCTIONS`, beside its own."""
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 
@@ -67,9 +88,6 @@ STEPS: frozenset[Any] = frozenset(
 )
 """Ufuncs whose results are truth values, or constant between steps."""
 
-REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
-ACCUMULATIONS: dict[Any, Any] = {np.add: np.cumsum, np.multiply: np.cumprod}
-
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """What numpy calls for a ufunc with a number among its arguments."""
@@ -85,19 +103,21 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
         if handler is not None:
             return handler(*inputs)
         raise unknown(f"np.{ufunc.__name__}")
-    if method == "reduce" and ufunc in REDUCTIONS:
-        return array_function(self, REDUCTIONS[ufunc], (), inputs, {"axis": 0} | options)
-    if method == "reduce" and ufunc in STEPS:
-        return ufunc.reduce(*map(real_part, inputs), **options)
-    if method == "accumulate" and ufunc in ACCUMULATIONS:
-        return array_function(self, ACCUMULATIONS[ufunc], (), inputs, {"axis": 0} | options)
-    if method == "outer" and ufunc.nin == 2 and not options:
-        a, b = map(plain, inputs)
-        return ufunc(np.reshape(a, shape_of(a) + (1,) * len(shape_of(b))) if shape_of(b) else a, b)
-    raise Error(
-        f"np.{ufunc.__name__}.{method} does not work on numbers with derivatives; there are reduce of add, multiply, "
-        "maximum and minimum, accumulate of add and multiply, and outer"
-    )
+    handler = METHODS[method]
+    if ufunc in STEPS and method != "at":
+        return getattr(ufunc, method)(*map(real_part, inputs), **{k: _stripped(v) for k, v in options.items()})
+    options, others = _own_options(_OPTIONS[method], options)
+    check_options(f"np.{ufunc.__name__}.{method}", others)
+    return handler(ufunc, *inputs, **options)
+
+
+def _own_options(names: frozenset[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of these names, and the others."""
+    mine = {k: v for k, v in options.items() if k in names}
+    return mine, {k: v for k, v in options.items() if k not in names}
+
+
+_OPTIONS = {method: frozenset(inspect.signature(handler).parameters) for method, handler in METHODS.items()}
 
 
 def of_scipy(ufunc: Any) -> Handler | None:
@@ -178,10 +198,24 @@ LOOKS: frozenset[Any] = frozenset(
 """Functions that see values alone: truth values, places, shapes, whole numbers."""
 
 
+BY_UFUNC: dict[Any, Any] = {
+    np.sum: np.add,
+    np.prod: np.multiply,
+    np.max: np.maximum,
+    np.amax: np.maximum,
+    np.min: np.minimum,
+    np.amin: np.minimum,
+}
+"""The ufunc that a function reduces by, which has the options `where` and `initial`."""
+CHOOSING = frozenset({"where", "initial"})
+
+
 def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
     """What numpy calls for one of its functions with a number among the arguments."""
     handler = FUNCTIONS.get(function)
     if handler is not None:
+        if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
+            return array_ufunc(self, BY_UFUNC[function], "reduce", *arguments, **({"axis": None} | options))
         positional = POSITIONAL[function]
         if positional is not None and len(arguments) > positional:
             rest = list(inspect.signature(function).parameters)[positional : len(arguments)]
@@ -201,8 +235,11 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
 
 def name_of(function: Any) -> str:
     """What a user calls a function of numpy."""
-    module = "np.linalg" if "linalg" in function.__module__ else "np.fft" if "fft" in function.__module__ else "np"
-    return f"{module}.{function.__name__}"
+    where = next((part for part in ("linalg", "fft", "emath", "stride_tricks") if part in function.__module__), "")
+    where = {"stride_tricks": "lib.stride_tricks"}.get(where, where)
+    if not where and getattr(np.emath, function.__name__, None) is function:
+        where = "emath"
+    return ".".join(("np", where, function.__name__) if where else ("np", function.__name__))
 
 
 def _stripped(x: Any) -> Any:
@@ -214,33 +251,6 @@ def _stripped(x: Any) -> Any:
     if type(x) in (list, tuple):
         return type(x)(_stripped(value) for value in x)
     return x
-
-
-INSTEAD = {
-    "np.copyto": "np.where, or np.broadcast_to(x, shape) where it was np.full",
-    "np.put": "np.where or np.stack",
-    "np.place": "np.where",
-    "np.putmask": "np.where",
-    "np.fill_diagonal": "np.where(np.eye(n, dtype=bool), ...)",
-    "np.linalg.eig": "np.linalg.eigh, for symmetric matrices",
-    "np.linalg.eigvals": "np.linalg.eigvalsh, for symmetric matrices",
-    "np.linalg.pinv": "np.linalg.solve(a.T @ a, a.T)",
-    "np.linalg.lstsq": "np.linalg.solve(a.T @ a, a.T @ b), or np.linalg.qr",
-    "np.nansum": "np.sum(np.where(np.isnan(x), 0.0, x))",
-    "np.median": "np.sort and indexing",
-}
-
-
-def unknown(name: str) -> NotDifferentiable:
-    known = sorted({name_of(f) for f in FUNCTIONS} | {f"np.{u.__name__}" for u in (*UFUNCS, *COMPOSED)})
-    near = difflib.get_close_matches(name, known, 3, 0.75)
-    if name in INSTEAD:
-        advice = f"use {INSTEAD[name]}"
-    elif near:
-        advice = f"there are {', '.join(near)}"
-    else:
-        advice = "write it with functions that have one, look in dg.special, or give it a rule with dg.custom_rule"
-    return NotDifferentiable(f"{name} has no derivative here; {advice}")
 
 
 # -- numbers as arrays -------------------------------------------------------------------------------------------------
@@ -260,6 +270,13 @@ def _refused(what: str, instead: str) -> Any:
         raise Error(f"{what} would lose the derivatives of a number; {instead}{place()}")
 
     return refuse
+
+
+_no_array = _refused(
+    "turning it into a plain array, which numpy wants here,",
+    "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions that "
+    "are not of numpy may be in dg.special",
+)
 
 
 def _to_float(self: Any) -> Any:
@@ -376,6 +393,12 @@ class Methods:
     def __rmod__(self, other: Any) -> Any:
         return lift(ops.modulo, (other, self))
 
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __floordiv__(self, other: Any) -> Any:
         return np.floor_divide(real_part(self), real_part(other))
 
@@ -400,11 +423,16 @@ class Methods:
         whole: int = math.ceil(real_part(self))
         return whole
 
-    __array__ = _refused(
-        "turning it into a plain array, which numpy wants here,",
-        "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions that "
-        "are not of numpy may be in dg.special",
-    )
+    def __array__(self: Any, *arguments: Any, **options: Any) -> Any:
+        frame = sys._getframe(1)
+        callers = {f.f_code.co_name for f in (frame, frame.f_back) if f is not None}
+        if any("vectorize" in name or name == "_get_ufunc_and_otypes" for name in callers):
+            raise Error(
+                "np.vectorize makes plain arrays of what it is given, which would lose the derivatives of a number; "
+                "use that of dynagrad.numpy (import dynagrad.numpy as np)"
+            )
+        _no_array(self)
+
     __float__ = _to_float
     __int__ = _refused("turning it into a whole number", "np.floor, np.round and comparisons look at its value")
     __index__ = _refused("using it as an index or a whole number", "np.argmax, np.searchsorted and the like give one")

@@ -27,6 +27,9 @@ where no argument has them, since nodes know theirs. An elementwise operation ha
     on_diagonal         offset, shape   matrices of zeros, of that shape together, with the argument on a diagonal
     concatenate stack   axis            the arguments along an axis, and along a new one
     matmul                              as numpy's
+    windows             axes            the stretches along axes, of which the node's new last axes are one
+    overlaps            axes, sizes, shape      windows of these sizes added up to an array of that shape
+    convolve            full            of two rows: where they overlap, or where the second lies within the first
     einsum              inputs, output  letters of each argument and of the result: see `arrays.einsum`
     solve                               the columns of the second argument, divided by the matrix that is the first
     solve_lower         transposed      the same with the lower triangle of a matrix, or with its transpose
@@ -61,6 +64,8 @@ BY_NUMPY: dict[str, str] = {
     "svd_v": _SVD,
     "qr_q": "a decomposition of LAPACK, whose two results numpy computes at once",
     "qr_r": "a decomposition of LAPACK, whose two results numpy computes at once",
+    "pinv": _SVD,
+    "of_some_rank": _RULE,
     "mixed_cofactors": "made of singular values",
     "left_basis": "made of singular values",
     "right_basis": "made of singular values",

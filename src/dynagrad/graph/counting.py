@@ -177,7 +177,8 @@ def _product(node: Node, given: list[Weight]) -> Weight:
 def _chosen(node: Node, given: list[Weight]) -> Weight:
     if all(w is None for w in given):
         return None
-    return ops.where(node.arguments[0], *(1.0 if w is None else w for w in given))
+    found = ops.where(node.arguments[0], *(1.0 if w is None else w for w in given))
+    return found if found.shape == node.shape else broadcast_to(node.shape)(found)
 
 
 def _joint(operation: Operation, a: Weight, b: Weight, shape: Shape) -> Weight:
@@ -200,7 +201,8 @@ _ELEMENTS: dict[Operation, tuple[Rule, Sequence[int]]] = {
 _OF_ALL = frozenset(["concatenate", "stack"])
 _CODES: dict[str, Rule] = {
     **dict.fromkeys(
-        ["broadcast", "sum_to", "sum", "reshape", "transpose", "flip", "roll", "item", "getitem", "diagonal", "cumsum"],
+        ["broadcast", "sum_to", "sum", "reshape", "transpose", "flip", "roll", "item", "getitem", "diagonal", "cumsum"]
+        + ["windows", "overlaps"],
         _moved,
     ),
     **dict.fromkeys(["place", "on_diagonal", "triangle", "put_along"], _placed),

@@ -606,3 +606,50 @@ right_vectors: Operation = several(
     code=("svd_v",),
 )
 """The right singular vectors, as columns."""
+
+# -- pseudo-inverses ---------------------------------------------------------------------------------------------------
+
+
+def _not_zero(y: Any) -> Any:
+    if not np.all(np.any(y, axis=(-2, -1))):
+        raise NotDifferentiable(
+            "the pseudo-inverse has no derivative at a matrix of zeros: those of small matrices next to it are as "
+            "large as can be"
+        )
+    return y
+
+
+_of_some_rank: Operation = linear("of_some_rank", _not_zero, lambda delta, s: delta, code=("of_some_rank",))
+
+
+def _pinv_tangent(d: Any, y: Any, a: Any, cut: Any) -> Any:
+    y = _of_some_rank(y)
+    across, t = swap(d), swap(y)
+    inner = ops.negative(matmul(matmul(y, d), y))
+    left = matmul(matmul(y, t), ops.subtract(across, matmul(matmul(across, a), y)))
+    right = matmul(matmul(ops.subtract(across, matmul(y, matmul(a, across))), t), y)
+    return ops.add(inner, ops.add(left, right))
+
+
+def _pinv_adjoint(delta: Any, y: Any, a: Any, cut: Any) -> Any:
+    y = _of_some_rank(y)
+    across, t = swap(delta), swap(y)
+    inner = ops.negative(matmul(matmul(t, delta), t))
+    left = matmul(matmul(ops.subtract(across, matmul(a, matmul(y, across))), y), t)
+    right = matmul(matmul(t, y), ops.subtract(across, matmul(matmul(across, y), a)))
+    return ops.add(inner, ops.add(left, right))
+
+
+pseudo_inverse: Operation = several(
+    "pinv",
+    lambda a, cut: np.linalg.pinv(a, cut),
+    (_pinv_tangent, None),
+    (_pinv_adjoint, None),
+    needs=((-1, 0), ()),
+    code=("pinv",),
+)
+"""The inverse on the space of the singular values above a share of the largest one, which is the second argument.
+
+What is cut off stays so: these are the derivatives at constant rank. (Golub and Pereyra 1973, "The differentiation of
+pseudo-inverses and nonlinear least squares problems whose variables separate", 4.12.)
+"""

@@ -99,7 +99,7 @@ def fitted(x: Any, t: Type) -> Any:
 # -- indexing ----------------------------------------------------------------------------------------------------------
 
 
-def _index(index: Any) -> Any:
+def index_of(index: Any) -> Any:
     """An index as numpy and the graph take it."""
     found = unwrapped(index)
     parts = found if isinstance(found, tuple) else (found,)
@@ -152,7 +152,7 @@ def _without_masks(index: Any, shape: tuple[int, ...]) -> Any:
 
 def at_index(s: Specialiser, x: Any, index: Any) -> Any:
     """`x[index]` of an array."""
-    place = _index(index)
+    place = index_of(index)
     content = unwrapped(x)
     if _is_mask(place):
         from .masked import chosen
@@ -240,7 +240,7 @@ def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
     content = content_of(unwrapped(value))
-    store(s, x, placed(x.read(), _index(index), content))
+    store(s, x, placed(x.read(), index_of(index), content))
 
 
 def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
@@ -249,7 +249,7 @@ def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) ->
 
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
-    place, content, z = _index(index), x.read(), content_of(unwrapped(value))
+    place, content, z = index_of(index), x.read(), content_of(unwrapped(value))
     t = type_of(content)
     real = t is not None and t.kind == "real" and type_of(z) is not None
     if not (real and _basic(place) and holds_node((content, place, z))):
@@ -266,7 +266,7 @@ def add_each(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> 
         raise Error(f"this array cannot be changed: {FOREIGN}")
     if t is None or t.kind != "real":
         raise Error(f"np.add.at is of arrays of reals, and not of {describe(x)}")
-    _add(s, x, _index(index), content_of(unwrapped(value)), negative)
+    _add(s, x, index_of(index), content_of(unwrapped(value)), negative)
 
 
 def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:

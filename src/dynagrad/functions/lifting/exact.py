@@ -26,14 +26,29 @@ _MOVES = frozenset(
     | {np.flip, np.flipud, np.fliplr, np.rot90, np.roll, np.tile, np.repeat, np.sort, np.broadcast_to, np.tril, np.triu}
     | {np.moveaxis, np.squeeze, np.expand_dims, np.swapaxes, np.split, np.array_split, np.diag, np.diagonal, np.pad}
     | {np.atleast_1d, np.atleast_2d, np.atleast_3d, np.max, np.min, np.amax, np.amin}
-    | {np.delete, np.nan_to_num, np.round, np.around}
+    | {np.delete, np.nan_to_num, np.round, np.around, np.hsplit, np.vsplit, np.dsplit, np.rollaxis, np.partition}
+    | {np.lib.stride_tricks.sliding_window_view, np.block}
 )
 _COUNTS = frozenset({np.sum, np.prod, np.cumsum, np.cumprod, np.trace})
 _PRODUCTS = frozenset(
-    {np.matmul, np.dot, np.inner, np.outer, np.vdot, np.tensordot, np.kron, np.append, np.polyval}
+    {
+        np.convolve,
+        np.correlate,
+        np.matmul,
+        np.dot,
+        np.inner,
+        np.outer,
+        np.vdot,
+        np.tensordot,
+        np.kron,
+        np.append,
+        np.polyval,
+    }
     | ({np.vecdot} if hasattr(np, "vecdot") else set())
 )
-_ON_WHOLE: frozenset[Any] = frozenset({np.clip, np.ptp, np.diff, np.cross})
+_ON_WHOLE: frozenset[Any] = frozenset(
+    {np.clip, np.ptp, np.diff, np.cross, np.insert, np.choose, np.meshgrid, np.vander}
+)
 _SUBTRACTS: frozenset[Any] = frozenset({np.diff, np.ptp, np.cross})
 _ORDER = ("boolean", "integer", "real")
 _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.float64}

@@ -23,8 +23,11 @@ from ...graph.types import KINDS as _KIND
 from .. import exponentials, special
 from ..drop_in import join_along
 from ..numpy_functions import FUNCTIONS, TAKES
-from ..numpy_protocol import COMPOSED, UFUNCS, check_options, name_of, of_scipy, unknown
-from .arrays import add_each, as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
+from ..numpy_missing import unknown
+from ..numpy_protocol import BY_UFUNC, CHOOSING, COMPOSED, UFUNCS, check_options, name_of, of_scipy
+from ..numpy_ufuncs import METHODS
+from .arrays import as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
+from .changed import at
 from .exact import kind_of_result, of_kind, of_whole
 from .operators import arithmetic, bits, inverted, store
 from .specialise import KINDS, Specialiser
@@ -103,7 +106,7 @@ def flat(x: Array) -> Any:
 
 
 _LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
-_SPLITS = frozenset({np.split, np.array_split})
+_SPLITS = frozenset({np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit})
 
 
 def _pieces(s: Specialiser, x: Array, shapes: list[tuple[int, ...]]) -> Iterator[Any]:
@@ -136,12 +139,7 @@ def _computed(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     """By numpy, if all is known, or in the graph."""
     if not holds_node(given) and not holds_node(options):
         return function(*given, **options)
-    before = getattr(_inside, "is_so", False)
-    _inside.is_so = True
-    try:
-        return _in_graph(function, given, options)
-    finally:
-        _inside.is_so = before
+    return _computed_by(lambda: _in_graph(function, given, options))
 
 
 _ordinary = Node.__array_function__, Node.__array_ufunc__
@@ -181,18 +179,25 @@ def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
         return _ufunc(function, given, options)
     handler = FUNCTIONS.get(function)
     if handler is not None:
+        if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
+            return METHODS["reduce"](BY_UFUNC[function], *given, **({"axis": None} | options))
         takes = TAKES[function]
         check_options(name_of(function), {k: v for k, v in options.items() if k not in takes})
         options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
         if function not in _OF_MANY:
-            given = [content_of(x) if isinstance(x, list) and holds_node(x) else x for x in given]
+            given = [_array_of(x) for x in given]
+            options = {name: _array_of(x) for name, x in options.items()}
         return handler(*given, **options)
     raise unknown(name_of(function))
 
 
+def _array_of(x: Any) -> Any:
+    return content_of(x) if isinstance(x, list) and holds_node(x) else x
+
+
 _OF_MANY = frozenset(
     {np.stack, np.concatenate, np.vstack, np.hstack, np.dstack, np.column_stack, np.select, np.einsum}
-    | {np.linalg.multi_dot}
+    | {np.linalg.multi_dot, np.block, np.choose, np.gradient}
 )
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
@@ -380,11 +385,6 @@ def _argsort(x: Any, axis: Any = -1, **options: Any) -> Any:
     return whole_arrays.argsort(axis % node.ndim)(node)
 
 
-def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Any:
-    steps = np.linspace(0.0, 1.0, num, endpoint=endpoint)
-    return start + steps * (node_of(stop) - start)
-
-
 def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     x, y = (node_of(content_of(part)) for part in (a, b))
     near = (abs(x - y) <= abs(y) * rtol + atol) & (abs(y) < np.inf) | (x == y)
@@ -425,7 +425,25 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
     return found
 
 
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Where bins descend the places are counted from their end, as numpy does it."""
+    edges = node_of(content_of(bins))
+    side = "left" if right else "right"
+    n = edges.shape[0]
+    if n < 2:
+        return _searchsorted(edges, x, side)
+    falling = edges[0] > edges[n - 1]
+    return _where(falling, n - _searchsorted(np.flip(edges), x, side), _searchsorted(edges, x, side))
+
+
+def _argpartition(x: Any, kth: Any, axis: Any = -1, **options: Any) -> Any:
+    node = node_of(content_of(x))
+    return _argsort(FUNCTIONS[np.ravel](node) if axis is None else node, 0 if axis is None else axis)
+
+
 _HERE: dict[Any, Callable[..., Any]] = {
+    np.digitize: _digitize,
+    np.argpartition: _argpartition,
     np.where: _where,
     np.select: _select,
     np.nan_to_num: _nan_to_num,
@@ -460,7 +478,6 @@ _HERE: dict[Any, Callable[..., Any]] = {
     np.eye: _no_shape,
     np.identity: _no_shape,
     np.arange: _no_shape,
-    np.linspace: _linspace,
     np.shape: lambda x: getattr(content_of(x), "shape", ()),
     np.ndim: lambda x: len(getattr(content_of(x), "shape", ())),
     np.size: lambda x: node_of(content_of(x)).size,
@@ -497,12 +514,9 @@ def _of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
     """A function of `dg.special`: made of operations, which nodes know."""
-    before = getattr(_inside, "is_so", False)
-    _inside.is_so = True
-    try:
-        return wrapped(function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
-    finally:
-        _inside.is_so = before
+    return wrapped(
+        _computed_by(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
+    )
 
 
 def joined_along(original: Any, key: Any) -> Any:
@@ -512,21 +526,31 @@ def joined_along(original: Any, key: Any) -> Any:
 
 def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:
     """`np.add.reduce` and its kin."""
-    from ..numpy_protocol import ACCUMULATIONS, REDUCTIONS
-
     if method.__name__ == "at":
-        if ufunc not in (np.add, np.subtract) or len(given) != 3:
-            raise Error(f"np.{ufunc.__name__}.at cannot be compiled; np.add.at can")
-        add_each(s, given[0], given[1], given[2], ufunc is np.subtract)
-        return None
-    if not holds_node([unwrapped(x) for x in given]):
-        return wrapped(method(*map(unwrapped, given), **named))
+        return at(s, ufunc, given)
+    if not holds_node([unwrapped(x) for x in (*given, *named.values())]):
+        return wrapped(method(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
     if method.__name__ == "outer" and len(given) == 2:
         return _outer(s, ufunc, [as_array(s, x) for x in given], named)
-    table = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}.get(method.__name__, {})
-    if ufunc not in table:
-        raise Error(f"np.{ufunc.__name__}.{method.__name__} cannot be compiled")
-    return numpy_call(s, table[ufunc], given, {"axis": 0} | named)
+    arrays_ = [content_of(unwrapped(_spelled(s, x))) for x in given]
+    options = {name: unwrapped(value) for name, value in named.items()}
+    check_options(f"np.{ufunc.__name__}.{method.__name__}", {k: v for k, v in options.items() if k in _REFUSED})
+    options = {k: v for k, v in options.items() if k not in _REFUSED}
+    return wrapped(_computed_by(lambda: METHODS[method.__name__](ufunc, *arrays_, **options)))
+
+
+_REFUSED = frozenset({"dtype", "out"})
+
+
+def _computed_by(compute: Callable[[], Any]) -> Any:
+    """What a function gives in which numpy's functions make nodes."""
+    before = getattr(_inside, "is_so", False)
+    _inside.is_so = True
+    try:
+        with np.errstate(all="ignore"):
+            return compute()
+    finally:
+        _inside.is_so = before
 
 
 KINDS.append(_of_numpy)

@@ -35,6 +35,7 @@ from .values import (
     Unclear,
     as_type,
     describe,
+    is_complex,
     is_dual,
     known,
     node_of,
@@ -142,6 +143,9 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         and not isinstance(b, Closure | Made | Items)
     ):
         return wrapped(compute(unwrapped(a), unwrapped(b)))
+    if is_complex(unwrapped(a)) or is_complex(unwrapped(b)):
+        what = f"{describe(a)} {sign} {describe(b)}"
+        raise Error(f"{what}: derivatives are of reals; keep the two parts of a complex number as reals")
     raise Error(f"{describe(a)} {sign} {describe(b)} cannot be compiled")
 
 

@@ -88,7 +88,8 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
         return t
     if isinstance(x, np.ndarray):
         raise Error(
-            f"an argument is an array of {x.dtype}; a compiled function takes arrays of numbers and truth values"
+            f"an argument is an array of {x.dtype}; a compiled function takes arrays of "
+            + ("reals; keep the two parts of complex numbers" if x.dtype.kind == "c" else "numbers and truth values")
         )
     taken = parts_of(x)
     if taken is not None:

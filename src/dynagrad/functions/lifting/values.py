@@ -327,4 +327,14 @@ def describe(x: Any) -> str:
         return "what a mask chooses of an array"
     if isinstance(x, Perhaps):
         return f"either None or {describe(x.value)}"
+    content = x.content if isinstance(x, Array) else x
+    if is_complex(content):
+        return "an array of complex numbers" if isinstance(content, np.ndarray) else f"the complex number {content:.60}"
+    if isinstance(content, np.ndarray):
+        return f"an array of {content.dtype}"
     return f"{x!r:.60} of type {type(x).__name__}"
+
+
+def is_complex(x: Any) -> bool:
+    """A complex number, or an array of such."""
+    return isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c")

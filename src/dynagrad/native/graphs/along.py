@@ -81,7 +81,40 @@ def _sort(node: Node, out: str, x: str) -> str | None:
     return f"status:sort_along(call, {to}, {x}, {parts[0]}, {parts[1]}, {parts[2]})"
 
 
+def _convolve(node: Node, out: str, a: str, v: str) -> str | None:
+    x, y = (n.shape for n in node.arguments)
+    if len(x) != 1 or len(y) != 1:
+        return None
+    name = "convolve_full" if code_of(node)[1] else "convolve_valid"
+    return f"{name}({out}, {a}, {x[0]}, {v}, {y[0]});"
+
+
+def _overlaps(node: Node, out: str, d: str) -> str:
+    _, axes, _, shape = code_of(node)
+    given = node.arguments[0].shape
+    n = len(shape)
+    own = [1] * n
+    for k in range(n - 2, -1, -1):
+        own[k] = own[k + 1] * shape[k + 1]
+    # The counters of the loops: those of all axes of the argument, and how far each takes one in the result.
+    far = [*own, *(own[axis] for axis in axes)]
+    lengths = ", ".join(map(str, given))
+    return (
+        f"{{ static const int64_t lengths[] = {{{lengths}}}, far[] = {{{', '.join(map(str, far))}}}; "
+        f"overlaps({out}, {_count(shape)}, {d}, {len(given)}, lengths, far); }}"
+    )
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
 RULES: dict[str, Rule] = {
+    "convolve": _convolve,
+    "overlaps": _overlaps,
     "winners": _winners,
     "cumprod": _cumprod,
     "symmetric": _symmetric,

@@ -23,7 +23,7 @@ from .forms import ZERO, Form, Index, apart, flat, number
 Ask = Callable[[Node, Index, int], Form]
 Lengths = dict[str, int]
 
-VIEWS = frozenset({"broadcast", "reshape", "transpose", "item", "getitem", "flip", "diagonal"})
+VIEWS = frozenset({"broadcast", "reshape", "transpose", "item", "getitem", "flip", "diagonal", "windows"})
 
 
 def code_of(node: Node) -> tuple[Any, ...]:
@@ -113,6 +113,11 @@ def through(node: Node, index: Index, ask: Ask, lengths: Lengths, split: Callabl
     if kind == "flip":
         axis = code[1]
         return tuple(number(base[k] - 1) - f if k == axis else f for k, f in enumerate(index))
+    if kind == "windows":
+        out = list(index[: len(base)])
+        for axis, form in zip(code[1], index[len(base) :], strict=True):
+            out[axis] = out[axis] + form
+        return tuple(out)
     if kind == "diagonal":
         offset = code[1]
         return (*index[:-1], index[-1] + max(-offset, 0), index[-1] + max(offset, 0))

@@ -161,4 +161,65 @@ inline int64_t sort_along(Call& call, double* sorted, int64_t* order, const doub
     return kDone;
 }
 
+// out[k] = the sum of a[k + m - 1 - j] * v[j] over j < m, for k <= n - m. Many sums are made side by side, or few of
+// them in parts.
+inline void convolve_valid(double* out, const double* a, int64_t n, const double* v, int64_t m) {
+    constexpr int64_t kBlock = 32, kParts = 8;
+    const int64_t count = n - m + 1;
+    int64_t k = 0;
+    for (; k + kBlock <= count; k += kBlock) {
+        double sum[kBlock] = {};
+        for (int64_t j = 0; j < m; ++j) {
+            const double* const from = a + k + m - 1 - j;
+            const double weight = v[j];
+            for (int64_t t = 0; t < kBlock; ++t) sum[t] += from[t] * weight;
+        }
+        for (int64_t t = 0; t < kBlock; ++t) out[k + t] = sum[t];
+    }
+    for (; k < count; ++k) {
+        double part[kParts] = {}, sum = 0.0;
+        const double* const from = a + k + m - 1;
+        int64_t j = 0;
+        for (; j + kParts <= m; j += kParts)
+            for (int64_t t = 0; t < kParts; ++t) part[t] += from[-j - t] * v[j + t];
+        for (; j < m; ++j) sum += from[-j] * v[j];
+        for (int64_t t = 0; t < kParts; ++t) sum += part[t];
+        out[k] = sum;
+    }
+}
+
+// The same where the two overlap at all. Nothing is multiplied with zeros beside them, which may meet infinities.
+inline void convolve_full(double* out, const double* a, int64_t n, const double* v, int64_t m) {
+    if (n < m) return convolve_full(out, v, m, a, n);
+    convolve_valid(out + m - 1, a, n, v, m);
+    for (int64_t part = 1; part < m; ++part) {
+        convolve_valid(out + part - 1, a, part, v, part);
+        convolve_valid(out + n + m - 1 - part, a + n - part, part, v + m - part, part);
+    }
+}
+
+// Adds each element of d, an array of `axes` axes, to where it belongs: a step along axis k goes far[k] further.
+inline void overlaps(double* out, int64_t size, const double* d, int64_t axes, const int64_t* lengths,
+                     const int64_t* far) {
+    constexpr int64_t kMost = 64;  // twice as many as an array of numpy has
+    int64_t counter[kMost] = {}, place = 0;
+    fill(out, size, 0.0);
+    for (int64_t k = 0; k < axes; ++k)
+        if (lengths[k] == 0) return;
+    const int64_t last = axes - 1, length = lengths[last], step = far[last];
+    while (true) {
+        double* const to = out + place;
+        for (int64_t t = 0; t < length; ++t) to[t * step] += d[t];
+        d += length;
+        int64_t k = last - 1;
+        for (; k >= 0; --k) {
+            place += far[k];
+            if (++counter[k] < lengths[k]) break;
+            place -= far[k] * lengths[k];
+            counter[k] = 0;
+        }
+        if (k < 0) return;
+    }
+}
+
 }  // namespace dynagrad::graphs

@@ -1,0 +1,70 @@
+"""`np.add.at` and its kin while a function is specialised: arrays changed at places, each time that a place occurs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...graph.node import Node
+from .arrays import FOREIGN, add_each, as_array, at_index, holds_node, index_of, set_index
+from .operators import store
+from .specialise import Specialiser
+from .values import Array, type_of, unwrapped, wrapped
+
+ROUNDS = 256  # how often a place may occur, since each time is an operation of its own
+
+
+def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
+    """`ufunc.at(x, index, value)`."""
+    name = f"np.{ufunc.__name__}.at"
+    if len(given) != ufunc.nin + 1:
+        raise Error(f"{name} takes an array, places, and {'a value' if ufunc.nin == 2 else 'no value'}")
+    x, index, *value = given
+    t = type_of(x)
+    if t is not None and t.kind == "real" and ufunc in (np.add, np.subtract):
+        return add_each(s, x, index, value[0], ufunc is np.subtract)
+    if not isinstance(x, Array) or t is None:
+        raise Error(f"this array cannot be changed: {FOREIGN}")
+    place = index_of(index)
+    if holds_node(place):
+        if any(isinstance(part, Node) and part.shape for part in (place if isinstance(place, tuple) else (place,))):
+            raise Error(f"{name} of places that are known only as the function runs cannot be compiled; write a loop")
+        set_index(s, x, index, s.call(ufunc, [at_index(s, x, index), *value]))
+        return None
+    _in_rounds(s, ufunc, x, t.shape, place, value)
+    return None
+
+
+def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], place: Any, value: list[Any]) -> None:
+    """All places that occur, and then those that occur again, and so on."""
+    from .numpy_calls import numpy_call
+
+    value = [as_array(s, v) for v in value]
+    numbers = np.asarray(np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[place])
+    flat = numbers.ravel()
+    order = np.argsort(flat, kind="stable")
+    starts = np.r_[True, np.diff(flat[order]) != 0] if flat.size else np.zeros(0, bool)
+    times = np.empty(flat.size, int)
+    times[order] = np.arange(flat.size) - np.maximum.accumulate(np.where(starts, np.arange(flat.size), 0))
+    if flat.size and times.max() >= ROUNDS:
+        raise Error(f"np.{ufunc.__name__}.at of a place that occurs more than {ROUNDS} times: write a loop")
+    row = wrapped(unwrapped(numpy_call(s, np.ravel, [x], {})))  # a copy
+    rest = [v if not _shape_of(v) else _row(s, v, numbers.shape) for v in value]
+    for k in range(int(times.max()) + 1 if flat.size else 0):
+        now = np.flatnonzero(times == k)
+        parts = [v if not _shape_of(v) else at_index(s, v, now) for v in rest]
+        set_index(s, row, flat[now], s.call(ufunc, [at_index(s, row, flat[now]), *parts]))
+    store(s, x, unwrapped(numpy_call(s, np.reshape, [row, shape], {})))
+
+
+def _shape_of(x: Any) -> tuple[int, ...]:
+    t = type_of(x)
+    return () if t is None else t.shape
+
+
+def _row(s: Specialiser, x: Any, shape: tuple[int, ...]) -> Any:
+    from .numpy_calls import numpy_call
+
+    return numpy_call(s, np.ravel, [numpy_call(s, np.broadcast_to, [x, shape], {})], {})

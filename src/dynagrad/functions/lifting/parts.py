@@ -1,0 +1,203 @@
+"""numpy's functions that take a function, while a function is specialised: what is called on each part of an array.
+
+One round is specialised, and goes over all parts in a loop. Without derivatives being taken as it runs, the same is in
+`functions/numpy_callables.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from .. import drop_in
+from .arrays import as_array, at_index, set_index
+from .core import Lambda
+from .lift import lift
+from .numpy_calls import numpy_call
+from .regions import Given, Named
+from .specialise import KINDS, Specialiser, calls
+from .values import Closure, List, Made, describe, function_like, type_of, wrapped
+
+_DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
+
+
+def _fill(parts_at: Any, found: Any) -> Any:
+    for i in range(len(found[0])):
+        parts = parts_at(i)
+        for k in range(len(found)):
+            found[k][i] = parts[k]
+    return found
+
+
+_lifted: list[Lambda] = []
+
+
+def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What a function of a number gives for 0, 1, ..., stacked; it gives a tuple of numbers or arrays."""
+    with s.journal():  # once, for the types alone
+        first = parts_at(0)
+    kinds = [type_of(part) for part in first]
+    if None in kinds:
+        raise Error(f"numbers or arrays are joined here, and {describe(first[kinds.index(None)])} is none")
+    found = tuple(wrapped(np.zeros((count, *t.shape), _DTYPES[t.kind])) for t in kinds if t is not None)
+    if not _lifted:
+        assert isinstance(_fill, FunctionType)
+        _lifted.append(lift(_fill))
+    made = Made(("part", "parts of an array"), lambda s, held, given, named: parts_at(given[0]))
+    s.enter(Closure(_lifted[0]), [made, found], {})
+    return found
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    t = type_of(x)
+    return () if t is None else t.shape
+
+
+def _axis(axis: Any, n: int) -> int:
+    if not isinstance(axis, int) or not -n <= axis < n:
+        raise Error(
+            f"the axis should be a whole number from {-n} to {n - 1} that is known when the function is compiled"
+        )
+    return axis % n
+
+
+# -- along and over axes -----------------------------------------------------------------------------------------------
+
+
+@calls(np.apply_along_axis)
+def _along(s: Specialiser, given: Given, named: Named) -> Any:
+    names = dict(named)
+    first = [names.pop(name) for name in ("func1d", "axis", "arr")[len(given) :]]
+    f, axis, x, *rest = [*given, *first]
+    a = as_array(s, x)
+    shape = _shape(a)
+    along = _axis(axis, len(shape))
+    last = numpy_call(s, np.moveaxis, [a, along, -1], {})
+    outer = _shape(last)[:-1]
+    if 0 in outer:
+        raise Error("Cannot apply_along_axis when any iteration dimensions are 0")
+    rows = numpy_call(s, np.reshape, [last, (-1, shape[along])], {})
+    (found,) = _filled(s, _shape(rows)[0], lambda i: (as_array(s, s.call(f, [at_index(s, rows, i), *rest], names)),))
+    inside = _shape(found)[1:]
+    found = numpy_call(s, np.reshape, [found, (*outer, *inside)], {})
+    n = len(outer)
+    order = (*range(along), *range(n, n + len(inside)), *range(along, n))
+    return numpy_call(s, np.transpose, [found, order], {}) if len(order) > 1 else found
+
+
+@calls(np.apply_over_axes)
+def _over(s: Specialiser, given: Given, named: Named) -> Any:
+    f, x, axes = [*given, *(named[name] for name in ("func", "a", "axes")[len(given) :])]
+    found = as_array(s, x)
+    n = len(_shape(found))
+    for axis in axes.content if isinstance(axes, List) else axes if isinstance(axes, tuple) else (axes,):
+        part = as_array(s, s.call(f, [found, _axis(axis, n)]))
+        found = part if len(_shape(part)) == n else numpy_call(s, np.expand_dims, [part, _axis(axis, n)], {})
+    return found
+
+
+# -- piece by piece ----------------------------------------------------------------------------------------------------
+
+
+@calls(np.piecewise)
+def _piecewise(s: Specialiser, given: Given, named: Named) -> Any:
+    x, conditions, functions, *rest = given
+    a = as_array(s, x)
+    shape = _shape(a)
+    masks = _masks(s, conditions, shape)
+    functions = list(functions.content if isinstance(functions, List) else functions)
+    if len(functions) == len(masks) + 1:
+        masks.append(numpy_call(s, np.logical_not, [numpy_call(s, np.any, [List(tuple(masks))], {"axis": 0})], {}))
+    if len(functions) != len(masks):
+        raise Error(
+            f"np.piecewise: {len(masks)} conditions go with as many functions, or one more, not {len(functions)}"
+        )
+    t = type_of(a)
+    assert t is not None
+    wide = shape or (1,)
+    a = numpy_call(s, np.reshape, [a, wide], {})
+    found = wrapped(np.zeros(wide, _DTYPES[t.kind]))
+    for mask, f in zip(masks, functions, strict=True):
+        place = numpy_call(s, np.reshape, [mask, wide], {})
+        if not function_like(f) and not isinstance(f, np.ufunc) and type_of(f) is not None:
+            set_index(s, found, place, f)
+        else:
+            set_index(s, found, place, s.call(f, [at_index(s, a, place), *rest], named))
+    return found if shape else at_index(s, found, 0)
+
+
+def _masks(s: Specialiser, x: Any, shape: tuple[int, ...]) -> list[Any]:
+    parts: Sequence[Any]
+    if isinstance(x, List | tuple):
+        parts = x.content if isinstance(x, List) else x
+        if parts and shape and not _shape(parts[0]) and not isinstance(parts[0], List):
+            parts = [x]  # a list of truth values is one condition
+    else:
+        rows = _shape(x)
+        parts = [at_index(s, x, i) for i in range(rows[0])] if len(rows) > max(len(shape), 1) else [x]
+    found = []
+    for part in parts:
+        mask = numpy_call(s, np.broadcast_to, [as_array(s, part), shape], {}) if shape else part
+        t = type_of(mask)
+        if t is None or t.kind != "boolean":
+            mask = numpy_call(s, np.not_equal, [mask, 0], {})
+        found.append(mask)
+    return found
+
+
+# -- element by element ------------------------------------------------------------------------------------------------
+
+_OPTIONS = ("otypes", "doc", "excluded", "cache", "signature")
+
+
+@calls(np.vectorize)
+def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
+    options = dict(zip(("pyfunc", *_OPTIONS), given, strict=False)) | dict(named)
+    f = options.pop("pyfunc", None)
+    if f is None:
+        raise Error("np.vectorize: give it the function")
+    for name in ("excluded", "signature"):
+        if options.get(name) is not None:
+            raise Error(
+                f"np.vectorize with {name}= cannot be compiled; write a loop, or a function of the other arguments"
+            )
+    return Made(("vectorize", "np.vectorize"), lambda s, held, xs, more: _each(s, held[0], list(xs), more), (f,))
+
+
+def _each(s: Specialiser, f: Any, given: list[Any], named: Any) -> Any:
+    if named:
+        raise Error("what np.vectorize made takes its arguments by their places in a compiled function")
+    xs = [as_array(s, x) for x in given]
+    shape = np.broadcast_shapes(*map(_shape, xs))
+    if not shape:
+        return s.call(f, given)
+    if 0 in shape:
+        raise Error("np.vectorize of an array without elements cannot be compiled")
+    flat = [numpy_call(s, np.reshape, [numpy_call(s, np.broadcast_to, [x, shape], {}), (-1,)], {}) for x in xs]
+    several = False
+
+    def parts_at(i: Any) -> tuple[Any, ...]:
+        nonlocal several
+        found = s.call(f, [at_index(s, x, i) for x in flat])
+        several = isinstance(found, tuple)
+        return found if isinstance(found, tuple) else (found,)
+
+    rows = _filled(s, int(np.prod(shape)), parts_at)
+    found = tuple(numpy_call(s, np.reshape, [row, (*shape, *_shape(row)[1:])], {}) for row in rows)
+    return found if several else found[0]
+
+
+def _of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """The handler of what np.vectorize made before anything was compiled."""
+    made = function.original if isinstance(function, drop_in.vectorize) else function
+    if not isinstance(made, np.vectorize):
+        return None
+    options = {"excluded": made.excluded or None, "signature": made.signature}
+    return lambda s, given, named: s.call(_vectorize(s, [made.pyfunc], options), given, named)
+
+
+KINDS.insert(0, _of_vectorized)

@@ -1,0 +1,145 @@
+"""Compiled functions of parts of arrays, changes at places, and whole numbers in the functions of `numpy_cases.py`.
+
+Five functions are compiled, in five seconds; the rest is evaluated as graphs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+import dynagrad.numpy as dnp
+from dynagrad.errors import LiftError
+from functions.lifting.lifted import agrees, agrees_with_gradient, lifted
+
+x = np.array([1.5, -0.5, 2.0, 0.25, -3.0])
+rows = np.arange(6.0).reshape(2, 3) - 2.2
+PLACES = np.array([0, 3, 0, 4, 0, 3])
+VALUES = np.array([2.0, 0.6, -1.0, 3.0, 0.7, 0.2])
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum", "hypot", "logaddexp"])
+def test_at_changes_places_each_time_that_they_occur(name: str) -> None:
+    ufunc = getattr(np, name)
+
+    def f(x: Any) -> Any:
+        a = x * 2.0
+        ufunc.at(a, PLACES, VALUES)
+        ufunc.at(a, (slice(1, 3),), 2.0 * x[0])
+        ufunc.at(a, [1, 1], x[:2] + 3.0)
+        return np.sum(a * np.arange(1.0, 6.0))
+
+    agrees_with_gradient(f, x)
+
+
+def test_at_of_one_argument_of_two_axes_of_numbers_and_of_a_place_that_is_not_known() -> None:
+    def f(x: Any) -> Any:
+        a, b = x * 1.0, np.outer(x, x)
+        np.negative.at(a, [0, 1, 0])
+        np.multiply.at(b, ([0, 1, 0], [1, 1, 1]), x[:3])
+        np.multiply.at(a, np.argmax(x), 3.0)
+        n = np.zeros(3, int)
+        np.add.at(n, [0, 2, 0], 1)
+        np.maximum.at(n, [1], 5)
+        return a, b, n, np.sum(a) + np.sum(b)
+
+    agrees(f, x)
+    agrees_with_gradient(lambda x: f(x)[3], x)
+    with pytest.raises(LiftError, match=r"np\.multiply\.at of places that are known only as the function runs"):
+        lifted(lambda x: np.multiply.at(x * 1.0, np.argsort(x), 2.0), x)
+    with pytest.raises(LiftError, match="occurs more than"):
+        lifted(lambda x: np.multiply.at(x * 1.0, np.zeros(300, int), 2.0), x)
+
+
+def test_functions_of_parts_are_loops() -> None:
+    wide = np.linspace(-1.0, 1.0, 60).reshape(20, 3)
+
+    def f(x: Any) -> Any:
+        return np.sum(np.apply_along_axis(lambda r, k: np.cumsum(r * r) * k, 1, x, 2.0) ** 2)
+
+    assert dg.compile(dg.grad(f))(wide) == pytest.approx(dg.grad(f)(wide))
+
+    def of_any_kind(x: Any) -> Any:
+        flags = np.apply_along_axis(lambda r: r[0] > r[1], 0, x)
+        places = np.apply_along_axis(np.argmax, 1, x)
+        return flags, places, np.apply_along_axis(lambda r: [r[0], 2.0 * r[1]], 0, x)
+
+    agrees(of_any_kind, rows)
+    with pytest.raises(LiftError, match="iteration dimensions are 0"):
+        lifted(lambda x: np.apply_along_axis(np.sum, 0, x[:, :0]), rows)
+    with pytest.raises(LiftError, match="is none"):
+        lifted(lambda x: np.apply_along_axis(lambda r: "text", 0, x), rows)
+
+
+def branching(a: float, b: float) -> float:
+    return a * b if a > 0 else a - b
+
+
+made = np.vectorize(branching)
+ours = dnp.vectorize(branching)
+
+
+def test_vectorized_functions() -> None:
+    agrees_with_gradient(lambda x: np.sum(made(x, x[::-1]) ** 2), x)
+    agrees_with_gradient(lambda x: np.sum(ours(x[:, None], rows[0])), x)
+    agrees_with_gradient(lambda x: np.vectorize(lambda a: np.sin(a) * x[0])(x)[2], x)
+    agrees(lambda x: np.vectorize(lambda a: (a > 0, int(a)))(x), x)
+    agrees(lambda x: made(x[0], 2.0), x)
+    many = np.linspace(-1.0, 1.0, 50)
+    assert dg.compile(dg.grad(lambda x: np.sum(made(x, 2.0))))(many) == pytest.approx(np.where(many > 0, 2.0, 1.0))
+    with pytest.raises(LiftError, match="signature="):
+        lifted(lambda x: np.vectorize(np.dot, signature="(n),(n)->()")(x, x), x)
+
+
+def test_piecewise_functions() -> None:
+    def pieces(x: Any) -> Any:
+        y = np.piecewise(x, [x < -1.0, x > 1.0], [lambda t: t * t, 5.0, np.exp])
+        z = np.piecewise(x, np.array([x < 0.0, x >= 0.0]), [lambda t, k: t * k, lambda t, k: t**k], 3.0)
+        return y, z, np.piecewise(x[0], [x[0] > 9.0], [1.0, lambda t: t * t])
+
+    agrees(pieces, x)
+    agrees_with_gradient(lambda x: sum(np.sum(part) for part in pieces(x)), x)
+    with pytest.raises(LiftError, match="2 conditions go with as many functions"):
+        lifted(lambda x: np.piecewise(x, [x > 0, x < 0], [np.sin]), x)
+
+
+def test_whole_numbers_and_truth_values_keep_their_kind() -> None:
+    def f(n: Any, x: Any) -> Any:
+        k = np.arange(5) + n
+        kept = np.insert(k, 1, n), np.block([k, k]), np.hsplit(k, [2])[0], np.partition(k, 2)[2], np.convolve(k, k)
+        moved = (
+            np.rollaxis(k.reshape(1, 5), 1),
+            np.lib.stride_tricks.sliding_window_view(k, 2),
+            np.choose(k, [k, -k], mode="wrap"),
+        )
+        real = np.linspace(n, 2 * n, 3), np.median(k), np.quantile(k, 0.3), np.cov(k), np.gradient(k)
+        steps = np.digitize(x, [0.0, 1.0]), np.digitize(x, [1.0, 0.0]), np.histogram(x, 3)[0], np.digitize(x[0], x[:1])
+        return kept, moved, real, steps, np.bitwise_or.reduce(k), np.logical_and.reduce(k > 2)
+
+    agrees(lambda x: f(3, x), x)
+    agrees(lambda x: f(int(x[2]), x), x)
+
+
+def test_what_must_be_known_says_so() -> None:
+    for f, says in (
+        (
+            lambda n, x: np.linspace(0.0, x[0], n),
+            "num is a whole number, and should be known when the",
+        ),
+        (lambda n, x: np.vander(x, n), "np.vander: N is a whole number"),
+        (lambda n, x: np.insert(x, n, 1.0), "np.insert: obj is a whole number"),
+        (lambda n, x: np.partition(x, n), "np.partition: kth is a whole number"),
+        (lambda n, x: np.polyfit(x, x, n), "np.polyfit: deg is a whole number"),
+        (lambda n, x: np.lib.stride_tricks.sliding_window_view(x, n), "window_shape is a whole number"),
+        (lambda n, x: np.rollaxis(x[None], 1, n), "np.rollaxis: start is a whole number"),
+        (lambda n, x: np.add.reduceat(x, [0, n]), "np.add.reduceat: an index is a whole number"),
+        (lambda n, x: np.apply_along_axis(np.sum, n, x), "the axis should be a whole number from -1 to 0"),
+        (lambda n, x: np.histogram(x, "auto")[0], "is not known when it is compiled"),
+        (lambda n, x: np.choose(n, [x, x]), "mode='wrap' or mode='clip'"),
+    ):
+        with pytest.raises(LiftError) as caught:
+            lifted(lambda x, f=f: f(int(x[2]), x), x)
+        assert says in str(caught.value), str(caught.value)
