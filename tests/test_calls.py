@@ -406,6 +406,46 @@ def test_tracebacks_show_the_line_of_the_caller_and_not_our_insides(
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize("call", [*WARNED[:3], *WARNED[4:]])  # but a batch
+def test_tracebacks_of_warnings_that_are_errors_are_short_too(call: Callable[[], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(dg.ProgramWarning) as caught:
+            call()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert len([frame for frame in frames if frame.filename.startswith(HOUSE)]) <= 1
+
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p, c: c["X" + LONG],
+        lambda p, c: c.query(f"path(X,{LONG}"),
+        lambda p, c: c.table(LONG + "/1"),
+        lambda p, c: c.gradient({f"path({LONG})": "one"}),
+        lambda p, c: p.run(**{LONG: 1}),
+        lambda p, c: p.run(EDGES, until="X" + LONG),
+        lambda p, c: dg.Program(f"p += {LONG} {LONG}."),
+        lambda p, c: dg.Program(f"p(X{LONG}) += q(a)."),
+        lambda p, c: dg.Program(f":- type q({LONG}). p += q(_)."),
+        lambda p, c: dg.Program(":- " + LONG),
+        lambda p, c: dg.Program("a.", LONG),
+        lambda p, c: dg.Program("a.", "\n" * 100_000),
+        lambda p, c: dg.Program("a += b.", functions={LONG + "/1": len}),
+        lambda p, c: dg.read_file(LONG, "a/1"),
+    ],
+)
+def test_what_is_said_of_long_texts_is_short(
+    program: dg.Program, chart: dg.Chart, call: Callable[[dg.Program, dg.Chart], Any]
+) -> None:
+    with pytest.raises(dg.Error) as caught:
+        call(program, chart)
+    assert len(str(caught.value)) < 1000
+
+
 def test_tracebacks_through_functions_of_users_are_whole() -> None:
     def distance(x: str, y: str) -> float:
         raise dg.Error(f"no distance from {x} to {y}")

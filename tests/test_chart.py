@@ -586,3 +586,21 @@ def test_logs_that_grow_too_large_are_an_error() -> None:
     assert chart["p(40)"] == pytest.approx(2.0**39, rel=1e-12)
     with pytest.raises(dg.ValueRangeError):
         program.run({"q/0": [(0.5,)], "n/1": [(90, 0.0)]})
+
+
+def test_a_chart_is_a_mapping_of_texts() -> None:
+    program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+    chart = program.run({"edge/2": [("a", "b", 2.0)]})
+    assert list(reversed(chart)) == ["edge(a,b)", "path(b)", "path(a)"]
+    assert list(reversed(chart.query("edge(X,Y)"))) == [("a", "b", 2.0)]
+    names, pairs = chart.keys(), chart.items()
+    assert "path(b)" in names and ("path(b)", 2.0) in pairs
+    for stranger in (3, None, [], "path(q)", "paths(a)", "path(", "path(X)"):
+        assert stranger not in names and (stranger, 2.0) not in pairs and stranger not in pairs
+    assert ("path(b)", 3.0) not in pairs
+    assert names & {"path(a)", 3, "nothing"} == {"path(a)"}
+    with pytest.raises(TypeError, match="not iterable"):
+        list(chart.jvp({}))  # type: ignore[call-overload]
+    chart.add("edge/2", [("b", "c", 1.0)])
+    with pytest.raises(dg.QueryError, match=r"call chart.run"):
+        "path(b)" in names  # noqa: B015

@@ -211,7 +211,7 @@ def test_expected_counts_of_a_grammar(call, tmp_path):
     ("arguments", "message"),
     [
         (["-g", "gaol"], "error: --grad gaol: the program has no predicate `gaol/0`. Did you mean `goal/0`?\n"),
-        (["-g", "path(X)"], "error: path(X) has variables; "),
+        (["-g", "path(X)"], "error: --grad path(X): it has variables; --query"),
         (["-g", "goal("], "error: The `(` at line 1"),
         (["-g", "goal", "-g", "1"], "error: "),
     ],
@@ -424,3 +424,90 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     running.stderr.close()
     running.wait(timeout=20)
     assert b"Traceback" not in said
+
+
+def test_run_prints_facts_of_the_text_that_no_rule_reads(call, tmp_path):
+    file = tmp_path / "facts.dyna"
+    file.write_text("p(a).")
+    assert call("run", file).stdout == "p(X1): 1 item\n  a  1.0\n"
+    file.write_text("p(a). p(b) += 2. q(c). r += q(_).")
+    assert call("run", file).stdout == "p(X1): 2 items\n  a  1.0\n  b  2.0\nr = 1.0\n"
+    file.write_text("% nothing")
+    result = call("run", file)
+    assert (result.exit_code, result.stdout) == (0, "") and "derives nothing; name what to print" in result.stderr
+
+
+def test_patterns_where_one_item_is_asked_for_are_sent_to_query(call, paths):
+    for option in ("--grad", "--until"):
+        result = call("run", *paths, option, "path(X)")
+        assert result.exit_code == 1
+        assert f"{option} path(X): it has variables; --query lists the items that match" in result.stderr
+
+
+# -- what files and streams may be -------------------------------------------------------------------------------------
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command line in which `dynagrad` is the command itself, as its users run it."""
+    line = f'dynagrad() {{ {sys.executable} -m dynagrad.cli "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "command", ["run paths.dyna -f start.1.tsv -f edge/2=edges.csv", "cpp paths.dyna", "--help", "check paths.dyna"]
+)
+def test_a_full_disk_under_the_output_is_one_line(paths, tmp_path, command):
+    done = shell(f"dynagrad {command} > /dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: the output cannot be written: No space left on device\n")
+
+
+def test_nowhere_to_say_an_error_is_still_an_exit_status(paths, tmp_path):
+    assert shell("dynagrad check paths.dyna > /dev/full 2> /dev/full", tmp_path).returncode == 1
+    assert shell("dynagrad check nothing.dyna 2> /dev/full", tmp_path).returncode == 1
+    assert shell("dynagrad check paths.dyna >&-", tmp_path).returncode == 0
+    assert shell("dynagrad run paths.dyna -f start.1.tsv -f edge/2=edges.csv | head -c 1", tmp_path).returncode == 0
+
+
+def test_names_that_cannot_be_printed_are_one_line(tmp_path):
+    (tmp_path / "names.dyna").write_text("p('\u4e2d') += 1.\n")
+    done = shell("PYTHONIOENCODING=latin1 dynagrad run names.dyna -q 'p(X)'", tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("error: the output cannot be written: 'latin-1'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_program_has_an_end(tmp_path):
+    done = shell("ulimit -v 4000000; dynagrad check /dev/zero", tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the program '/dev/zero' is larger than 64 MiB, which no program is\n",
+    )
+    with pytest.raises(dg.Error, match="larger than 64 MiB"):
+        dg.Program(Path("/dev/zero"))
+    done = shell("dynagrad check <(echo 'p += q(_).')", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_facts_from_a_device_are_refused(paths, tmp_path):
+    (tmp_path / "zeros.tsv").symlink_to("/dev/zero")
+    done = shell("dynagrad run paths.dyna -f start/1=zeros.tsv", tmp_path)
+    assert done.returncode == 1 and "'zeros.tsv' is a device, which has no end" in done.stderr
+    with pytest.raises(dg.FactError, match="is a device"):
+        dg.read_file(tmp_path / "zeros.tsv", "start/1")
+
+
+def test_a_header_that_cannot_be_written_leaves_what_was_there(paths, tmp_path):
+    header = tmp_path / "paths.hpp"
+    header.write_text("what was there\n")
+    header.chmod(0o640)
+    before = sorted(tmp_path.iterdir())
+    done = shell("ulimit -f 4; dynagrad cpp paths.dyna -o paths.hpp", tmp_path)
+    assert done.returncode == 1 and "cannot be written: File too large" in done.stderr
+    assert header.read_text() == "what was there\n" and sorted(tmp_path.iterdir()) == before
+    done = shell("dynagrad cpp paths.dyna -o paths.dyna", tmp_path)
+    assert done.returncode == 1 and "the program itself" in done.stderr
+    assert (tmp_path / "paths.dyna").read_text() == PATHS
+    (tmp_path / "link.hpp").symlink_to("paths.hpp")
+    assert shell("dynagrad cpp paths.dyna -o link.hpp", tmp_path).returncode == 0
+    assert "namespace link" in header.read_text() and header.stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "link.hpp").is_symlink()
+    assert "namespace" in shell("dynagrad cpp paths.dyna -o /dev/stdout", tmp_path).stdout

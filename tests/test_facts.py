@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import dynagrad as dg
 from dynagrad.errors import FactError
 from dynagrad.facts import read, with_values
 from dynagrad.relation import AtomColumn, IntColumn, Relation, TermColumn
@@ -394,3 +395,39 @@ def test_an_arrow_table_is_looked_through_before_it_is_read() -> None:
         read("p/1", pa.table({"a": codes}))
     with pytest.raises(FactError, match="the value 'x' is no number"):
         read("p/0", pa.table({"v": ["x"]}))
+
+
+EMPTY: dict[str, Any] = {
+    "dict": {},
+    "list": [],
+    "set": set(),
+    "pair": (np.zeros((0, 1), int), np.zeros(0)),
+    "pair without values": (np.zeros((0, 1), int), None),
+    "array of numbers": np.zeros((0, 3)),
+    "record array": np.zeros(0, [("a", "i8"), ("v", "f8")]),
+    "frame": lambda: pytest.importorskip("pandas").DataFrame({"a": [], "v": []}),
+    "frame of nothing": lambda: pytest.importorskip("pandas").DataFrame([]),
+    "polars frame of nothing": lambda: pytest.importorskip("polars").DataFrame([]),
+    "Arrow table": lambda: pytest.importorskip("pyarrow").table({"a": np.zeros(0, "i8"), "v": np.zeros(0)}),
+}
+
+
+@pytest.mark.parametrize("form", EMPTY)
+@pytest.mark.parametrize("name", ["real", "expectation"])
+def test_an_empty_table_of_any_form_adds_and_takes_nothing(form: str, name: str) -> None:
+    """One program for each semiring."""
+    one, zero = (2.0, 0.0) if name == "real" else ((2.0, 1.0), (0.0, 0.0))
+    empty = np.zeros(0) if name == "real" and form == "array of numbers" else EMPTY[form]
+    empty = empty() if callable(empty) else empty
+    program = dg.Program("goal += f(X) * g(X).", name)
+    chart = program.run({"f/1": empty, "g/1": [("x", one)]})
+    assert chart["goal"] == zero
+    for change in (chart.add, chart.set, chart.retract):
+        change("f/1", empty)
+        assert chart.run()["goal"] == zero
+    chart.add("f/1", [("x", one)])
+    there = chart.run()["goal"]
+    assert there != zero
+    for change in (chart.add, chart.set, chart.retract):
+        change("f/1", empty)
+        assert chart.run()["goal"] == there

@@ -377,3 +377,15 @@ def test_what_only_python_computes_is_refused():
 def test_a_traced_function_that_branches_is_told_of_compile():
     with pytest.raises(dg.Error, match=r"may not branch(.|\n)*dg.compile\(h\)"):
         dg.Program(ONE, functions={"h": lambda x: x if x > 0 else 0.0}).run({"a/1": []})
+
+
+def test_what_a_function_asserts_is_an_error_of_the_run_that_names_the_item():
+    @dg.compile
+    def h(x):
+        assert x < 3.0, f"too large: {x}"
+        return x * 2.0
+
+    program = dg.Program(":- function h/1. total += h(force(_)).", functions={"h": h})
+    assert program.run({"force/1": [("p", 1.0)]})["total"] == 2.0
+    with pytest.raises(dg.Error, match="the function h failed for total: AssertionError: too large: 8"):
+        program.run({"force/1": [("p", 8.0)]})

@@ -605,3 +605,22 @@ def test_questions_about_derivations_need_weights() -> None:
     assert real.run({"a/1": []}).marginal("a(x)") == 0.0
     with pytest.raises(dg.QueryError, match=r"has weight 0\.0"):
         real.run({"a/1": [("x", 0.0)]}).expected_counts()
+
+
+@pytest.mark.parametrize(
+    "empty", [{}, [], (), set(), np.zeros(0, [("a", "i8"), ("v", "f8")]), (np.zeros((0, 1), int), [])]
+)
+@pytest.mark.parametrize("name", ["real", "expectation"])
+@pytest.mark.parametrize("facts", [2, 0])
+def test_an_empty_table_is_the_zero_direction(empty, name, facts):
+    one = 2.0 if name == "real" else (2.0, 1.0)
+    rows = [("x", one), ("y", one)][:facts]
+    chart = dg.Program("goal += a(X) * b(X).", name).run({"a/1": rows, "b/1": [("x", one)]})
+    zero = 0.0 if name == "real" else (0.0, 0.0)
+    assert chart.jvp({"a/1": empty})["goal"] == chart.jvp({})["goal"] == zero
+
+
+def test_an_empty_array_is_no_direction_of_facts():
+    chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+    with pytest.raises(dg.FactError, match="has 0 numbers, and there are 1 facts"):
+        chart.jvp({"a/1": np.zeros(0)})

@@ -183,3 +183,45 @@ for options in ({}, {"max_bytes": 1 << 40, "max_items": 10**12}):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DYNAGRAD_OPTIMISE": "3"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
     assert done.stdout.split("\n")[:2] == ["limit 7.0", "RoomError"], done.stderr
+
+
+def test_memory_that_ends_in_a_lookup_is_an_error() -> None:
+    """And the chart can still be asked for less."""
+    code = """
+import resource, warnings, dynagrad as dg
+warnings.simplefilter("ignore")
+chart = dg.Program("p(X,Y) += q(X) * q(Y).").run({"q/1": [(i, 1.0) for i in range(2000)]})
+chart.gradient("p(1,1)"), chart.jvp({})
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (60 << 20),) * 2)
+for ask in (
+    lambda: chart.table("p/2"),
+    lambda: chart.query("p(X,X)"),
+    lambda: list(chart),
+    lambda: dict(chart),
+    lambda: len(chart),
+    lambda: chart.jvp({}).query("p(X,Y)"),
+    lambda: chart.gradient("p(1,1)")["p/2"],
+):
+    try:
+        ask()
+        print("done")
+    except dg.Error as error:
+        print(type(error).__name__, isinstance(error, MemoryError), "max_bytes" in str(error))
+print(chart["p(7,7)"])
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
+    *said, value = done.stdout.splitlines()
+    assert value == "1.0", done.stderr
+    assert set(said[:5]) <= {"RoomError True False", "done"} and "RoomError True False" in said, said
+    assert set(said[5:]) <= {"RoomError True False", "NotConverged False True", "done"}, said
+
+
+def test_what_jvp_says_of_a_limit_can_be_done() -> None:
+    bound = dg.Program("p(X,Y) += q(X) * q(Y).").bind({"q/1": [(i, 1.0) for i in range(200)]})
+    chart = bound.run(max_bytes=bound.run().stats.bytes)
+    with pytest.raises(dg.NotConverged, match="run with; run it with a larger max_bytes") as caught:
+        chart.jvp({"q/1": [1.0] * 200})
+    assert caught.value.chart is None
+    assert chart.run(max_bytes=1 << 30).jvp({"q/1": [1.0] * 200})["p(1,1)"] == 2.0

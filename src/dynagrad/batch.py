@@ -94,6 +94,8 @@ class BatchGradient(Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
 
+    __reversed__ = None  # as for any mapping
+
     def __len__(self) -> int:
         return len(self._tables)
 

@@ -1,8 +1,9 @@
-"""What holds for calls of public functions: a misspelt option is an error of ours, and tracebacks are short.
+"""What holds for calls of public functions: a misspelt option is an error of ours, so is memory that ends, and
+tracebacks are short, those of warnings that are errors too.
 
-`public` stands on every function and method that a user calls with options. Type checkers and completion see the
-function as it is written. `strict_options` is the same without shorter tracebacks, for functions that call what the
-user wrote. What the functions do is not known here.
+`public` stands on every function and method that a user calls with options, and `public_iterator` on those that yield.
+Type checkers and completion see the function as it is written. `strict_options` is the same without shorter tracebacks,
+for functions that call what the user wrote. What the functions do is not known here.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from .errors import HOUSE, Error, shown
+from .errors import HOUSE, Error, RoomError, cut, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +34,8 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
     """
     options = _options(f)
     refused = functools.partial(_refused, f)
-    shortened, ours = _shortened, Error  # locals: what is made of `call` has the globals of f
+    shortened, ours, memory, room = _shortened, (Error, Warning), MemoryError, _no_room
+    # locals: what is made of `call` has the globals of f
 
     def call(*arguments: Any, **named: Any) -> Any:
         if not options.issuperset(named):
@@ -42,6 +44,23 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
             return f(*arguments, **named)
         except ours as error:
             raise shortened(error)  # noqa: B904  -- it is the same error
+        except memory as error:
+            raise room(f, error) from None
+
+    return _like(f, call)
+
+
+def public_iterator(f: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
+    """The same for a function that yields."""
+    shortened, ours, memory, room = _shortened, (Error, Warning), MemoryError, _no_room
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            yield from f(*arguments, **named)
+        except ours as error:
+            raise shortened(error)  # noqa: B904  -- it is the same error
+        except memory as error:
+            raise room(f, error) from None
 
     return _like(f, call)
 
@@ -83,7 +102,7 @@ def _refused(f: Callable[..., Any], named: Iterable[str]) -> Error:
     options = sorted(_options(f) - {"self", "cls"})
     wrong = next(name for name in named if name not in options)
     name = f.__qualname__.removesuffix(".__init__").split("<locals>.")[-1]
-    return Error(f"{name} has no option {wrong}{nearest_option(wrong, options)}")
+    return Error(f"{name} has no option {cut(wrong, 100)}{nearest_option(wrong, options)}")
 
 
 def nearest_option(wrong: str, options: Iterable[str]) -> str:
@@ -99,12 +118,36 @@ def nearest_option(wrong: str, options: Iterable[str]) -> str:
     return f"; there are {', '.join(options)}" if options else f"; it takes none, and {shown(wrong)} was given"
 
 
-def _shortened(error: Error) -> Error:
-    """An error without our frames; whoever's function was called on the way keeps all of them."""
+_LIBRARIES = frozenset({"contextlib", "numpy", "pandas", "pyarrow"})
+"""What our own code calls; a frame of neither is a user's."""
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an error came up in our code alone, and no function of a user's was called on the way."""
     frame: TracebackType | None = error.__traceback__
     frame = frame.tb_next if frame is not None else None
     while frame is not None:
-        if not frame.tb_frame.f_code.co_filename.startswith(HOUSE):
-            return error
+        module = frame.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if not frame.tb_frame.f_code.co_filename.startswith(HOUSE) and module not in _LIBRARIES:
+            return False
         frame = frame.tb_next
-    return error.with_traceback(None)
+    return True
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def _shortened(error: E) -> E:
+    """An error without our frames; whoever's function was called on the way keeps all of them."""
+    return error.with_traceback(None) if _is_ours(error) else error
+
+
+def _no_room(f: Callable[..., Any], error: MemoryError) -> BaseException:
+    """Memory that ended in our code, as an error of ours."""
+    if not _is_ours(error):
+        return error
+    name = f.__qualname__.partition(".__")[0]  # such as Chart.query, or Chart for what is done by a sign
+    return RoomError(
+        f"there is no memory left for {name}: ask for less at once, such as a pattern that fewer items match "
+        "or fewer facts, or give the process more"
+    )

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from . import looking, questions
 from .binding import Binding
-from .calls import public
+from .calls import public, public_iterator
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
@@ -349,6 +349,7 @@ class Chart:
         return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9, tape)
 
     @property
+    @public
     def pending(self) -> dict[str, Table]:
         """The updates that the run left unpropagated, per predicate: a table of items with their updates."""
         prepared = self._ready()
@@ -381,6 +382,7 @@ class Chart:
 
     # as a mapping from the texts of items to values
 
+    @public_iterator
     def __iter__(self) -> Iterator[str]:
         """The items of the chart as texts, facts among them, predicate by predicate.
 
@@ -392,8 +394,13 @@ class Chart:
         {'path(a)': 0.0, 'path(b)': 2.0, 'edge(a,b)': 2.0}
         """
         prepared = self._ready()
-        return looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
+        yield from looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
 
+    def __reversed__(self) -> Iterator[str]:
+        """The items of the chart as texts, the last first."""
+        return reversed(list(self))
+
+    @public
     def __len__(self) -> int:
         """How many items there are, facts among them."""
         prepared = self._ready()
@@ -406,7 +413,7 @@ class Chart:
 
     def keys(self) -> KeysView[str]:
         """The items of the chart as texts, facts among them."""
-        return KeysView(self)
+        return looking.Names(self)
 
     def values(self) -> ValuesView[Any]:
         """The values of the items, in the order of `keys`."""
@@ -414,7 +421,7 @@ class Chart:
 
     def items(self) -> ItemsView[str, Any]:
         """The items as texts, with their values."""
-        return ItemsView(self)
+        return looking.Items(self)
 
     def _ipython_key_completions_(self) -> list[str]:
         """What IPython offers after `chart["`."""
@@ -696,8 +703,10 @@ class Chart:
         parse_key(key)
         relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
         values_given = relation.values
-        if setting.scale.shape == "expectation" and values_given is not None and relation.count:
+        if setting.scale.shape == "expectation" and values_given is not None:
             have = values_given.shape[1]
+            if not relation.count:  # an empty table may say no width, or any
+                return replace(relation, values=np.zeros((0, setting.scale.width)))
             if have != setting.scale.width:
                 raise FactError(
                     f"{key}: the pairs have vectors of length {have - 1}, but those of this chart have length "

@@ -70,6 +70,8 @@ class Database:
 
     def retracted(self, gone: Relation) -> Database:
         """Without any copy of some facts. Raises `QueryError` where one of them is not there."""
+        if not gone.count:
+            return self
         here = self.own(gone.key)
         if here is None or not here.count:
             raise QueryError(f"there are no facts of {gone.key} to retract")

@@ -52,9 +52,15 @@ def read_direction(source: Source, key: str, rows: Any) -> Array:
             row = int((~np.isfinite(numbers)).any(axis=1).argmax())
             raise FactError(f"the direction of {key}, row {row + 1}, is NaN or infinite")
         return numbers
-    if isinstance(rows, list | np.ndarray) and all(isinstance(x, int | float | np.number) for x in rows):
+    if isinstance(rows, np.ndarray):
+        counted = rows.dtype.names is None  # a record array has rows
+    else:
+        counted = isinstance(rows, list) and bool(rows)  # an empty list has no rows
+    if counted and len(rows) != own.count and all(isinstance(x, int | float | np.number) for x in rows):
         raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
     relation = read_facts(source.facts.setting, {key: rows}, False, bare=True, strict=True)[key]
+    if not relation.count:
+        return np.zeros((own.count, width))
     if relation.values is None:
         raise FactError(f"the direction of {key} has no numbers")
     together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)

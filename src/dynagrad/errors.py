@@ -7,6 +7,7 @@ of them point at the line of the caller. It holds no checks of its own.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import warnings
@@ -51,6 +52,18 @@ def cut(text: str, length: int = 200) -> str:
     return text if len(text) <= length else f"{text[:length]}..."
 
 
+_LONG_WORD = re.compile(r"`([^`\n]{120})[^`\n]{80,}`")
+
+
+def _cut_words(message: str) -> str:
+    """A message in which what is quoted of a source text is of the length of messages.
+
+    >>> len(_cut_words(f"Nothing binds the variable `{'X' * 1_000_000}`."))
+    153
+    """
+    return _LONG_WORD.sub(r"`\1...`", message)
+
+
 def shown(value: object) -> str:
     """A short text of anything at all, for messages."""
     if isinstance(value, int) and value.bit_length() > 200:
@@ -88,9 +101,9 @@ class Place:
 
     def error(self, message: str, row: int | None = None, column: int | None = None) -> FactError:
         """The error for row and column, both from 0; the column after the arguments is the value."""
-        words = [self.key]
+        words = [cut(self.key)]
         if self.file:
-            words.append(self.file)
+            words.append(cut(self.file))
         if row is not None:
             words.append(f"{'line' if self.file else 'row'} {self.lines[row] if self.lines else row + 1}")
         if column is not None:
@@ -131,6 +144,7 @@ class SourceError(Error):
     """A program's text is wrong; the message shows the line, the column and a caret."""
 
     def __init__(self, message: str, source: str = "", span: Span | None = None, filename: str = "") -> None:
+        message = _cut_words(message)
         self.message, self.source, self.span, self.filename = message, source, span, filename
         place = ""
         if span is not None:
@@ -170,7 +184,8 @@ class CompileError(Error):
 class RunError(Error):
     """A compiled function came to an error as it ran; the message names the function.
 
-    It is the error that Python would have raised as well: an IndexError, a RecursionError, a MemoryError.
+    It is the error that Python would have raised as well, where that is an IndexError, RecursionError or MemoryError.
+    What the function raises itself, by `raise` or `assert`, is this error, with the name of the exception in its text.
     """
 
 

@@ -255,6 +255,8 @@ def _from_frame(
     read_column: Callable[[Place, int, Any], Any],
     names: Iterable[Any],
 ) -> Raw:
+    if not (len(columns) or count):  # a frame of no rows knows no columns: pd.DataFrame([])
+        return _from_rows(place, [])
     if len(columns) not in (place.arity, place.arity + 1):
         raise place.error(f"the table has {_columns(len(columns))}, but {_widths(place)}")
     raw = [read_column(place, index, column) for index, column in enumerate(columns)]

@@ -11,6 +11,7 @@ import csv
 import io
 import math
 import re
+import stat
 import threading
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -89,6 +90,8 @@ def read_file(
         raise place.error(f"no format has the suffix {path.suffix!r}; files of facts end in {', '.join(_FORMATS)}")
     with place.reading():
         try:
+            if stat.S_ISCHR(mode := path.stat().st_mode) or stat.S_ISBLK(mode):
+                raise place.error(f"{cut(str(path))!r} is a device, which has no end; give a file or a pipe")
             place, raw = reader(place, path, value_shape)
         except OSError as error:
             raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None

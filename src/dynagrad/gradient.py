@@ -151,8 +151,8 @@ def ended(prepared: Prepared, report: Any) -> None:
         raise function_failed(prepared, report)
     if status == "bytes":
         raise NotConverged(
-            f"the run with its derivatives needs more than {report.bytes:,} bytes; raise max_bytes, or stop it earlier "
-            "with max_pops"
+            f"the run with its derivatives needs more than {report.bytes:,} bytes, the limit that the chart was run "
+            "with; run it with a larger max_bytes, or stop it earlier with max_pops"
         )
     if status == "no_memory":
         raise out_of_memory(0)
@@ -499,6 +499,8 @@ class Tangents:
         query: Callable[[Any, Callable[[str], tuple[npt.NDArray[np.int32], Words]]], Table],
     ) -> None:
         self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
+
+    __iter__ = None  # items are looked up by name; there is no first one
 
     @public
     def __getitem__(self, item: Any) -> Any:

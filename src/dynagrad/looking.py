@@ -11,14 +11,14 @@ import copy
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .encoding import syntax_value
-from .errors import FactError, NotComputed, QueryError, cut, shown
+from .errors import Error, FactError, NotComputed, QueryError, cut, shown
 from .loading import Prepared
 from .reading import code as code_of
 from .reading import column, decode, matches, ranks
@@ -136,6 +136,37 @@ def names_of(setting: Setting, prepared: Prepared, items: Callable[[str], tuple[
             name = ItemName(item_text(key, row[:-1]))
             name.place = (predicate, *row[:-1])
             yield name
+
+
+class Names(KeysView[str]):
+    """The texts of all items, as a set: what is no item of the chart is not in it, and that is no error."""
+
+    _mapping: Mapping[str, Any]
+
+    def __contains__(self, name: object) -> bool:
+        return _has(self._mapping, name)
+
+
+class Items(ItemsView[str, Any]):
+    """The texts of all items with their values, as a set likewise."""
+
+    _mapping: Mapping[str, Any]
+
+    def __contains__(self, pair: object) -> bool:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and _has(self._mapping, pair[0])):
+            return False
+        value = self._mapping[pair[0]]
+        return value is pair[1] or bool(value == pair[1])
+
+
+def _has(chart: Any, name: object) -> bool:
+    if not isinstance(name, str):
+        return False
+    try:
+        return name in chart
+    except Error:
+        len(chart)  # raises where the chart cannot be looked into
+        return False
 
 
 # -- one item ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of
 from .binding import Binding
 from .calls import public
 from .chart import Chart
-from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, refused, shown
+from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, cut, refused, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
@@ -52,6 +52,9 @@ from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .table import Table
 from .terms import INTEGER_MAX, INTEGER_MIN
+
+LONGEST = 64 << 20
+"""Bytes of a program, or of a file of functions, at most: a device may have no end."""
 
 
 class Program:
@@ -99,7 +102,7 @@ class Program:
             if not isinstance(name, str):
                 raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
             if not callable(f):
-                raise Error(f"functions has {shown(f)} for {name}, which is no function")
+                raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = cached_rules(text, filename, chosen, named)
         _check_integers(rules, text, filename)
@@ -111,7 +114,7 @@ class Program:
         for key in given:
             if "/" in key and key not in externals:
                 raise Error(
-                    f"functions has {key}, but the program declares no external predicate of that name and arity"
+                    f"functions has {cut(key)}, but the program declares no external predicate of that name and arity"
                 )
         for key, predicate in externals.items():
             if key not in given:
@@ -649,12 +652,18 @@ def _text(source: str | Path) -> tuple[str, str]:
 
 def file_text(file: Path, what: str = "program") -> str:
     """The text of a file; `what` says in errors what it should be."""
+    name = repr(cut(str(file)))
     try:
-        return file.read_text("utf-8")
-    except OSError as error:
-        raise Error(f"the {what} {str(file)!r} cannot be read: {error.strerror or error}") from None
+        with file.open("rb") as source:  # which may be a pipe, or a device without an end
+            data = source.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise Error(f"the {what} {name} is larger than {LONGEST >> 20} MiB, which no {what} is")
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise Error(f"the {what} {str(file)!r} is not UTF-8 text: byte {error.start + 1}") from None
+        raise Error(f"the {what} {name} is not UTF-8 text: byte {error.start + 1}") from None
+    except (OSError, ValueError) as error:  # a name may have a zero in it
+        said = error.strerror if isinstance(error, OSError) else None
+        raise Error(f"the {what} {name} cannot be read: {said or error}") from None
 
 
 def _check_integers(rules: Rules, text: str, filename: str) -> None:

@@ -126,7 +126,8 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
     apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
     prepared = ran.again(source, True, outside=True, stop=ran.stop) if apart else ran.tape(source, ran.stop)
     seeds = []
-    for item, cotangent in items:
+    for item, given in items:
+        cotangent = read_cotangent(item, given)
         key, codes = place_of(ran.setting, prepared, item)
         words = words_at(prepared, key, codes, scale.width)
         if words is None or codes is None:
@@ -137,7 +138,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
             )
         width = adjoint_width(prepared, scale)
         start = np.zeros(width)
-        start[0] = read_cotangent(item, cotangent)
+        start[0] = cotangent
         seeds.append(Seed(key, tuple(codes), start.view(np.uint64)))
     return Asked(source, prepared, tuple(seeds), whole)
 

@@ -199,7 +199,9 @@ def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
     values: Array | None = None
     if first.values is not None or second.values is not None:
         a, b = (_filled(r, one, first if first.values is not None else second) for r in (first, second))
-        if a.dtype == object or b.dtype == object:
+        if not (first.count and second.count):  # no rows may have values of any width
+            values = a if first.count else b
+        elif a.dtype == object or b.dtype == object:
             values = np.concatenate([a.astype(object), b.astype(object)])
         else:
             values = np.concatenate([a, b])

@@ -87,6 +87,7 @@ class Table:
         return values
 
     @property
+    @public
     def arguments(self) -> list[Any]:
         """The columns of arguments: arrays where all are integers, else lists."""
         return [_exposed(column) for column in self._relation.columns]
@@ -94,8 +95,13 @@ class Table:
     def __len__(self) -> int:
         return self._relation.count
 
+    @public
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return zip(*(column.to_list() for column in self._relation.columns), self._python_values(), strict=True)
+
+    def __reversed__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, the last first."""
+        return iter(list(self)[::-1])
 
     def _python_values(self) -> list[Any]:
         values: npt.NDArray[Any] | None = self._relation.values

@@ -64,7 +64,9 @@ def read_values(place: Place, count: int, raw: Any, value_shape: ValueShape, fin
             raise place.error(f"one value was given for {count} rows; give one value for each")
     if len(raw) != count:
         raise place.error(f"{len(raw)} values were given for {count} rows; give one value for each")
-    if value_shape != "boolean" and count and _all_true(raw):
+    if not count:
+        raw = []  # whatever an empty column is made of
+    elif value_shape != "boolean" and _all_true(raw):
         return None
     kind = value_shape if isinstance(value_shape, str) else value_shape[0]
     width = value_shape[1] if isinstance(value_shape, tuple) else None

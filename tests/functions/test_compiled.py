@@ -1,6 +1,8 @@
 """`dg.compile`: the same values and derivatives as the function that was compiled, and what its versions are."""
 
+import gc
 import math
+import os
 import threading
 from dataclasses import dataclass
 
@@ -328,3 +330,28 @@ def test_errors_of_a_run_are_ours_and_pythons_and_name_the_function():
     with pytest.raises(dg.RunError, match="deep: ") as caught:
         dg.compile(deep)(1.0)
     assert isinstance(caught.value, RecursionError)
+
+
+def _maps() -> int:
+    with open("/proc/self/maps") as lines:
+        return sum(".so" in line and "dynagrad" in line for line in lines)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="where memory maps are listed")
+def test_memory_maps_of_versions_are_released_when_nothing_refers_to_them() -> None:
+    f = dg.compile(lambda x, n: np.sort(np.sin(x) * n)[0])
+    gc.collect()
+    before = _maps()
+    for n in range(3):
+        f(np.array([1.5, 2.5]), n)
+    kept = dg.compile(dg.grad(lambda x: np.sin(x) * 3.25))
+    assert kept(0.0) == 3.25
+    call = kept._fast  # the function in C keeps its library by itself
+    dg.grad(f)(np.array([1.5, 2.5]), 2)
+    assert _maps() > before
+    del f, kept
+    gc.collect()
+    assert call(0.0) == 3.25
+    del call
+    gc.collect()
+    assert _maps() == before

@@ -122,7 +122,27 @@ def accumulated(x):
     return np.sum(a**3)
 
 
-PROGRAMS = [recurrence, rows, in_place, views, overlap, masks, filled, joined, matrix, copies, overwritten, accumulated]
+def by_name(x):
+    a = np.zeros(3)
+    a.__setitem__(1, x[0] * x[1])
+    return a.__getitem__(1) ** 2 + np.sum(a)
+
+
+PROGRAMS = [
+    recurrence,
+    rows,
+    in_place,
+    views,
+    overlap,
+    masks,
+    filled,
+    joined,
+    matrix,
+    copies,
+    overwritten,
+    accumulated,
+    by_name,
+]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)

@@ -524,7 +524,7 @@ def test_errors_of_the_function_itself_are_left_alone() -> None:
 
 def test_every_error_says_in_which_line_it_came_up() -> None:
     cases: list[Callable[[], Any]] = [
-        lambda: dg.grad(np.median)(np.ones(2)),
+        lambda: dg.grad(np.unique)(np.ones(2)),
         lambda: dg.grad(math.exp)(1.0),
         lambda: dg.grad(lambda x: np.sum(np.add(x, 1.0, out=np.zeros(2))))(np.ones(2)),
         lambda: dg.grad(lambda x: np.linalg.eigh(x)[1][0, 0])(np.eye(2)),

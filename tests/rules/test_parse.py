@@ -217,6 +217,27 @@ class TestRules:
         slash = second.rules[5].body.item.arguments[0]  # type: ignore[union-attr]
         assert slash.functor == "slash" and slash.arguments[1].functor == "cons"
 
+    @pytest.mark.parametrize("number", ["1.e3", "1.E3", "1.e+3", "1.e+03"])
+    def test_a_float_may_end_with_its_point_before_an_exponent(self, number: str) -> None:
+        """As in Python; it is not the number 1, and a fact `e3`."""
+        read = rule(f"p += {number}.")
+        assert read.body == Number(1000.0)
+        read = rule(f"p({number}) += q(-{number}) / {number}.")
+        assert read.head.arguments == (Float(1000.0),)
+
+    @pytest.mark.parametrize(
+        ("text", "heads"),
+        [
+            ("p += 1. e3 += 2.", ["p/0", "e3/0"]),
+            ("p += 1.e3a += 2.", ["p/0", "e3a/0"]),
+            ("p += 1.e += 2.", ["p/0", "e/0"]),
+            ("p += 1.\ne3(X) += q(X).", ["p/0", "e3/1"]),
+            ("a(X) += b(X,1).e(X) += b(X,1).e3(X) += b(X,2).", ["a/1", "e/1", "e3/1"]),
+        ],
+    )
+    def test_a_statement_may_start_with_the_letter_of_an_exponent(self, text: str, heads: list[str]) -> None:
+        assert [rule.head.key for rule in parse(text).rules] == heads
+
     def test_an_empty_text_is_an_empty_program(self) -> None:
         assert parse("").rules == parse(" % nothing\n").rules == ()
 
@@ -295,6 +316,8 @@ class TestErrors:
             ("a += b, c.", "joined with `*`", 1, 7),
             ("a += X.", "`X` is a variable, which stands for an argument", 1, 6),
             ("a += b .5.", "Found the number `.5`", 1, 8),
+            ("p += 1.e3(a) += 2.", "Found `(`", 1, 10),
+            ("p += 1.e3 += 2.", "Found `=`", 1, 12),
             ("a += 'abc.\nb += c.", "not closed on its line", 1, 6),
             ("# comment\na += b.", "A comment starts with `%`", 1, 1),
             ("a += b c.", "Found the name `c`", 1, 8),

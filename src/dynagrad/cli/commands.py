@@ -6,6 +6,7 @@ Ctrl-C becomes 130, and what only some commands need is imported by them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -13,13 +14,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 
 from .. import __version__
-from ..encoding import kinds, program_constants, settle_texts
-from ..errors import Error, ProgramWarning, QueryError
+from ..encoding import kinds, program_constants, settle_texts, syntax_value
+from ..errors import Error, ProgramWarning, QueryError, cut
 from ..gradient import differentiable
 from ..limits import Limits
 from ..native.toolchain import INCLUDE
@@ -34,6 +35,7 @@ from ..rules.show import show_name
 from ..setting import read_facts
 from .answers import PRINTERS, Format, answer, derivatives
 from .inputs import Values, facts_of, program_of
+from .outputs import write_file
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,6 +45,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Dynamic programs as a few equations, compiled.",
     epilog="Start with: dynagrad demo",
@@ -125,6 +128,9 @@ def _command(function: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
+        except MemoryError:
+            _say("error", "there is no memory left; give the command fewer facts, or ask it for less")
+            raise typer.Exit(1) from None
 
     return run
 
@@ -191,7 +197,12 @@ def run(
     relations = facts_of(program, facts, values)
     _note_missing(program, relations)
     queries = query or ([] if grad else _default_queries(program))
+    if not queries and not grad:
+        _say("note", "the program derives nothing; name what to print with --query")
     items = [(text, parse_item(text)) for text in queries]
+    for option, texts in (("--grad", grad), ("--until", [until] if until else [])):
+        for text in texts:
+            _check_ground(option, text)
     bound = program.bind()
     if grad:
         _check_gradients(program, relations, grad)
@@ -225,10 +236,11 @@ def _note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
 
 
 def _default_queries(program: Program) -> list[str]:
-    """The declared outputs; without them, the defined predicates that no rule reads, or all of them."""
+    """The declared outputs; without them, the predicates of heads and facts of the text that no rule reads, or all."""
     rules = program._setting.rules
     read = {a.item.key for r in rules.rules for a in r.antecedents}
-    defined = [k for k, p in rules.predicates.items() if p.defined]
+    asserted = {a.item.key for a in rules.axioms}
+    defined = [k for k, p in rules.predicates.items() if p.defined or k in asserted]
     keys = list(rules.outputs) or [k for k in defined if k not in read] or defined
     texts = []
     for key in keys:
@@ -238,15 +250,26 @@ def _default_queries(program: Program) -> list[str]:
     return texts
 
 
+def _check_ground(option: str, text: str) -> None:
+    """Refuses a pattern where one item is asked for."""
+    try:
+        for term in parse_item(text).arguments:
+            syntax_value(term)
+    except ValueError:
+        raise QueryError(f"{option} {cut(text)}: it has variables; --query lists the items that match") from None
+
+
 def _check_gradients(program: Program, relations: Mapping[str, Relation], items: Sequence[str]) -> None:
     """Refuses, before anything runs, derivatives that there cannot be."""
     differentiable(program._setting.scale)
     for text in items:
         key = parse_item(text).key
         if key not in program.predicates:
-            raise QueryError(f"--grad {text}: the program has no predicate `{key}`.{nearest(key, program.predicates)}")
+            raise QueryError(
+                f"--grad {cut(text)}: the program has no predicate `{cut(key)}`.{nearest(key, program.predicates)}"
+            )
     if not relations:
-        raise Error(f"--grad {items[0]}: there are no facts to differentiate by; give them with --facts")
+        raise Error(f"--grad {cut(items[0])}: there are no facts to differentiate by; give them with --facts")
 
 
 # -- check -----------------------------------------------------------------------------------------------------------
@@ -322,7 +345,8 @@ def header_plan(program: Program, relations: Mapping[str, Relation], values: Val
 def cpp(
     file: File,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The header to write; without it, standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="The header to write, whole or not at all; without it, standard output."),
     ] = None,
     facts: Facts = [],  # noqa: B006  -- typer copies it
     name: Annotated[
@@ -350,6 +374,8 @@ def cpp(
     from ..plan.facade.text import namespace
     from ..plan.header import header
 
+    if output is not None and output.exists() and file.exists() and output.samefile(file):
+        raise Error(f"--output {output}: that is the program itself")
     program = program_of(file, semiring, values, functions, hosted=False)
     plan = header_plan(program, facts_of(program, facts, values), values)
     setting = program._setting
@@ -358,10 +384,7 @@ def cpp(
     if output is None:
         typer.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, "utf-8")
-    except OSError as error:
-        raise Error(f"{str(output)!r} cannot be written: {error.strerror or error}") from None
+    write_file(output, text)
     typer.echo(f"wrote {output}: {space}::chart; its include folder is printed by: dynagrad cpp --include", err=True)
 
 
@@ -411,7 +434,26 @@ def root(
 def main() -> None:
     """The `dynagrad` command."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop(sys.stdout)
         sys.exit(141)
+    except (OSError, UnicodeEncodeError) as error:  # those of files that we name are errors of ours
+        _drop(sys.stdout)
+        why = error.strerror if isinstance(error, OSError) else f"{error}; set PYTHONIOENCODING=utf-8"
+        try:
+            _say("error", f"the output cannot be written: {why or error}")
+            sys.stderr.flush()
+        except (OSError, UnicodeEncodeError):
+            _drop(sys.stderr)
+        sys.exit(1)
+
+
+def _drop(stream: TextIO) -> None:
+    """Sends what is still to be written to nowhere, so that the end of the process does not try again."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -194,7 +194,9 @@ def compile(function: Callable[..., Any]) -> Compiled:
     Assignments, tuples, lists, dicts, dataclasses, closures, functions as arguments, `if`, `while`, `for`, `break`,
     `continue`, `return`, recursion, indexing, changes of arrays that were made inside, functions of numpy and math, and
     all derivatives of this package may be used, with `fixed_point`, `checkpoint` and `custom_rule`. A function that has
-    a rule is compiled like the rest, or else called by Python.
+    a rule is compiled like the rest, or else called by Python. `assert` and `raise` are a RunError as it runs; `try`
+    may stand around what cannot raise what it catches. There are `sorted` with a key, `operator`, `functools`,
+    `itertools` over known lengths, and `np.vectorize`.
 
     What the function takes from outside is read when a version is made: globals, what closures hold, attributes of
     objects, arrays that belong to someone else. When these change later, versions that are there do not see it; what

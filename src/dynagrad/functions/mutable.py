@@ -11,11 +11,13 @@ element of which written number it is. Views of numpy on the records are views o
 kind, and writes that overlap, do what they do in numpy. An element that was written over is not part of the number, so
 that its adjoint is exactly zero, even where its slope is infinite.
 
-(Functional arrays with in-place writes: Bird and Wadler; the same idea as the references of JAX, `jax.new_ref`.)
+(JAX has the same in its references, `jax.new_ref`; autograd has none.)
 """
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -449,7 +451,7 @@ def _element(found: Any, memory: Memory) -> Any:
     number = int(found["number"])
     if not number:
         return np.float64(found["value"])
-    k = int(np.searchsorted(memory.starts, number, side="right")) - 1
+    k = bisect.bisect_right(memory.starts, number) - 1
     source = memory.written[k]
     shape = shape_of(source)
     if not shape:
@@ -458,14 +460,40 @@ def _element(found: Any, memory: Memory) -> Any:
 
 
 def _gathered(mine: Any, memory: Memory) -> Any:
-    """The number whose elements are these records: written numbers side by side, and of these, what is where."""
-    shape, numbers, values = mine.shape, mine["number"].ravel(), mine["value"].ravel()
+    """The number whose elements are these records."""
+    shape, numbers = mine.shape, mine["number"].ravel()
     at = numbers != 0
     if not at.any():
         return mine["value"].copy()
     starts = np.asarray(memory.starts, dtype=np.int64)
-    which = np.searchsorted(starts, numbers[at], side="right") - 1
-    used = np.unique(which).tolist()
+    which = np.where(at, np.searchsorted(starts, numbers, side="right") - 1, -1)
+    runs = np.flatnonzero((np.diff(which) != 0) | ((np.diff(numbers) != 1) & at[1:])) + 1
+    joined = _of_runs if len(runs) < _RUNS else _of_elements
+    return FUNCTIONS[np.reshape](joined(mine["value"].ravel(), numbers, which, starts, runs, memory), shape)
+
+
+_RUNS = 32  # pieces that an array is joined of; of more, element by element
+
+
+def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Memory) -> Any:
+    """From pieces of written numbers, each as it was written, and plain ones between them."""
+    parts = []
+    for first, end in itertools.pairwise([0, *runs.tolist(), len(numbers)]):
+        k = int(which[first])
+        if k < 0:
+            parts.append(values[first:end].copy())
+            continue
+        whole = FUNCTIONS[np.reshape](memory.written[k], (-1,))
+        begin = int(numbers[first] - starts[k])
+        all_of_it = end - first == shape_of(whole)[0]
+        parts.append(whole if all_of_it else item_of(whole, slice(begin, begin + end - first)))
+    return parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
+
+
+def _of_elements(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Memory) -> Any:
+    """From all written numbers side by side, the single ones first, and of these, what is where."""
+    at = which >= 0
+    used = np.unique(which[at]).tolist()
     base = np.zeros(len(starts), dtype=np.int64)
     single = [k for k in used if not shape_of(memory.written[k])]
     parts, length = [], len(single)
@@ -479,18 +507,13 @@ def _gathered(mine: Any, memory: Memory) -> Any:
             length += int(np.prod(shape_of(source), dtype=np.int64))
             parts.append(FUNCTIONS[np.ravel](source))
     places = np.empty(len(numbers), dtype=np.intp)
-    places[at] = base[which] + numbers[at] - starts[which]
+    places[at] = base[which[at]] + numbers[at] - starts[which[at]]
     if not at.all():
         parts.append(values[~at])
-        places[~at] = length + np.arange(len(values) - int(at.sum()))
+        places[~at] = length + np.arange(int((~at).sum()))
         length += len(parts[-1])
-    if length == len(places) and np.array_equal(places, np.arange(length)):
-        if len(parts) == 1 and not single and shape_of(memory.written[used[0]]) == shape:
-            return memory.written[used[0]]
-        whole = parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
-    else:
-        whole = item_of(parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts), places)
-    return FUNCTIONS[np.reshape](whole, shape)
+    whole = parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
+    return whole if length == len(places) and np.array_equal(places, np.arange(length)) else item_of(whole, places)
 
 
 def _settled(x: Any) -> Any:

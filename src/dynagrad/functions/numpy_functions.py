@@ -175,7 +175,11 @@ def _var(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None 
 
 @implements("std")
 def _std(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None = None, keepdims: bool = False) -> Any:
-    return lift(ops.sqrt, (_var(a, axis, ddof=ddof, correction=correction, keepdims=keepdims),))
+    a = plain(a)
+    found = _var(a, axis, ddof=ddof, correction=correction, keepdims=keepdims)
+    if elements(shape_of(a), axes_of(axis, rank(a))) == 1:
+        return found  # 0 whatever the number is, so the root has no kink
+    return lift(ops.sqrt, (found,))
 
 
 @implements("cumsum")
@@ -212,7 +216,9 @@ _cumulative("cumulative_prod", _cumprod, 1.0)
 def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     a = plain(a)
     axis = _axis(axis, rank(a))
-    for _ in range(n):
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    for _ in range(min(n, shape_of(a)[axis])):
         a = lift(ops.subtract, (lift(arrays.cut(axis, 1, None), (a,)), lift(arrays.cut(axis, 0, -1), (a,))))
     return a
 
@@ -321,13 +327,18 @@ def _atleast_1d(*arys: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
+@implements("ascontiguousarray")
+def _ascontiguousarray(a: Any) -> Any:
+    return _atleast_1d(a)
+
+
 @implements("atleast_2d")
 def _atleast_2d(*arys: Any) -> Any:
     found = tuple(plain(x) if rank(plain(x)) > 1 else _reshape(x, (1, -1)) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
-@implements("copy", "real", "asarray", "ascontiguousarray", "asanyarray", "real_if_close")
+@implements("copy", "real", "asarray", "asanyarray", "real_if_close")
 def _copy(a: Any) -> Any:
     return a
 
@@ -649,7 +660,7 @@ def _sinc(x: Any) -> Any:
 
 @implements("polyval")
 def _polyval(p: Any, x: Any) -> Any:
-    y: Any = 0.0
+    y: Any = 0.0 if len(plain(p)) else np.zeros(shape_of(plain(x)))
     for coefficient in plain(p):
         y = coefficient + y * plain(x)
     return y

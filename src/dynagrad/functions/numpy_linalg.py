@@ -257,6 +257,8 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 
 @implements("linalg.svd")
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:  # the lower triangle says all
+        a = np.tril(a) + arrays.swap(np.tril(a, -1))
     s = lift(matrices.singular_values, (a,))
     if not compute_uv:
         return s
@@ -318,6 +320,8 @@ _SMALL = 2.0**-1000  # a tangent over this is in range
 def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The p-norm along axes, for p from 1."""
     shape = shape_of(x)
+    if not elements(shape, axes):
+        return lift(arrays.total(axes, bool(keepdims)), (x,))  # of nothing: 0, as its derivative
     if math.prod(shape):
         largest = lift(arrays.extreme(True, axes, True), (lift(ops.absolute, (real_part(x),)),))
         size = ops.where(ops.less(largest, math.inf), ops.maximum(largest, _SMALL), 1.0)
@@ -330,6 +334,14 @@ def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> 
     return lift(scaled_root(p), (sums, scale if keepdims else arrays.reshape(shape_of(sums))(scale)))
 
 
+def _extreme(largest: bool, sizes: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest size, which of none is 0, or the least."""
+    shape = shape_of(sizes)
+    if largest and not elements(shape, axes_of(axis, len(shape))):
+        return np.sum(sizes, axis, keepdims=keepdims)
+    return (np.max if largest else np.min)(sizes, axis, keepdims=keepdims)
+
+
 @implements("linalg.vector_norm")
 def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = plain(x)
@@ -340,7 +352,7 @@ def _vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any =
     if ord == 1:
         return np.sum(size, axis, keepdims=keepdims)
     if ord in (math.inf, -math.inf):
-        return (np.max if ord > 0 else np.min)(size, axis, keepdims=keepdims)
+        return _extreme(ord > 0, size, axis, keepdims)
     if ord == 0:
         return np.sum(real_part(x) != 0, axis=axes_of(axis, rank(x)), keepdims=keepdims).astype(float)
     return np.sum(size ** float(ord), axis, keepdims=keepdims) ** (1.0 / float(ord))
@@ -353,10 +365,10 @@ def _matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         return _root_of_powers(x, 2.0, axes_of((-2, -1), rank(x)), keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         sums = np.sum(abs(x), -2 if abs(ord) == 1 else -1)
-        found = (np.max if ord > 0 else np.min)(sums, -1)
+        found = _extreme(ord > 0, sums, -1)
     elif ord in (2, -2, "nuc"):
         s = lift(matrices.singular_values, (x,))
-        found = np.sum(s, -1) if ord == "nuc" else (np.max if ord > 0 else np.min)(s, -1)
+        found = np.sum(s, -1) if ord == "nuc" else _extreme(ord > 0, s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
     return np.expand_dims(found, (-2, -1)) if keepdims else found

@@ -216,21 +216,27 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
     if handler is not None:
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
             return array_ufunc(self, BY_UFUNC[function], "reduce", *arguments, **({"axis": None} | options))
-        positional = POSITIONAL[function]
-        if positional is not None and len(arguments) > positional:
-            rest = list(inspect.signature(function).parameters)[positional : len(arguments)]
-            options = dict(zip(rest, arguments[positional:], strict=True)) | options
-            arguments = arguments[:positional]
-        if options:
-            takes = TAKES[function]
-            others = {k: v for k, v in options.items() if k not in takes}
-            if others:
-                check_options(name_of(function), others)
-            options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+        arguments, options = spelled(function, arguments, options)
         return handler(*arguments, **options)
     if function in LOOKS:
         return function(*_stripped(list(arguments)), **_stripped(options))
     raise unknown(name_of(function))
+
+
+def spelled(function: Any, given: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a function as its handler takes them; raises Error for options that it does not take."""
+    positional = POSITIONAL[function]
+    if positional is not None and len(given) > positional:
+        rest = list(inspect.signature(function).parameters)[positional : len(given)]
+        options = dict(zip(rest, given[positional:], strict=True)) | options
+        given = given[:positional]
+    if options:
+        takes = TAKES[function]
+        others = {k: v for k, v in options.items() if k not in takes}
+        if others:
+            check_options(name_of(function), others)
+        options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+    return given, options
 
 
 def name_of(function: Any) -> str:

@@ -78,7 +78,9 @@ def argument(verb: str, index: int, x: Any) -> Any:
             )
         return x
     if isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
-        raise Error(f"{verb}: argument {index + 1} is complex, and derivatives are of reals; give two parts{place()}")
+        raise Error(
+            f"{verb}: argument {index + 1} is complex, and has no derivatives; give its two parts as reals{place()}"
+        )
     if parts(x) is None and not is_function(x):
         raise Error(
             f"{verb}: argument {index + 1} is {_shown(x)} of type {type(x).__name__}, which has no derivatives; give "

@@ -326,7 +326,10 @@ def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
 def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
     """What comes out for arguments as good as any: no zeros, no equals in a row, matrices that are positive."""
     samples: list[Any] = []
-    for t in types:
+    for i, t in enumerate(types):
+        if i == 1 and operation.name in ("take_along_axis", "put_along_axis"):  # places, which may be reals
+            samples.append(np.zeros(t.shape, DTYPES[t.kind]))
+            continue
         if not t.shape:
             samples.append({"integer": 0, "boolean": False}.get(t.kind, 1.0))
             continue

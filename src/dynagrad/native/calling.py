@@ -358,8 +358,8 @@ def _fast(
     method = _Method(name.encode(), address, _METH_FASTCALL, None)
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    # The definition, and what is given, have to live as long as the function, which holds this tuple.
-    held = (otherwise, failed, 0 if given is None else given.address, given, method)
+    # The definition, what is given and the library have to live as long as the function, which holds this tuple.
+    held = (otherwise, failed, 0 if given is None else given.address, given, method, library)
     made: Callable[..., Any] = new(ctypes.addressof(method), held, None)
     return made
 
@@ -407,6 +407,7 @@ def _slow(
         return results[0] if single else results
 
     kinds = [(leaf, _KINDS[leaf.kind]) for leaf in outputs]
+    call.held = library  # type: ignore[attr-defined]  # which lives as long as the function
     call.__name__ = call.__qualname__ = name
     return call
 

@@ -166,7 +166,10 @@ EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), cty
 def out_of_memory(failure: int) -> Error:
     """The error where memory ended: that of a limit, or that of the system."""
     if failure == _LIMITED:
-        return NotConverged("there is not enough room for the run under its limit on bytes; raise max_bytes")
+        return NotConverged(
+            "there is not enough room under the limit on bytes that the chart was run with; run it with a larger "
+            "max_bytes"
+        )
     return RoomError(
         "there is no memory left; limit the run with max_items or max_bytes, or give it fewer facts or less to derive"
     )

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,12 @@ class Stop:
 
 
 class Library:
-    """A loaded library and its functions. It stays loaded as long as the process lives."""
+    """A loaded library and its functions. It stays loaded as long as the process lives, or it is `lent`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._functions = ctypes.PyDLL(str(path))
+            self.functions = ctypes.PyDLL(str(path))
         except OSError as error:
             raise CompileError(
                 f"the compiled library {path} cannot be loaded: {error}\n"
@@ -112,7 +113,7 @@ class Library:
         42.0
         """
         try:
-            found = self._functions[name]
+            found = self.functions[name]
         except AttributeError:
             raise CompileError(f"the compiled library {self.path} has no function {name!r}") from None
         found.restype, found.argtypes = result, arguments
@@ -120,6 +121,38 @@ class Library:
 
     def __repr__(self) -> str:
         return f"Library({str(self.path)!r})"
+
+
+_lent: weakref.WeakValueDictionary[Path, Library] = weakref.WeakValueDictionary()
+_lending = threading.Lock()
+
+
+def lent(path: Path) -> Library:
+    """The library at `path`, which is closed when nobody refers to it any more. Who keeps a function of it, or what it
+    gave, has to keep the library too.
+
+    >>> from .cache import build
+    >>> library = lent(build("extern \\"C\\" void nothing() {}"))
+    >>> library is lent(library.path)
+    True
+    """
+    with _lending:
+        found = _lent.get(path)
+        if found is None:
+            found = _lent[path] = Library(path)
+            weakref.finalize(found, _close, found.functions).atexit = False
+        return found
+
+
+def _close(functions: ctypes.PyDLL) -> None:
+    """Closes a library, which may stay because of others that opened it."""
+    for name in ("dg_forget_workspaces", "dg_forget_blocks"):  # memory that is kept for later calls
+        forget = getattr(functions, name, None)
+        if forget is not None:
+            forget()
+    close = ctypes.CDLL(None).dlclose
+    close.argtypes, close.restype = (ctypes.c_void_p,), ctypes.c_int
+    close(functions._handle)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from ..errors import ProgramError, Span, warn
+from ..errors import ProgramError, Span, cut, warn
 from .normal import NormalRule, Rules
 from .normalise import (
     condition_variables,
@@ -132,7 +132,7 @@ def _check_semiring(source: Source, chosen: str | None, report: _Reporter) -> st
         close = get_close_matches(chosen, SEMIRINGS, 1)
         hint = f" Did you mean `{close[0]}`?" if close else ""
         raise ProgramError(
-            f"There is no semiring `{chosen}`; the built-in ones are {names}.{hint}"
+            f"There is no semiring `{cut(chosen)}`; the built-in ones are {names}.{hint}"
         )  # no place in the text
     declared = None
     for declaration in source.declarations:

@@ -773,7 +773,7 @@ def _run(text: str, filename: str, start: str) -> Any:
 
 _SKIP = re.compile(
     r"""%[^\n]*|\s+|(?P<quoted>'[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")"""
-    r"""|(?P<number>\d*\.\d+)|(?P<dots>\.\.\.)|(?P<dot>\.)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<word>\w+)"""
+    r"""|(?P<number>\d*\.\d+|\d+\.[eE][+-]?\d+(?!\w))|(?P<dots>\.\.\.)|(?P<dot>\.)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<word>\w+)"""
     r"""|(?P<other>.)""",
     re.DOTALL,
 )

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynagrad as dg
 from dynagrad.functions.lifting import graph_of
 from dynagrad.graph.control import REPEAT, WHILE
 from dynagrad.graph.node import order
 from dynagrad.graph.types import real
-from functions.lifting.lifted import agrees, agrees_with_gradient
+from functions.lifting.lifted import agrees, agrees_with_gradient, lifted
 
 
 def operations(f: Any, *arguments: Any) -> list[Any]:
@@ -296,3 +297,35 @@ def test_a_list_that_grows_while_a_loop_goes_over_it() -> None:
 
     for f in (grown, numbered, replaced, long):
         agrees_with_gradient(f, 1.5)
+
+
+def _permanent(a: Any) -> Any:
+    if a.shape[0] == 1:
+        return a[0]
+    total = 0.0
+    for j in range(a.shape[0]):
+        total = total + _permanent(np.concatenate([a[:j], a[j + 1 :]])) * 1.0
+    return total
+
+
+def test_a_limit_on_unrolling_is_named_and_can_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = (
+        "could be compiled only by unrolling it, to at least 5,040 copies of a round with the loops around it, and the "
+        "limit on unrolling is 4,096 copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a "
+        "loop since the bounds of a slice decide a shape"
+    )
+    with pytest.raises(dg.LiftError) as caught:
+        lifted(_permanent, np.ones(7))
+    assert said in str(caught.value)
+    monkeypatch.setenv("DYNAGRAD_UNROLLED", "100")
+    with pytest.raises(dg.LiftError, match=r"at least 120 copies .* is 100 copies"):
+        lifted(_permanent, np.ones(5))
+    monkeypatch.setenv("DYNAGRAD_UNROLLED", "120")
+    assert lifted(_permanent, np.ones(5)) == 120.0
+    for wrong in ("", "many", "0", "1" * 50):
+        monkeypatch.setenv("DYNAGRAD_UNROLLED", wrong)
+        if wrong:
+            with pytest.raises(dg.LiftError, match="DYNAGRAD_UNROLLED is a whole number"):
+                lifted(_permanent, np.ones(5))
+        else:
+            assert lifted(_permanent, np.ones(5)) == 120.0

@@ -23,16 +23,21 @@ from . import (
     checkpoints,
     classes,
     containers,
+    iterating,
     library,
     loops,
     masked,
     mathematics,
     numpy_calls,
+    operating,
     operators,
     parts,
+    raising,
     recursion,
     rules,
     solutions,
+    sorting,
+    vectorizing,
     verbs,
 )
 from .signature import Output, opened, output, taken_apart
@@ -45,16 +50,21 @@ _TABLES = (
     checkpoints,
     classes,
     containers,
+    iterating,
     library,
     loops,
     masked,
     mathematics,
     numpy_calls,
+    operating,
     operators,
     parts,
+    raising,
     recursion,
     rules,
     solutions,
+    sorting,
+    vectorizing,
     verbs,
 )  # which enter themselves
 _DEEP = 30_000  # frames of Python
@@ -94,7 +104,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     s = Specialiser()
     with _room(), unchanging():
         try:
-            result = output(s.call(f, given, options.content))
+            result = output(s.call(f, given, options.content), s.token.content)
         except (Diverges, Recursion) as problem:
             raise LiftError("the function never ends: each of its branches calls it again") from problem
         except LiftError:

@@ -68,6 +68,8 @@ def alone(s: Specialiser, what: str, run: Callable[[], T]) -> T:
     with s.journal() as changed:
         s.level += 1
         found = run()
+    if s.token in changed:
+        raise Error(f"{what} raises something as it runs, and that cannot be compiled; check arguments before the call")
     if changed:
         raise Error(
             f"{what} changes something from outside, and is a function by itself when it is compiled; return it"

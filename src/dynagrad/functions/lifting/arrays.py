@@ -161,6 +161,8 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
     t = type_of(content)
     if t is not None and not t.shape and _of_single(place):
         return _single(content, place)
+    if holds_node(place):
+        s.may_raise(IndexError)
     found = _look(content, place)
     shape = found.shape if isinstance(found, Node) else np.shape(found)
     if not shape or not isinstance(x, Array) or not _basic(place):
@@ -239,6 +241,8 @@ def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
 
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
+    if holds_node(unwrapped(index)):
+        s.may_raise(IndexError)
     content = content_of(unwrapped(value))
     store(s, x, placed(x.read(), index_of(index), content))
 
@@ -273,6 +277,8 @@ def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
     from .operators import store
 
     content = x.read()
+    if holds_node(place):
+        s.may_raise(IndexError)
     t, given = type_of(content), type_of(z)
     if t is None or given is None:
         raise Error(f"{describe(z)} cannot be added to an array")

@@ -15,7 +15,7 @@ from ...errors import Error
 from .containers import attribute, bound, vars_of
 from .regions import Given, Named
 from .specialise import KINDS, Specialiser, calls
-from .values import Instance, Made, describe, known, normal, unwrapped, wrapped
+from .values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
 
 
 def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
@@ -23,7 +23,7 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _named_tuple(cls, given, named)
     if issubclass(cls, BaseException):
-        return cls(*(unwrapped(x) if known(x) else f"<{describe(x)}>" for x in given))
+        return cls(*(unwrapped(x) if known(x) else Unclear.of(x) for x in given))
     fixed = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009
     made = Instance(cls, {}, "", fixed)
     init = cls.__init__

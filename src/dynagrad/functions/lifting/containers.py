@@ -164,6 +164,7 @@ def _one(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any:
                 f"{describe(x)} is indexed with {describe(index)}: at a place that is known only as the function runs, "
                 "only numbers, or arrays of one shape, can be looked up"
             )
+        s.may_raise(IndexError)
         return at(index)
     if not isinstance(index, int):
         raise Error(f"{describe(x)} is indexed with {describe(index)}, and not with a whole number")

@@ -114,13 +114,17 @@ class Apply:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """A choice; only the chosen branch is evaluated. `names` are what the parts of the result are, for messages."""
+    """A choice; only the chosen branch is evaluated. `names` are what the parts of the result are, for messages.
+
+    Where there are `catches`, classes of exceptions or tuples of these, the first branch is the body of a `try`.
+    """
 
     condition: Atom
     then: Expression
     otherwise: Expression
     at: Position | None = None
     names: tuple[str, ...] = ()
+    catches: tuple[Atom, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

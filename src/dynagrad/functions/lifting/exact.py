@@ -7,7 +7,9 @@ numpy's affair, and it is asked where it differs from version to version.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,50 +23,56 @@ from ..numpy_protocol import name_of
 from .arrays import converted
 from .values import type_of
 
-_MOVES = frozenset(
-    {np.reshape, np.transpose, np.ravel, np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack}
-    | {np.flip, np.flipud, np.fliplr, np.rot90, np.roll, np.tile, np.repeat, np.sort, np.broadcast_to, np.tril, np.triu}
-    | {np.moveaxis, np.squeeze, np.expand_dims, np.swapaxes, np.split, np.array_split, np.diag, np.diagonal, np.pad}
-    | {np.atleast_1d, np.atleast_2d, np.atleast_3d, np.max, np.min, np.amax, np.amin}
-    | {np.delete, np.nan_to_num, np.round, np.around, np.hsplit, np.vsplit, np.dsplit, np.rollaxis, np.partition}
-    | {np.lib.stride_tricks.sliding_window_view, np.block}
+
+def _named(names: str) -> frozenset[Any]:
+    """The functions of numpy with these names, as far as this numpy has them."""
+    found = []
+    for name in names.split():
+        with contextlib.suppress(AttributeError):
+            found.append(operator.attrgetter(name)(np))
+    return frozenset(found)
+
+
+_MOVES = _named(
+    "reshape transpose permute_dims matrix_transpose linalg.matrix_transpose ravel concatenate concat stack hstack "
+    "vstack row_stack dstack column_stack flip flipud fliplr rot90 roll tile repeat sort broadcast_to tril triu "
+    "moveaxis rollaxis squeeze expand_dims swapaxes split array_split hsplit vsplit dsplit diag diagflat diagonal "
+    "linalg.diagonal pad max min amax amin delete nan_to_num round around take take_along_axis partition block "
+    "lib.stride_tricks.sliding_window_view"
 )
-_COUNTS = frozenset({np.sum, np.prod, np.cumsum, np.cumprod, np.trace})
-_PRODUCTS = frozenset(
-    {
-        np.convolve,
-        np.correlate,
-        np.matmul,
-        np.dot,
-        np.inner,
-        np.outer,
-        np.vdot,
-        np.tensordot,
-        np.kron,
-        np.append,
-        np.polyval,
-    }
-    | ({np.vecdot} if hasattr(np, "vecdot") else set())
+EACH = _named("atleast_1d atleast_2d atleast_3d")
+"""Functions that give as many arrays as they take."""
+_COUNTS = _named("sum prod cumsum cumprod trace linalg.trace")
+_PRODUCTS = _named(
+    "matmul linalg.matmul dot inner outer linalg.outer vdot vecdot linalg.vecdot tensordot linalg.tensordot kron "
+    "append polyval convolve correlate"
 )
-_ON_WHOLE: frozenset[Any] = frozenset(
-    {np.clip, np.ptp, np.diff, np.cross, np.insert, np.choose, np.meshgrid, np.vander}
-)
-_SUBTRACTS: frozenset[Any] = frozenset({np.diff, np.ptp, np.cross})
+_ON_WHOLE = _named("clip ptp diff cross linalg.cross insert choose meshgrid vander")
+_SUBTRACTS = _named("diff ptp cross linalg.cross")
+_AREAS = _named("trapezoid trapz")
 _ORDER = ("boolean", "integer", "real")
 _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.float64}
 
 
 def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any]) -> str | None:
     """The kind of a result that is not real though it is computed so; None for reals."""
-    if "dtype" in options:
+    if options.get("dtype") is not None:
         return None
     looked: Sequence[Any]
-    if function in _MOVES | _COUNTS or (function is np.linalg.matrix_power and given[1] >= 0):
+    if function in _MOVES | _COUNTS | EACH or (function is np.linalg.matrix_power and given[1] >= 0):
         looked = given[:1]
+    elif function in (np.compress, np.extract):
+        looked = given[1:2]
+    elif function is np.linalg.multi_dot:
+        looked = given[0]
     elif function in _PRODUCTS:
         looked = given[:2]
+        if any(isinstance(x, list | tuple) and not x for x in looked):  # an empty list is one of reals
+            return None
     elif function is np.einsum:
-        looked = given[1:]
+        looked = given[1:] if isinstance(given[0], str) else given[: len(given) // 2 * 2 : 2]
+    elif function in _AREAS and any(t.kind == "boolean" for x in [*given, *options.values()] for t in _types(x)):
+        raise Error(f"{name_of(function)} is not of truth values; multiply them by 1.0")
     elif function in _ON_WHOLE:
         looked = [*given, *options.values()]
     elif isinstance(function, np.ufunc) or function is np.fix:

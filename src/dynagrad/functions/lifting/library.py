@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +15,9 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
-from .arrays import as_array, at_index, holds_node
+from .arrays import as_array
 from .containers import attribute, mapping, setattr_, vars_of
-from .numpy_calls import numpy_call
-from .operators import binary, both, negated, truth
+from .operators import both, negated, truth
 from .regions import Given, Named
 from .specialise import Specialiser, calls
 from .values import (
@@ -138,22 +136,6 @@ def _dict(s: Specialiser, given: Given, named: Named) -> Any:
     return Dict(content | dict(named))
 
 
-@calls(sorted)
-def _sorted(s: Specialiser, given: Given, named: Named) -> Any:
-    inside = items(s, given[0])
-    key = named.get("key")
-    keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
-    if any(map(holds_node, keys)):
-        if key is not None or any(t is None or t.shape for t in map(type_of, inside)):
-            raise Error(
-                "sorted() of what is known only as the function runs is for numbers, without key=; use np.argsort"
-            )
-        found = numpy_call(s, np.sort, [as_array(s, inside)], {})
-        return List(items(s, at_index(s, found, slice(None, None, -1)) if named.get("reverse", False) else found))
-    order = sorted(range(len(inside)), key=lambda i: keys[i], reverse=bool(named.get("reverse", False)))
-    return List(tuple(inside[i] for i in order))
-
-
 @calls(any)
 def _any(s: Specialiser, given: Given, named: Named) -> Any:
     found: Any = True
@@ -168,55 +150,6 @@ def _all(s: Specialiser, given: Given, named: Named) -> Any:
     for item in items(s, given[0]):
         found = both(found, truth(s, item))
     return found
-
-
-def _arranged(function: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        parts = [x if isinstance(x, int) else items(s, x) for x in given]
-        return tuple(function(*parts, **named))
-
-    calls(function)(handler)
-
-
-for _function in (itertools.product, itertools.combinations, itertools.permutations, itertools.chain):
-    _arranged(_function)
-if hasattr(itertools, "pairwise"):
-    _arranged(itertools.pairwise)
-
-
-@calls(itertools.accumulate)
-def _accumulated(s: Specialiser, given: Given, named: Named) -> Any:
-    x, function = given[0], given[1] if len(given) > 1 else named.get("func")
-    found: list[Any] = [] if named.get("initial") is None else [named["initial"]]
-    for item in items(s, x):
-        if not found:
-            found.append(item)
-        else:
-            pair = [found[-1], item]
-            found.append(binary(s, "add", *pair) if function is None else s.call(function, pair))
-    return tuple(found)
-
-
-@calls(itertools.count)
-def _counted(s: Specialiser, given: Given, named: Named) -> Any:
-    """A range without an end, as far as 64 bits go."""
-    start, step = [*given, named.get("start", 0), 1][0], (given[1] if len(given) > 1 else named.get("step", 1))
-    if not isinstance(step, int):
-        raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
-    return Items("range", (start, 2**62 if step > 0 else -(2**62), step))
-
-
-@calls(itertools.repeat)
-def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
-    times = given[1] if len(given) > 1 else named.get("times")
-    if not isinstance(times, int):
-        raise Error("itertools.repeat() wants to know how often when the function is compiled")
-    return (given[0],) * times
-
-
-@calls(itertools.islice)
-def _sliced(s: Specialiser, given: Given, named: Named) -> Any:
-    return items(s, given[0])[slice(*given[1:])]
 
 
 @calls(copy.copy)
@@ -333,7 +266,7 @@ def _set_frozen(s: Specialiser, given: Given, named: Named) -> None:
 @calls(str, repr)
 def _str(s: Specialiser, given: Given, named: Named) -> str:
     if given and not known(given[0]):
-        return Unclear(f"<{describe(given[0])}>")
+        return Unclear.of(given[0])
     return str(*map(unwrapped, given))
 
 

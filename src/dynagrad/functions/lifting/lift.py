@@ -277,8 +277,9 @@ class Function(Expressions):
         return self.apply("raise", s, value)
 
     def _assertion(self, s: ast.Assert, b: Bindings) -> Expression:
-        message = Constant("") if s.msg is None else self.atom(s.msg, b)
-        return self.apply("raise", s, self.bind(Apply(Constant(AssertionError), (message,), (), self.at(s)), b, None))
+        message = () if s.msg is None else (self.atom(s.msg, b),)
+        raised = self.apply("assertion", s, Constant(ast.unparse(s.test)), *message)
+        return self.apply("raise", s, self.bind(raised, b, None))
 
     # -- choices -----------------------------------------------------------------------------------------------------
 
@@ -298,15 +299,21 @@ class Function(Expressions):
         def state() -> Expression:
             return Tuple(tuple(map(Name, names)))
 
-        made = If(test, self.block(s.body, state, none), self.block(s.orelse, state, none), self.at(s), tuple(names))
+        then, otherwise, caught = self.block(s.body, state, none), self.block(s.orelse, state, none), self._caught(s, b)
+        made = If(test, then, otherwise, self.at(s), tuple(names), caught)
         self._rebind(names, self.bind(made, b, self.at(s)), b)
+
+    def _caught(self, s: ast.If, b: Bindings) -> tuple[Atom, ...]:
+        """What a choice that is the body of a `try` catches."""
+        found: list[ast.expr | None] = getattr(s, "caught", [])
+        return tuple(Constant(BaseException) if each is None else self.atom(each, b) for each in found)
 
     def _leaving(self, s: ast.If, b: Bindings, rest: Made, leave: Exits) -> Expression:
         """A choice that may leave the block; `rest` is what follows it."""
         test = self.condition(s.test, b)
         if not (falls(s.body) and falls(s.orelse)):
             then, otherwise = self.block(s.body, rest, leave), self.block(s.orelse, rest, leave)
-            return If(test, then, otherwise, self.at(s))
+            return If(test, then, otherwise, self.at(s), (), self._caught(s, b))
         inside = [*s.body, *s.orelse]
         names = self._plain(assigned(inside) & (self.live.after[s] | leave.live))
 
@@ -316,7 +323,7 @@ class Function(Expressions):
         inner = Exits(lambda value: ended(RETURNED, value), lambda: ended(BROKEN), lambda: ended(CONTINUED), leave.live)
         then, otherwise = (self.block(part, lambda: ended(NORMAL), inner) for part in (s.body, s.orelse))
         labels = ("the way out", "the result", *names)
-        held = self.bind(If(test, then, otherwise, self.at(s), labels), b, self.at(s))
+        held = self.bind(If(test, then, otherwise, self.at(s), labels, self._caught(s, b)), b, self.at(s))
         self._rebind(names, held, b, 2)
         code = self.bind(Project(held, 0), b, None)
         found = rest()

@@ -8,10 +8,11 @@ taken for unknown from the start.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import LiftError
+from ...errors import Error, LiftError
 from ...graph import Node, control, integers
 from ...graph.node import fresh, whole
 from ...graph.types import integer
@@ -24,7 +25,6 @@ from .walks import Walk, walk
 
 SHORT = 16  # rounds that are unrolled
 REPEATED = 64  # copies of a round, all loops around it counted
-STRUCTURE = 4096  # the same, where the loop would not be possible otherwise
 TRIALS = 60
 
 State = tuple[Any, ...]
@@ -32,6 +32,27 @@ State = tuple[Any, ...]
 
 class Unknown(Exception):
     """A loop cannot be unrolled: how it goes on is decided as the function runs, or it is too long."""
+
+
+class TooLong(Unknown):
+    """It is too long: so many copies of a round would be needed, at least."""
+
+    def __init__(self, copies: int) -> None:
+        super().__init__()
+        self.copies = copies
+
+
+def most_copies() -> int:
+    """How many copies of a round a loop may be unrolled to, all loops around it counted, where it is not possible
+    otherwise: `DYNAGRAD_UNROLLED`, as functions are compiled, or 4096.
+
+    >>> most_copies() > 0
+    True
+    """
+    named = os.environ.get("DYNAGRAD_UNROLLED", "").strip()
+    if named and (not named.isascii() or not named.isdigit() or not 1 <= int(named[:12]) <= 10_000_000):
+        raise Error(f"DYNAGRAD_UNROLLED is a whole number of rounds, from 1 to 10000000, and not {named!r}")
+    return int(named) if named else 4096
 
 
 def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
@@ -49,10 +70,24 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
     except (Mismatch, LiftError) as problem:
         s.at = e.at or s.at
         wrong = s.mismatch(problem, e) if isinstance(problem, Mismatch) else problem
+        most, product = most_copies(), s.product
         try:
-            return _unrolled(s, run, initial, STRUCTURE // s.product)
+            return _unrolled(s, run, initial, most // product)
+        except TooLong as long:
+            s.at = e.at or s.at
+            raise s.error(
+                "this loop could be compiled only by unrolling it, to at least "
+                f"{long.copies * product:,} copies of a round with the loops around it, and the limit on unrolling is "
+                f"{most:,} copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a loop since "
+                f"{_reason(wrong)}"
+            ) from None
         except Unknown:
             raise wrong from None
+
+
+def _reason(problem: LiftError) -> str:
+    """What an error says, without its place."""
+    return str(problem).split("\n", 1)[0]
 
 
 def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
@@ -61,11 +96,11 @@ def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> St
         rounds = 0
         count = run.count if run.count is not None else 2  # which is a guess
         if count > most:
-            raise Unknown
+            raise TooLong(count)
         s.product *= max(count, 1)
         while run.goes_on(rounds, state):
             if rounds >= most:
-                raise Unknown
+                raise TooLong(rounds + 1)
             state = run.round(rounds, state)
             rounds += 1
     for ref, content in changed.items():
@@ -187,7 +222,7 @@ class _For:
         def finish(trial: _Trial) -> list[Node]:
             from ...graph.operations import logical_and
 
-            test = logical_and(integers.less(trial.states[0], count), node_of(trial.test))
+            test = logical_and(integers.less(trial.counter, count), node_of(trial.test))
             return control.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
 
         zero = whole(0)
@@ -215,6 +250,12 @@ class _Trial:
 
     def __init__(self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int) -> None:
         self.test, self.states, self.after, self.start, self.since = test, states, after, start, since
+        self.counter = states[0] if states else None
+
+    def before(self, place: int) -> None:
+        """Moves a state to the front, so that it is computed before the others."""
+        for nodes in (self.states, self.after, self.start):
+            nodes.insert(0, nodes.pop(place))
 
 
 def _in_graph(
@@ -261,7 +302,15 @@ def _in_graph(
     after += [n for ref in order for n in flatten(inside(ref, changed[ref]), kept[ref], changed)]
     start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
     start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
-    nodes = iter(finish(_Trial(test, states, after, start, since)))
+    trial = _Trial(test, states, after, start, since)
+    if s.token in kept:  # what is checked comes first
+        place = sum(map(len, map(leaf_types, [*forms, *(kept[ref] for ref in order[: order.index(s.token)])])))
+        trial.before(place)
+        made = finish(trial)
+        made.insert(place, made.pop(0))
+    else:
+        made = finish(trial)
+    nodes = iter(made)
     found = tuple(build(p, nodes) for p in forms)
     for ref in order:
         s.put(ref, outside(ref, build(kept[ref], nodes)))

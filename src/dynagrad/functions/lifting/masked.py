@@ -217,6 +217,8 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
     function = _PYTHON.get(function, function) if len(given) == 1 else function
     reduction = REDUCTIONS.get(function)
     if reduction is not None:
+        if function in (np.max, np.min, np.amax, np.amin):  # of nothing
+            s.may_raise(ValueError)
         try:
             return reduction(s, *given, **named)
         except TypeError:

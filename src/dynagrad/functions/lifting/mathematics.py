@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,10 +14,11 @@ from ...graph import operations as ops
 from ...graph.types import KINDS as NUMBERS
 from ..math_functions import MATH, SPECIAL
 from .arrays import holds_node
-from .containers import attribute, getitem
+from .containers import attribute
 from .numpy_calls import numpy_call
-from .operators import PYTHON, binary, is_, negated, truth, unary
+from .operators import binary, truth
 from .patterns import Mismatch
+from .raising import check
 from .regions import Given, Named
 from .specialise import Specialiser, calls
 from .values import Array, Instance, as_type, describe, known, node_of, type_of, unwrapped, wrapped
@@ -51,7 +51,16 @@ def _int(s: Specialiser, given: Given, named: Named) -> Any:
     node = _scalar(given[0], "int")
     if node.type.kind == "integer":
         return node
-    return (integers.count_true if node.type.kind == "boolean" else integers.to_integer)(node)
+    return integers.count_true(node) if node.type.kind == "boolean" else _whole(s, "int", node)
+
+
+def _whole(s: Specialiser, name: str, x: Node) -> Node:
+    """A real without a fraction, or cut off, as a whole number. Raises RunError for those that it has none for."""
+    s.may_raise(ValueError, OverflowError)
+    test = ops.less(ops.absolute(x), 2.0**63)
+    check(s, test, f"{name}() of ", x, ": a whole number of a compiled function has 64 bits")
+    found: Node = integers.to_integer(x)
+    return found
 
 
 @calls(bool)
@@ -87,7 +96,7 @@ def _round(s: Specialiser, given: Given, named: Named) -> Any:
     node = _scalar(x, "round")
     if digits:
         return _to_decimals(node, digits[0])
-    return node if node.type.kind == "integer" else integers.to_integer(ops.rint(node))
+    return node if node.type.kind == "integer" else _whole(s, "round", ops.rint(node))
 
 
 def _to_decimals(x: Node, n: Any) -> Any:
@@ -227,6 +236,7 @@ def _of_math(function: Any, instead: Any) -> None:
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
+        s.may_raise(ValueError, OverflowError)
         return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given], {})
 
     calls(function)(handler)
@@ -240,6 +250,7 @@ def _special(function: Any, instead: Any) -> None:
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
+        s.may_raise(ValueError, OverflowError)
         return s.call(instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given])
 
     calls(function)(handler)
@@ -273,6 +284,7 @@ def _dist(s: Specialiser, given: Given, named: Named) -> Any:
 def _log(s: Specialiser, given: Given, named: Named) -> Any:
     if all(map(known, given)):
         return math.log(*map(unwrapped, given))
+    s.may_raise(ValueError)
     found = numpy_call(s, np.log, [_scalar(given[0], "log")], {})
     return found if len(given) == 1 else binary(s, "divide", found, _log(s, [given[1]], {}))
 
@@ -282,7 +294,7 @@ def _rounding(function: Any, operation: Any) -> None:
         if known(given[0]):
             return function(unwrapped(given[0]))
         node = _scalar(given[0], function.__name__)
-        return node if node.type.kind == "integer" else integers.to_integer(operation(node))
+        return node if node.type.kind == "integer" else _whole(s, function.__name__, operation(node))
 
     calls(function)(handler)
 
@@ -292,17 +304,15 @@ _rounding(math.ceil, ops.ceil)
 _rounding(math.trunc, ops.trunc)
 
 
-# -- operators as functions --------------------------------------------------------------------------------------------
+@calls(math.ldexp)
+def _ldexp(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, given)):
+        return math.ldexp(*map(unwrapped, given))
+    return binary(s, "multiply", given[0], binary(s, "power", 2.0, s.call(float, [given[1]])))
 
 
-def _as_operator(function: Any, name: str) -> None:
-    calls(function)(lambda s, given, named: binary(s, name, *given))
-
-
-for _name, (_operation, _, _) in PYTHON.items():
-    _as_operator(_operation, _name)
-calls(operator.neg)(lambda s, given, named: unary(s, "negative", *given))
-calls(operator.is_)(lambda s, given, named: is_(s, *given))
-calls(operator.is_not)(lambda s, given, named: negated(is_(s, *given)))
-calls(operator.not_)(lambda s, given, named: negated(truth(s, given[0])))
-calls(operator.getitem)(lambda s, given, named: getitem(s, *given))
+@calls(math.modf)
+def _modf(s: Specialiser, given: Given, named: Named) -> Any:
+    if known(given[0]):
+        return math.modf(unwrapped(given[0]))
+    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), NUMBERS["real"])], {})

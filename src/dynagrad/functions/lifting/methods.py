@@ -145,4 +145,6 @@ _OWN: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "item": _item,
     "tolist": _tolist,
+    "__getitem__": at_index,
+    "__setitem__": set_index,
 }

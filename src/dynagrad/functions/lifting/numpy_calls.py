@@ -20,18 +20,20 @@ from ...graph import operations as ops
 from ...graph.arrays import shape_of
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS as _KIND
+from ...graph.types import Type
 from .. import exponentials, special
 from ..drop_in import join_along
-from ..numpy_functions import FUNCTIONS, TAKES
+from ..numpy_functions import FUNCTIONS
 from ..numpy_missing import unknown
-from ..numpy_protocol import BY_UFUNC, CHOOSING, COMPOSED, UFUNCS, check_options, name_of, of_scipy
+from ..numpy_protocol import BY_UFUNC, CHOOSING, COMPOSED, UFUNCS, check_options, name_of, of_scipy, spelled
 from ..numpy_ufuncs import METHODS
 from .arrays import as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
 from .changed import at
-from .exact import kind_of_result, of_kind, of_whole
+from .exact import EACH, kind_of_result, of_kind, of_whole
 from .operators import arithmetic, bits, inverted, store
+from .parameters import check_known
 from .specialise import KINDS, Specialiser
-from .values import Array, Items, List, as_type, known, node_of, type_of, unwrapped, wrapped
+from .values import Array, Items, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from .views import VIEWS, view
 
 
@@ -50,6 +52,8 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     arguments = [_spelled(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
     options = {key: unwrapped(_spelled(s, value)) for key, value in named.items()}
+    if holds_node(given) and "linalg" in (getattr(function, "__module__", None) or ""):
+        s.may_raise(np.linalg.LinAlgError)
     with np.errstate(all="ignore"):
         result = _computed(function, given, options)
     first = arguments[0] if arguments else None
@@ -59,7 +63,8 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
             if seen is not None:
                 return seen
         if function in _SPLITS:
-            return List(tuple(_pieces(s, first, [shape_of(x) for x in result])))
+            axis = options.get("axis", given[2] if len(given) > 2 else 0) % len(shape_of(first.read()))
+            return List(tuple(_pieces(s, first, axis, [shape_of(x)[axis] for x in result])))
     made = wrapped(result)
     if isinstance(made, Array):
         if function in (np.reshape, np.ravel, np.full) or (function is np.array and isinstance(first, List | tuple)):
@@ -109,18 +114,16 @@ _LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
 _SPLITS = frozenset({np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit})
 
 
-def _pieces(s: Specialiser, x: Array, shapes: list[tuple[int, ...]]) -> Iterator[Any]:
+def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator[Any]:
     """The pieces that an array is split into, which are views of it."""
-    whole = shape_of(x.read())
-    axis = next((i for i, n in enumerate(whole) if any(shape[i] != n for shape in shapes)), 0)
     start = 0
-    for shape in shapes:
-        yield at_index(s, x, (*(slice(None),) * axis, slice(start, start + shape[axis])))
-        start += shape[axis]
+    for length in lengths:
+        yield at_index(s, x, (*(slice(None),) * axis, slice(start, start + length)))
+        start += length
 
 
 _CHANGE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
-_SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})
+_SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of arrays
 
 
 def _spelled(s: Specialiser, x: Any) -> Any:
@@ -166,14 +169,32 @@ def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     from .masked import none_inside
 
     none_inside((*given, *options.values()))
-    found = _of_reals(function, given, options)
-    kind = kind_of_result(function, given, options)
+    depth: int = getattr(_inside, "depth", 0)
+    if depth > _DEEPEST:
+        raise Error(f"{name_of(function)} cannot be compiled with such arguments")
+    _inside.depth = depth + 1
+    try:
+        found = _of_reals(function, given, options)
+        kind = kind_of_result(function, given, options)
+    finally:
+        _inside.depth = depth
+    if function in EACH and isinstance(found, tuple):  # several arrays, each of its own kind
+        return tuple(_of_own_kind(function, part, x) for part, x in zip(found, given, strict=True))
     return found if kind is None else of_kind(found, kind)
 
 
+def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
+    t = type_of(content_of(x))
+    return function(x) if t is None or not holds_node(x) else of_kind(part, t.kind)
+
+
+_DEEPEST = 100  # handlers that are made of numpy's functions again, inside of each other
+
+
 def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
-    own = _HERE.get(function)
+    own = HERE.get(function)
     if own is not None:
+        check_known(function, own, given, options)
         return own(*given, **options)
     if isinstance(function, np.ufunc):
         return _ufunc(function, given, options)
@@ -181,9 +202,9 @@ def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     if handler is not None:
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
             return METHODS["reduce"](BY_UFUNC[function], *given, **({"axis": None} | options))
-        takes = TAKES[function]
-        check_options(name_of(function), {k: v for k, v in options.items() if k not in takes})
-        options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+        arguments, options = spelled(function, given, options)
+        given = list(arguments)
+        check_known(function, handler, given, options)
         if function not in _OF_MANY:
             given = [_array_of(x) for x in given]
             options = {name: _array_of(x) for name, x in options.items()}
@@ -252,7 +273,7 @@ def _ufunc(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     handler = COMPOSED.get(function) or of_scipy(function)
     if handler is None:
         raise unknown(f"np.{function.__name__}")
-    return handler(*nodes)
+    return handler(*(as_type(n, shaped(_KIND["real"], n.type)) for n in nodes))
 
 
 def _where(condition: Any, *choices: Any) -> Any:
@@ -268,7 +289,7 @@ def _where(condition: Any, *choices: Any) -> Any:
     return ops.where(test, a, b)
 
 
-def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+def _select(conditions: Any, choices: Any, default: Any = 0) -> Any:
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         default = _where(condition, choice, default)
     return default
@@ -298,10 +319,16 @@ def _array(x: Any, dtype: Any = None, **options: Any) -> Any:
     return found
 
 
+def _type_of_array(x: Any) -> Type:
+    t = type_of(content_of(x))
+    if t is None:
+        raise Error(f"{describe(x)} is no array")
+    return t
+
+
 def _like(value: Any) -> Callable[..., Any]:
     def made(x: Any, dtype: Any = None, **options: Any) -> Any:
-        t = type_of(content_of(x))
-        assert t is not None
+        t = _type_of_array(x)
         kind = dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]
         return np.full(t.shape, value, kind) if t.shape else kind(value)
 
@@ -325,8 +352,7 @@ def _broadcast_arrays(*xs: Any, **options: Any) -> Any:
 
 
 def _full_like(x: Any, value: Any, dtype: Any = None, **options: Any) -> Any:
-    t = type_of(content_of(x))
-    assert t is not None
+    t = _type_of_array(x)
     return _full(t.shape, converted(value, dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
 
 
@@ -354,6 +380,8 @@ def _reduced_truth(every: bool) -> Callable[..., Any]:
         counted = as_type(test, shaped(_KIND["real"], test.type))
         if not counted.shape:
             return test
+        if 0 in counted.shape:  # all of nothing, and any of nothing: numpy knows their shape
+            return (np.all if every else np.any)(np.full(counted.shape, every), axis, **options)
         return FUNCTIONS[np.min if every else np.max](counted, axis, **options) > 0.5
 
     return made
@@ -441,7 +469,7 @@ def _argpartition(x: Any, kth: Any, axis: Any = -1, **options: Any) -> Any:
     return _argsort(FUNCTIONS[np.ravel](node) if axis is None else node, 0 if axis is None else axis)
 
 
-_HERE: dict[Any, Callable[..., Any]] = {
+HERE: dict[Any, Callable[..., Any]] = {
     np.digitize: _digitize,
     np.argpartition: _argpartition,
     np.where: _where,
@@ -451,6 +479,7 @@ _HERE: dict[Any, Callable[..., Any]] = {
     np.array: _array,
     np.asarray: _array,
     np.asanyarray: _array,
+    np.ascontiguousarray: lambda x, dtype=None, **options: np.atleast_1d(_array(x, dtype)),
     np.isclose: _isclose,
     np.allclose: lambda *given, **options: np.all(_isclose(*given, **options)),
     np.array_equal: _array_equal,

@@ -107,13 +107,15 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
             if isinstance(x, Unclear):
                 raise Error(UNCLEAR)
     elif isinstance(a, Unclear) or isinstance(b, Unclear):
-        return Unclear(str(a) + str(b))
+        return Unclear.of(a, b)
     if isinstance(a, Instance) or isinstance(b, Instance):
         return _of_objects(s, name, method, a, b)
     numeric = type_of(a) is not None and type_of(b) is not None
     if numeric:
         x, y = unwrapped(a), unwrapped(b)
         if isinstance(x, Node) or isinstance(y, Node):
+            if name in _RAISE and not any(t.shape for t in map(type_of, (a, b)) if t):  # of arrays, numpy warns
+                s.may_raise(*_RAISE[name])
             return wrapped(_of_nodes(name, x, y))
         return wrapped(compute(x, y))
     if isinstance(a, tuple) and isinstance(b, tuple) and name == "add":
@@ -147,6 +149,14 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         what = f"{describe(a)} {sign} {describe(b)}"
         raise Error(f"{what}: derivatives are of reals; keep the two parts of a complex number as reals")
     raise Error(f"{describe(a)} {sign} {describe(b)} cannot be compiled")
+
+
+_RAISE: dict[str, tuple[type[BaseException], ...]] = {
+    **dict.fromkeys(("divide", "floor_divide", "modulo"), (ZeroDivisionError,)),
+    "power": (ZeroDivisionError, OverflowError),
+    **dict.fromkeys(("left_shift", "right_shift"), (ValueError,)),
+}
+"""What Python raises of single numbers, where compiled code raises nothing."""
 
 
 def _of_nodes(name: str, x: Any, y: Any) -> Any:
@@ -545,31 +555,15 @@ def write_cell(s: Specialiser, held: Cell, content: Any) -> None:
 @primitive("text")
 def text(s: Specialiser, *parts: Any) -> str:
     found = "".join(map(str, parts))
-    return Unclear(found) if any(isinstance(p, Unclear) for p in parts) else found
+    return Unclear.of(*parts) if any(isinstance(p, Unclear) for p in parts) else found
 
 
 @primitive("format")
 def format_(s: Specialiser, x: Any, conversion: int, spec: str) -> str:
     if not known(x):  # in a message; its number is not known yet
-        return Unclear(f"<{describe(x)}>")
+        return Unclear.of(x)
     x = unwrapped(x)
     if conversion != -1:
         convert: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
         x = convert[chr(conversion)](x)
     return format(x, spec)
-
-
-@primitive("raise")
-def raise_(s: Specialiser, x: Any) -> Any:
-    if isinstance(x, type):
-        shown = x.__name__
-    elif isinstance(x, BaseException):
-        shown = f"{type(x).__name__}: {x}"
-    else:
-        shown = "an exception"
-    if s.level:
-        raise s.error(
-            f"whether this raises {shown} is decided as the function runs, and compiled functions cannot raise; "
-            "check arguments before the call, or return a number that says so"
-        )
-    raise s.error(f"the function raises {shown}")

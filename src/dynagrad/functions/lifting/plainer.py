@@ -1,8 +1,9 @@
 """What is written otherwise before a function is lifted: the same function, with less of Python in it.
 
 `while (y := f(x)) > 1` becomes a loop with a `break`. `with np.errstate(...)` is replaced by what stands in it, since
-compiled code warns of nothing. Private names of a class (`self.__k`) get the name that Python gives them, and `super()`
-the arguments that it has without saying. The tree that is kept of a file is left as it is.
+compiled code warns of nothing. `try` becomes a choice that is always taken, with what it catches. Private names of a
+class (`self.__k`) get the name that Python gives them, and `super()` the arguments that it has without saying. The tree
+that is kept of a file is left as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .scopes import exits
 from .source import Definition, error, position
 
 _RAISING = frozenset({"raise", "call", "log"})
@@ -23,9 +25,13 @@ _RAISING = frozenset({"raise", "call", "log"})
 def plainer(node: Definition, file: str, function: types.FunctionType, resolve: Callable[[str], Any]) -> Definition:
     """A function without what is written otherwise. Raises LiftError for settings of errors that would raise."""
     cls = _class_of(function.__qualname__)
-    if not any(isinstance(part, ast.With | ast.While) or _private(part) or _is_super(part) for part in ast.walk(node)):
+    if not any(_is_other(part) for part in ast.walk(node)):
         return node
     return _Plainer(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+
+
+def _is_other(part: ast.AST) -> bool:
+    return isinstance(part, ast.With | ast.While | ast.Try) or _private(part) or _is_super(part)
 
 
 def _private(part: ast.AST) -> bool:
@@ -84,6 +90,21 @@ class _Plainer(ast.NodeTransformer):
         leave = ast.If(ast.copy_location(ended, node.test), [ast.copy_location(ast.Break(), node.test)], [])
         always = ast.copy_location(ast.Constant(True), node.test)
         return ast.copy_location(ast.While(always, [ast.copy_location(leave, node.test), *node.body], []), node)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """What it catches cannot be raised, or is refused later, so what handlers do is left out."""
+        self.generic_visit(node)
+        if node.finalbody and exits([*node.body, *node.orelse]):
+            raise error(
+                "`try` with `finally` and a return, break or continue inside cannot be compiled; leave out `finally`, "
+                "or put what it does before the return",
+                position(self.file, node),
+            )
+        if not node.handlers:
+            return [*node.body, *node.finalbody]
+        made: Any = ast.If(ast.copy_location(ast.Constant(True), node), node.body, [])
+        made.caught = [handler.type for handler in node.handlers]
+        return [ast.copy_location(made, node), *node.orelse, *node.finalbody]
 
     def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import LiftError
-from ...graph import control
+from ...graph import Node, control
 from ...graph.node import fresh
 from . import specialise
 from .core import Lambda
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
 from .specialise import Diverges, Specialiser
-from .values import Closure
+from .values import Closure, node_of
 
 TRIALS = 30
 OWNED = "it came from outside of a function that calls itself; change a copy of it and return that"
@@ -48,11 +48,12 @@ def _parted(function: Closure, given: Mapping[str, Any], values: tuple[Any, ...]
 def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     """A call of a function that has to become one of the graph."""
     code = function.code
+    s.may_raise(RecursionError, Exception)
     values = _whole(function, given)
     mine = pattern(values, deep=True)
     for known in s.functions.get(code, []):
         if equal(known.arguments, mine):
-            return _called(known, values)
+            return _called(s, known, values)
     made = Recursive(mine, None)
     s.recursions[code] = made
     try:
@@ -63,7 +64,7 @@ def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     finally:
         del s.recursions[code]
     s.functions.setdefault(code, []).append(made)
-    return _called(made, values)
+    return _called(s, made, values)
 
 
 def _differs(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
@@ -105,18 +106,21 @@ def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[s
 
 
 def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], variables: list[Any]) -> Any:
-    """The result of the body, for variables as arguments."""
+    """What is checked in the body, and its result, for variables as arguments."""
     values = build(made.arguments, iter(variables), OWNED)
     inner, parameters = _parted(function, given, values)
     with s.journal() as changed:
         s.level += 1
+        s.put(s.token, 0)
         result = s.evaluate(function.code.body, s.environment(inner, parameters))
+        checked = s.token.content
+    changed.pop(s.token, None)
     if changed:
         raise s.error(
             f"{function.name}() calls itself as the run decides, and changes something from outside; return it instead",
             function.code.at,
         )
-    return result
+    return checked, result
 
 
 def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
@@ -124,20 +128,28 @@ def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     made: Recursive = s.recursions[function.code]
     values = _whole(function, given)
     if made.function is not None:
-        return _called(made, values)
+        return _called(s, made, values)
     try:
         made.seen = merge(made.seen, pattern(values, deep=True))
     except Mismatch as problem:
         raise _differs(s, function.code, problem) from None
     if made.results is None:
         raise Diverges
-    return build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), "")
+    return _checked(s, build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), ""))
 
 
-def _called(made: Recursive, values: tuple[Any, ...]) -> Any:
+def _checked(s: Specialiser, found: tuple[Any, Any]) -> Any:
+    """The result of a call, whose token is added to that of the run."""
+    checked, result = found
+    if isinstance(checked, Node):
+        s.put(s.token, node_of(s.token.content) + checked)
+    return result
+
+
+def _called(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     assert made.function is not None and made.results is not None
     nodes = control.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
-    return build(made.results, iter(nodes), "")
+    return _checked(s, build(made.results, iter(nodes), ""))
 
 
 specialise.AGAIN, specialise.RECURSE = again, recurse

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, NotDifferentiable
 from ...graph import Node, derive
 from ...graph.node import fresh, order, substitute
 from .patterns import Known, Leaf, Parts, Pattern, build, flatten, leaf_types, pattern, taken
 from .specialise import Specialiser, inside
-from .values import Array, Closure, Dict, List, Made, describe, function_like, type_of, zero
+from .values import Array, Closure, Dict, List, Made, describe, function_like, node_of, type_of, zero
 
 Given = Sequence[Any]
 Named = Mapping[str, Any]
@@ -111,6 +111,7 @@ class Region:
     """A function called with variables for the reals of its arguments."""
 
     def __init__(self, s: Specialiser, verb: str, f: Any, primals: Given, named: Named | None = None) -> None:
+        s.may_raise(NotDifferentiable)
         given = tuple(argument(s, verb, i, x) for i, x in enumerate(primals))
         self.s, self.form = s, reals(given)
         self.originals = list(flatten(given, self.form))
@@ -120,6 +121,9 @@ class Region:
         with s.journal() as changed:
             self.value = s.call(f, list(arguments), named or {})
         for ref, content in changed.items():
+            if ref is s.token:  # what is checked, is so at the arguments
+                s.put(ref, substitute([node_of(content)], self.by)[0])
+                continue
             nodes = list(flatten(inside(ref, content), pattern(inside(ref, content), deep=True)))
             if set(self.variables) & set(order(nodes)):
                 raise s.error(

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
+from ...graph.failures import after
 from ...graph.node import fresh
 from ...graph.types import KINDS, Type, arrays
 from ..structure import is_registered
@@ -188,12 +189,18 @@ class Output:
         return self.shown
 
 
-def output(x: Any) -> Output:
-    """The structure of what a function returned. Raises Error where there is something in it that cannot come out."""
+def output(x: Any, token: Any = 0) -> Output:
+    """The structure of what a function returned. Raises Error where there is something in it that cannot come out.
+
+    `token` is what is checked before: it becomes part of the results, or the only one.
+    """
     nodes: list[Node] = []
     shown: list[str] = []
     build = _output(x, nodes, shown)
-    return Output(build, tuple(nodes), "".join(shown))
+    if isinstance(token, Node) and not nodes:
+        return Output(lambda values: (next(values), build(values))[1], (token,), "".join(shown))
+    tied = tuple(after(token, node) for node in nodes) if isinstance(token, Node) else tuple(nodes)
+    return Output(build, tied, "".join(shown))
 
 
 def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:

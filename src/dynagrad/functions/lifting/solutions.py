@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...errors import Error
+from ...errors import Error, NotConverged, NotDifferentiable
 from ...graph import Node
 from ...graph.control import Function, Graph
 from ...graph.implicit import solver
@@ -27,6 +27,7 @@ def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
     wrong = [name for name in options if name not in _NAMES] or [name for name in _NAMES if name not in options]
     if wrong or len(given) > len(_NAMES):
         raise Error("fixed_point takes f, x0, tolerance and max_steps")
+    s.may_raise(NotConverged, NotDifferentiable)
     f, x0 = options["f"], options["x0"]
     if not function_like(f):
         raise Error(f"fixed_point: {describe(f)} is no function")

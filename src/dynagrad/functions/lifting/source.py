@@ -21,8 +21,8 @@ _parsed: dict[tuple[str, str], ast.Module] = {}
 _MOST = 256  # files kept
 
 SUPPORTED = (
-    "compiled functions are made of assignments, if, while, for, break, continue, return, def, lambda, tuples, lists, "
-    "dicts, dataclasses, indexing, numpy and math"
+    "compiled functions are made of assignments, if, while, for, break, continue, return, assert, raise, def, lambda, "
+    "tuples, lists, dicts, dataclasses, indexing, numpy and math"
 )
 
 

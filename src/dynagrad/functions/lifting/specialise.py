@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from ...errors import Error, LiftError
 from ...graph import Node, control
 from ...graph import operations as ops
+from ...graph.failures import after
 from ..drop_in import ORIGINALS
 from .core import (
     UNDEFINED,
@@ -38,7 +39,7 @@ from .core import (
     While,
 )
 from .lift import lift
-from .patterns import Mismatch, build, flatten, merge, pattern
+from .patterns import Mismatch, build, flatten, leaf_types, merge, pattern
 from .source import error
 from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
 
@@ -75,6 +76,14 @@ class Frame:
 
     def __init__(self, code: Lambda, level: int, at: Position | None) -> None:
         self.code, self.level, self.at = code, level, at
+
+
+def _classes_in(x: Any) -> Iterator[type[BaseException]]:
+    """The classes of exceptions that an `except` names."""
+    for cls in x if isinstance(x, tuple) else (x,):
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            raise Error(f"`except` wants classes of exceptions, and {describe(cls)} is none")
+        yield cls
 
 
 def _needed(code: Lambda) -> list[str]:
@@ -114,8 +123,11 @@ class Specialiser:
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
         self.apart: dict[Any, list[Any]] = {}  # functions with derivatives of their own; see apart.py
-        self.lifted: dict[types.FunctionType, Lambda] = {}
+        self.lifted: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
+        self.token = Cell(0, "%token")  # what is checked as the graph runs; see raising.py
+        self.test: Node | None = None  # of the choice around that the graph makes
+        self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # what the `try` around catch
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
@@ -137,6 +149,8 @@ class Specialiser:
                     e = e.body
                 case Apply():
                     return self._apply(e, env)
+                case If() if e.catches:
+                    return self._trying(e, env)
                 case If():
                     with self.placed(e.at):
                         test = self.truth(self.read(e.condition, env))
@@ -154,6 +168,27 @@ class Specialiser:
                 case While() | For():
                     with self.placed(e.at):
                         return LOOP(self, e, env)
+
+    def _trying(self, e: If, env: dict[str, Any]) -> Any:
+        """The body of a `try`, in which nothing may be raised that it catches."""
+        with self.placed(e.at):
+            caught = tuple(c for atom in e.catches for c in _classes_in(self.read(atom, env)))
+        self.tries.append((caught, e.at))
+        try:
+            return self.evaluate(e.then, env)
+        finally:
+            self.tries.pop()
+
+    def may_raise(self, *classes: type[BaseException]) -> None:
+        """Raises LiftError where a `try` around would catch what may be raised here as the graph runs."""
+        for caught, at in self.tries:
+            for cls in classes:
+                if issubclass(cls, caught):
+                    where = "" if at is None else f" in line {at.line}"
+                    raise self.error(
+                        f"this may raise {cls.__name__} as the function runs, and the `try`{where} catches it; what "
+                        "a compiled function raises can be caught only outside of it: ask with `if` instead"
+                    )
 
     def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
         """The value of an atom, which may be undefined."""
@@ -228,13 +263,18 @@ class Specialiser:
         if isinstance(function, types.FunctionType):
             if function.__code__.co_filename.startswith(_OURS):
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
-            if function not in self.lifted:
-                self.lifted[function] = lift(function)
-            return self.enter(Closure(self.lifted[function]), arguments, named)
+            return self.enter(self.closure_of(function), arguments, named)
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
             "to be had, classes that are dataclasses, numpy, math, and the functions of dynagrad"
         )
+
+    def closure_of(self, function: Callable[..., Any]) -> Closure:
+        """A function by its text."""
+        if function not in self.lifted:
+            assert isinstance(function, types.FunctionType)
+            self.lifted[function] = lift(function)
+        return Closure(self.lifted[function])
 
     def handler(self, function: Any) -> Handler | None:
         """What is known about a function of a library."""
@@ -403,11 +443,14 @@ class Specialiser:
         for run in (then, otherwise):
             with self.journal() as changed:
                 self.level += 1
+                outer, self.test = self.test, test
                 try:
                     results.append(run())
                 except Diverges:
                     diverged += 1
                     results.append(UNDEFINED)
+                finally:
+                    self.test = outer
             changes.append(changed)
         if diverged == 2:
             raise Diverges
@@ -425,15 +468,27 @@ class Specialiser:
             [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
             for side, changed in zip(sides, changes, strict=True)
         ]
-        nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs))
+        first = -1
+        if self.token in refs:
+            first = sum(len(leaf_types(p)) for p in joined[: 1 + refs.index(self.token)])
+            held = self.token.content
+            if isinstance(held, Node):  # what was checked before comes before the test
+                test = after(held, test)
+        nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs, first))
         value = build(joined[0], nodes)
         for ref, p in zip(refs, joined[1:], strict=True):
             self.put(ref, outside(ref, build(p, nodes)))
         return value
 
-    def selected(self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool) -> list[Node]:
-        """The nodes of one list or of the other: chosen among, if both are easy to compute, or else computed alone."""
+    def selected(
+        self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool, before: int = -1
+    ) -> list[Node]:
+        """The nodes of one list or of the other: chosen among, if both are easy to compute, or else computed alone.
+
+        What is at the place `before` is computed before the others.
+        """
         differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
+        differ.sort(key=lambda i: i != before)
         found = list(first)
         if easy and not any(first[i].type.shape for i in differ):
             for i in differ:

@@ -81,7 +81,21 @@ class Array(Ref):
 
 
 class Unclear(str):
-    """A text with numbers in it that are known only as the function runs: for messages, and nothing else."""
+    """A text with numbers in it that are known only as the function runs: for messages, and nothing else.
+
+    `parts` are texts and single numbers in turn; as a text, it says what kind of number there is.
+    """
+
+    parts: tuple[Any, ...]
+
+    @staticmethod
+    def of(*parts: Any) -> Unclear:
+        inside = [p for part in parts for p in (part.parts if isinstance(part, Unclear) else (part,))]
+        shown = [p if isinstance(p, str) else f"<{describe(p)}>" for p in inside]
+        made = Unclear("".join(shown))
+        single = [isinstance(p, Node) and not p.shape for p in inside]
+        made.parts = tuple(p if is_one else text for p, is_one, text in zip(inside, single, shown, strict=True))
+        return made
 
 
 class List(Ref):

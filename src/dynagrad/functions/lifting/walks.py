@@ -177,11 +177,22 @@ def _reversed(s: Specialiser, x: Any) -> Walk:
     )
 
 
+def _cycle(s: Specialiser, inside: tuple[Any, ...]) -> Walk:
+    n, choose = len(inside), chooser(s, inside)
+    return Walk(
+        "itertools.cycle() or repeat()",
+        2**62 if n else 0,
+        lambda i: inside[i % n],
+        choose and (lambda i: choose(i % n)),
+    )
+
+
 _WALKS: dict[str, Callable[..., Walk]] = {
     "range": _range,
     "enumerate": _enumerate,
     "zip": _zip,
     "reversed": _reversed,
+    "cycle": _cycle,
 }
 
 

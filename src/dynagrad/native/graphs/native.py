@@ -58,7 +58,7 @@ class Native:
             if self._made is None:
                 start = time.perf_counter()
                 whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
-                made = library.load(cache.build(whole, flags=flags_of(self.source)))
+                made = library.lent(cache.build(whole, flags=flags_of(self.source)))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start
             return self._made

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, RunError
 from ...graph.control import Graph
 from ...graph.types import DTYPES, Type
 from .. import blas, cache, library, parallel
@@ -98,7 +98,7 @@ def failed(status: int, message: str, name: str = "") -> Any:
     if status in blas.FAILURES:
         raise blas.FAILURES[status](message)
     if status in ERRORS:
-        raise ERRORS[status](message)
+        raise ERRORS[status](f"{name}: {message}" if name and ERRORS[status] is RunError else message)
     failure(status, message, name)
 
 
@@ -125,7 +125,7 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
     outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
-    made = library.load(
+    made = library.lent(
         cache.build(
             text.source + glue(NAME, inputs, outputs, text.given), optimise=optimise, flags=flags_of(text.source)
         )

@@ -34,9 +34,9 @@ inline constexpr int64_t kAsked = int64_t{1} << 28;       // bytes from which on
 // Memory that is taken and given back in the manner of a stack, in pieces that never move.
 class Pieces {
   public:
-    // Room at a multiple of 64 bytes, or null; a piece comes as zeros when it is new.
+    // Room at a multiple of 64 bytes, or null where there is none; a piece comes as zeros when it is new.
     char* push(int64_t bytes) {
-        bytes = (bytes + 63) & ~int64_t{63};
+        bytes = taken(bytes);
         while (at_ < kMost && used_ + bytes > size_[at_]) {
             if (used_ == 0) {
                 if (!enlarge(bytes)) return nullptr;
@@ -52,7 +52,7 @@ class Pieces {
         return found;
     }
     void pop(int64_t bytes) {
-        used_ -= (bytes + 63) & ~int64_t{63};
+        used_ -= taken(bytes);
         while (used_ == 0 && at_ > 0) used_ = mark_[--at_];
     }
     void clear() { at_ = 0, used_ = 0; }
@@ -77,6 +77,7 @@ class Pieces {
 
   private:
     static constexpr int kMost = 40;
+    static int64_t taken(int64_t bytes) { return bytes > 0 ? (bytes + 63) & ~int64_t{63} : 64; }
     bool enlarge(int64_t bytes) {
         int64_t wanted = int64_t{4096} << (at_ < 24 ? at_ : 24);
         if (wanted < bytes) wanted = bytes;
