@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import time
 import warnings
 from pathlib import Path
@@ -461,3 +462,22 @@ def test_integers_and_their_lookalikes_are_warned_of():
     with warnings.catch_warnings():  # names and numbers side by side are fine
         warnings.simplefilter("error")
         program.run({"a/1": [("x", 1.0), (3, 1.0)], "b/1": [(3, 1.0)]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "number", "cause"),
+    [
+        ("p(X+1) += q(X).", 2**31 - 1, r"left the range -2\*\*31 .. 2\*\*31-1"),
+        ("p(X*X*X*X*X) += q(X).", 2**31 - 1, "left the range"),
+        ("p(X) += q(X) for X*X*X*X > 3.", 2**31 - 1, "left the range"),
+        ("p(3//X) += q(X).", 0, "divided by zero, with // or mod"),
+        ("p(X) += q(X) for 3 mod X == 1.", 0, "divided by zero"),
+        ("p(X) += 0.5*q(X). p(2*X) += 0.5*p(X) for X > 1000.", 2**30, "left the range"),
+    ],
+)
+def test_arithmetic_without_a_result_says_why_and_in_which_rule(rule: str, number: int, cause: str) -> None:
+    text = f"% the first line\n\n{rule}"
+    last = rule.rpartition(". ")[2]
+    place = re.escape(f", in the rule `{last}` (line 3); ")
+    with pytest.raises(dg.ValueRangeError, match=cause + ".*" + place):
+        dg.Program(text).run({"q/1": [(number,)]})

@@ -7,6 +7,7 @@ Costs twelve seconds, of which mypy takes most.
 from __future__ import annotations
 
 import inspect
+import math
 import subprocess
 import sys
 import traceback
@@ -347,6 +348,29 @@ def test_series_that_do_not_fit(make: Callable[[Any, Any], Any], message: str) -
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     with pytest.raises(dg.FactError, match=message):
         dg.Program(SUM).run({"arc/2": make(pd, pl), "weight/1": [("a",)]})
+
+
+# -- classes that only runs make objects of ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "source"),
+    [
+        (dg.Table, "chart.query"),
+        (dg.Bound, "program.bind"),
+        (dg.Function, "program.function"),
+        (dg.Chart, "program.run"),
+        (dg.Batch, "run_batch"),
+    ],
+)
+def test_classes_say_where_their_objects_come_from(cls: Any, source: str, program: dg.Program) -> None:
+    for arguments in ((), ([("a", 1.0)],), ({}, {}), (program, {}), (math.sin, 1)):
+        with pytest.raises(dg.Error, match=source):
+            cls(*arguments)
+    with pytest.raises(dg.Error, match=source):
+        cls(facts={})
+    assert str(inspect.signature(cls)) == "()"
+    assert str(inspect.signature(cls.__init__)) == "(self, /)" and source in cls.__init__.__doc__
 
 
 # -- warnings and tracebacks -------------------------------------------------------------------------------------------

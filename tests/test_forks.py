@@ -115,6 +115,9 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             return run._lock, lambda: pullback(1.0)[0].tolist() == [6.0, 8.0]
         case "lifting":
             return lifting._lock, lambda: dg.graph(squares, X)
+        case "library":
+            path = cache.build('extern "C" __attribute__((visibility("default"))) int one() { return 1; }')
+            return library._lending, lambda: library.lent(path).path == path
         case "native":
             x = node.variable("x")
             native = Native(Graph((x,), (x * 2.0,)), "native")
@@ -131,7 +134,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
 
 NAMES = [
     *("background", "binding", "buffers", "cache", "cache, private", "compiled", "files", "function", "jets"),
-    *("lifting", "native", "node", "parallel", "passes"),
+    *("library", "lifting", "native", "node", "parallel", "passes"),
 ]
 
 

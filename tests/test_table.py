@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from dynagrad.errors import Error, QueryError
 from dynagrad.facts import read
-from dynagrad.table import SCANS, Table
+from dynagrad.table import SCANS, Table, make_table
 from dynagrad.terms import Term
 
 ROWS = [("s", "np", 1, 0.5), ("s", "vp", 2, 0.25), ("np", "np", 1, 0.125)]
 
 
 def table(key: str = "p/3", rows: Any = ROWS, **options: Any) -> Table:
-    return Table(read(key, rows, **options))
+    return make_table(read(key, rows, **options))
 
 
 def test_rows_come_back_as_they_came_with_the_value_last() -> None:
@@ -103,7 +103,7 @@ def test_rows_without_values_hold() -> None:
 
 def test_a_table_is_taken_back_as_facts() -> None:
     again = read("q/3", table())
-    assert list(Table(again)) == ROWS
+    assert list(make_table(again)) == ROWS
     assert again.key == "q/3"
 
 
@@ -150,7 +150,7 @@ def test_tables_are_equal_when_their_rows_are() -> None:
 
 def test_column_names_are_checked() -> None:
     with pytest.raises(QueryError, match="needs 4 different names"):
-        Table(read("p/3", ROWS), ["a", "b", "c", "c"])
+        make_table(read("p/3", ROWS), ["a", "b", "c", "c"])
 
 
 # -- ways out
@@ -158,12 +158,12 @@ def test_column_names_are_checked() -> None:
 
 def test_pandas() -> None:
     pytest.importorskip("pandas")
-    frame = Table(read("p/3", ROWS), ["left", "right", "n", "weight"]).to_pandas()
+    frame = make_table(read("p/3", ROWS), ["left", "right", "n", "weight"]).to_pandas()
     assert list(frame.columns) == ["left", "right", "n", "weight"]
     assert list(frame.itertuples(index=False, name=None)) == ROWS
-    assert list(Table(read("p/3", frame))) == ROWS
+    assert list(make_table(read("p/3", frame))) == ROWS
     lists = table("q/1", [(["a"], 1.0), (["a", "b"], 2.0)])
-    assert list(Table(read("q/1", lists.to_pandas()))) == list(lists)
+    assert list(make_table(read("q/1", lists.to_pandas()))) == list(lists)
 
 
 def test_polars_reads_the_stream() -> None:
@@ -176,14 +176,14 @@ def test_arrow() -> None:
     pa = pytest.importorskip("pyarrow")
     arrow = pa.table(table())
     assert arrow.column_names == ["arg1", "arg2", "arg3", "value"]
-    assert list(Table(read("p/3", arrow))) == ROWS
+    assert list(make_table(read("p/3", arrow))) == ROWS
     lists = table("q/1", [(["a"], 1.0), ([], 2.0)])
-    assert list(Table(read("q/1", lists.to_arrow()))) == list(lists)
+    assert list(make_table(read("q/1", lists.to_arrow()))) == list(lists)
     assert table("q/1", [(Term("f", "a"), 1.0), (1, 2.0)]).to_arrow()["arg1"].to_pylist() == ["f(a)", "1"]
     assert table("q/1", [(1.5, 1.0), ("a", 2.0)]).to_arrow()["arg1"].to_pylist() == ["1.5", "a"]
     assert table("n/0", 10**30, value_shape="count").to_arrow()["value"].to_pylist() == [str(10**30)]
     pairs = table("e/1", [("x", (0.5, 2.0))], value_shape="expectation")
-    assert list(Table(read("e/1", pairs.to_arrow(), value_shape="expectation"))) == list(pairs)
+    assert list(make_table(read("e/1", pairs.to_arrow(), value_shape="expectation"))) == list(pairs)
     assert table("q/1", []).to_arrow().num_rows == 0
 
 

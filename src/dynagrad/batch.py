@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .calls import public
+from .calls import maker, public
 from .errors import (
     Error,
     FactError,
@@ -130,6 +130,11 @@ def _rows(table: Table) -> Array:
     return values[:, None] if values.ndim == 1 else values
 
 
+make_batchgradient = maker(
+    BatchGradient, "gradients of a batch come from run_batch(examples, query=..., gradient=[...])"
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """What `run_batch` gives back.
@@ -153,15 +158,18 @@ class Batch:
     values: npt.NDArray[Any]
     charts: tuple[Chart | None, ...]
     errors: dict[int, Exception]
-    gradient: BatchGradient = field(default_factory=lambda: BatchGradient({}))
+    gradient: BatchGradient = field(default_factory=lambda: make_batchgradient({}))
+
+
+make_batch = maker(Batch, "batches come from program.run_batch(examples)")
 
 
 def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: BatchGradient | None = None) -> Batch:
     """From one result per example: a value, a chart, or the error that it ended with."""
     errors = {n: _of_example(n, r) for n, r in enumerate(results) if isinstance(r, Exception)}
     if query is None:
-        return Batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
-    return Batch(_values(results, scale), (), errors, BatchGradient({}) if gradient is None else gradient)
+        return make_batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
+    return make_batch(_values(results, scale), (), errors, make_batchgradient({}) if gradient is None else gradient)
 
 
 def _of_example(n: int, error: Exception) -> Exception:

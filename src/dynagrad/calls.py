@@ -84,6 +84,41 @@ def strict_options_class(cls: type[R]) -> type[R]:
     return cls
 
 
+def maker(cls: Callable[P, R], source: str) -> Callable[P, R]:
+    """Makes objects of a class that only our own code makes; who calls the class is told where its objects come from.
+
+    >>> class Cup:
+    ...     def __init__(self, size: int) -> None:
+    ...         self.size = size
+    >>> make_cup = maker(Cup, "cups come from brew")
+    >>> make_cup(3).size
+    3
+    >>> Cup(3)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.Error: cups come from brew
+    """
+    kind: Any = cls
+    fill = kind.__init__
+
+    def refuse(self: Any, /, *_: Any, **__: Any) -> None:
+        raise Error(source)
+
+    def make(*arguments: Any, **named: Any) -> Any:
+        made = kind.__new__(kind)
+        fill(made, *arguments, **named)
+        return made
+
+    refuse.__doc__ = f"Not for users: {source}."
+    refuse.__name__, refuse.__qualname__ = "__init__", f"{kind.__qualname__}.__init__"
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    refuse.__signature__ = inspect.Signature([this])  # type: ignore[attr-defined]
+    kind.__init__, kind.__signature__ = refuse, inspect.Signature()
+    make.__name__ = make.__qualname__ = f"make_{kind.__name__.lower()}"  # where pickles look for it
+    make.__module__ = kind.__module__
+    return make
+
+
 def _options(f: Callable[..., Any]) -> frozenset[str]:
     parameters = inspect.signature(f).parameters.values()
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from . import looking, questions
 from .binding import Binding
-from .calls import public, public_iterator
+from .calls import maker, public, public_iterator
 from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
@@ -501,9 +501,10 @@ class Chart:
         """The derivatives of all items along one direction of the facts: the program over dual numbers.
 
         `direction` has, per predicate, one number for each row that was given, in the order of the rows (or an array of
-        the shape that a dense table came in), or rows in any form that facts may have. The run is made again, in the
-        same course, so that the tangents are those of the computation that ran. Raises as `gradient` does, and
-        `FactError` where a direction does not fit. `timeout` is that of `gradient`, as it is in all that follow.
+        the shape that a dense table came in), or rows in any form that facts may have; facts that these leave out have
+        zero. The run is made again, in the same course, so that the tangents are those of the computation that ran.
+        Raises as `gradient` does, and `FactError` where a direction does not fit. `timeout` is that of `gradient`, as
+        it is in all that follow.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
@@ -730,7 +731,7 @@ class Chart:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         limits = state["limits"]
-        self.__init__(state["facts"].binding, {}, limits, state["probabilities"])  # type: ignore[misc]  # made anew
+        vars(self).update(vars(make_chart(state["facts"].binding, {}, limits, state["probabilities"])))
         self._facts = state["facts"]
         if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
             there = replace(limits, timeout=None)
@@ -748,3 +749,6 @@ class Chart:
             return "<Chart, to be run>"
         r = self._prepared.chart.report
         return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._status}>"
+
+
+make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")

@@ -198,7 +198,7 @@ class DepthError(RunError, RecursionError):
 
 
 class RoomError(RunError, MemoryError):
-    """A compiled function needs more memory than there is, or than a loop may save."""
+    """A run, a lookup or a compiled function needs more memory than there is, or than a loop may save."""
 
 
 class ValueRangeError(Error):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from . import facts as fact_forms
 from .binding import Binding
-from .calls import public
+from .calls import maker, public
 from .errors import Error, FactError, QueryError, cut, shown
 from .forks import kept, renewed
 from .functions.numbers import Number, real_part
@@ -78,7 +78,7 @@ class Function:
     def _for(self, arrays: Any, facts: Mapping[str, Any] | None) -> Function:
         """This function for arrays of some shapes, and with other facts."""
         if isinstance(self._given, Open):
-            return Function(self._given.at(_listed(arrays, "the arguments"), facts), self._choice)
+            return make_function(self._given.at(_listed(arrays, "the arguments"), facts), self._choice)
         if facts is not None:
             raise Error("all inputs of this function have facts, so its facts were given when it was made")
         return self
@@ -246,7 +246,7 @@ class Function:
         >>> f.tangent()([3.0], [10.0]), f.tangent().tangent()([3.0], [10.0], [1.0], [0.0])
         (60.0, 20.0)
         """
-        return Function(self._given, self._choice.directional())
+        return make_function(self._given, self._choice.directional())
 
     @public
     def adjoint(self) -> Function:
@@ -260,7 +260,7 @@ class Function:
         >>> f.adjoint()([3.0], 1.0), f.adjoint().tangent()([3.0], 1.0, [10.0], 0.0)
         ((array([6.]),), (array([20.]),))
         """
-        return Function(self._given, self._choice.adjoint())
+        return make_function(self._given, self._choice.adjoint())
 
     @public
     def hvp(
@@ -341,7 +341,7 @@ class Function:
         read, listed = self._read(primals), _listed(directions, "the directions")
         for n, direction in enumerate(listed, 1):
             read.extend(self._read(direction, f"direction {n} of "))
-        return Function(self._core, self._choice.directional(len(listed))), read
+        return make_function(self._core, self._choice.directional(len(listed))), read
 
     # -- arrays in and out
 
@@ -409,6 +409,11 @@ class Function:
         shapes = [str(shape).replace("None", "any") for shape in core.shapes]
         arguments = ", ".join(f"{key} {shape}" for key, shape in zip(core.inputs, shapes, strict=True))
         return f"<Function: {'' if self._choice == VALUE else 'a derivative of '}{cut(goals)} by {arguments}>"
+
+
+make_function = maker(
+    Function, "functions of programs come from program.function(goal, inputs); those of Python from dg.compile"
+)
 
 
 MOST_SHAPES = 256
@@ -557,8 +562,8 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
         if key not in binding.given and not known[key].input:
             raise Error(f"{key} has no facts bound, and rules define it; where it is an argument too, declare :- input")
     if all(key in binding.given for key in inputs):
-        return Function(Core(binding.settled(), goals, listed, tuple(inputs), limits), VALUE)
-    return Function(Open(bound, goals, listed, tuple(inputs), limits), VALUE)
+        return make_function(Core(binding.settled(), goals, listed, tuple(inputs), limits), VALUE)
+    return make_function(Open(bound, goals, listed, tuple(inputs), limits), VALUE)
 
 
 def _parts(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:

@@ -23,10 +23,10 @@ from .loading import Along, Prepared, jet_words
 from .plan.compiled import STATUS, Settings, Stop, out_of_memory
 from .plan.model import Derivatives
 from .reading import code, place_text, reported, reported_item
-from .relation import IntColumn, Relation, fact_text
+from .relation import IntColumn, Relation, fact_text, row_numbers
 from .rules.check import nearest
 from .semirings import Scale
-from .table import Table
+from .table import Table, make_table
 from .terms import item_text
 
 Array = npt.NDArray[Any]
@@ -307,7 +307,7 @@ def shaped(source: Source, key: str, numbers: Array) -> Table:
 
 def like(relation: Relation, scale: Scale, numbers: Array) -> Table:
     """Derivatives, a row of doubles for each fact, as a table of these facts."""
-    return Table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
+    return make_table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
 
 
 def _values(scale: Scale, numbers: Array) -> Array:
@@ -351,7 +351,8 @@ class Gradient(Mapping[str, Table]):
     A predicate that facts were given for has a table of them, in the order and shape in which they came, with the
     derivative in place of the value. A predicate that is only derived has a table of its items, with the derivative
     with respect to a constant added to the item from the start. Numbers are in the semiring's scale; in `expectation`
-    they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked for.
+    they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked for. A gradient
+    pickles and is copied as its tables, without the chart that it came from.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("goal += a(X) * b(X).")
@@ -368,8 +369,9 @@ class Gradient(Mapping[str, Table]):
         items: Callable[[Prepared, str, Any, Array], Table],
         counts: float | None = None,
         stop: Stop | None = None,
+        keep: Callable[[Gradient], tuple[Any, ...]] | None = None,
     ) -> None:
-        self._asked, self._locate, self._items = asked, locate, items
+        self._asked, self._locate, self._items, self._keep = asked, locate, items, keep
         self._counts = counts  # of `real`: the value of the goal, where expected counts are asked for
         self._pops = asked.prepared.chart.report.pops
         self._tables: dict[str, Table] = {}
@@ -423,7 +425,7 @@ class Gradient(Mapping[str, Table]):
         if table is None:  # what the outputs do not need
             arity = self._asked.source.facts.setting.rules.predicates[key].arity
             none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
-            return Table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
+            return make_table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
         self._still()
         codes, held = prepared.chart.items(table.number, table.arity, scale.width)
         width = adjoint_width(prepared, scale)
@@ -436,6 +438,18 @@ class Gradient(Mapping[str, Table]):
         if self._counts is not None:  # of `real`
             numbers = numbers * held.view(np.float64) / self._counts
         return self._items(prepared, key, codes, numbers)
+
+    def _of_items(self, key: str) -> Table:
+        """The table of a predicate's items: that of its facts, unless there are copies of them, or axioms."""
+        source = self._asked.source
+        own = source.facts.own(key)
+        if own is None or source.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
+            return self._derived(key)
+        return self[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        assert self._keep is not None
+        return self._keep(self)
 
     @public
     def item(self, item: Any) -> Any:
@@ -482,7 +496,7 @@ class Gradient(Mapping[str, Table]):
 
 
 class Tangents:
-    """The derivatives of all items along one direction of the facts.
+    """The derivatives of all items along one direction of the facts. They pickle and are copied as tables.
 
     >>> import dynagrad as dg
     >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
@@ -497,8 +511,21 @@ class Tangents:
         prepared: Prepared,
         locate: Callable[[Any], tuple[str, list[int] | None]],
         query: Callable[[Any, Callable[[str], tuple[npt.NDArray[np.int32], Words]]], Table],
+        keep: Callable[[Tangents], tuple[Any, ...]],
     ) -> None:
         self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
+        self._keep = keep
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._keep(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the tangents of all items are the same."""
+        if not isinstance(other, Tangents):
+            return NotImplemented
+        return self is other or bool(self.__reduce__()[1][0] == other.__reduce__()[1][0])
+
+    __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
 
     __iter__ = None  # items are looked up by name; there is no first one
 

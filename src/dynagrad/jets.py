@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .binding import Binding
-from .chart import Chart
+from .chart import Chart, make_chart
 from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
 from .forks import kept, renewed
@@ -159,7 +159,7 @@ class Core:
         parts = {mask: self._gathered(arrays) for mask, arrays in x.items() if mask}
         directions = tuple(parts.pop(1 << d, {}) for d in range(order))
         along = Along(directions, (None,) * order, parts)
-        chart = Chart(binding, {}, self.limits, False)
+        chart = make_chart(binding, {}, self.limits, False)
         try:
             prepared = chart._over(derivatives, along)
         except NotConverged:
@@ -172,7 +172,7 @@ class Core:
             ) from None
         except ValueRangeError:
             if order and chart.status == "bad_value":
-                again = Chart(binding, {}, self.limits, False)
+                again = make_chart(binding, {}, self.limits, False)
                 again._over(class_of(*self._class(0, False)), Along())  # says so where it is the value
                 over = chart._require()
                 ended(over, over.chart.report)

@@ -186,9 +186,21 @@ def _no_order(end: End) -> Error:
 
 
 def _integer_overflow(end: End) -> ValueRangeError:
+    """Which of the two causes it was the table says, and the cell which rule: see `Scope` in `plan.statements`."""
+    report, rules = end.report, end.prepared.compiled.plan.rules
+    rule = next((r for r in rules.rules if r.number == report.error_cell), None)
+    where = ""
+    if rule is not None and report.error_table < -1:
+        name = f"{cut(rules.source.filename)}, line" if rules.source.filename else "line"
+        where = f", in the rule `{cut(rule.text)}` ({name} {rule.span.line})"
+    if report.error_table == -3:
+        return ValueRangeError(
+            f"integer arithmetic in an argument divided by zero, with // or mod{where}; leave zero out with a "
+            "condition, such as `for N != 0`"
+        )
     return ValueRangeError(
-        "integer arithmetic in an argument left the range -2**31 .. 2**31-1, or divided by zero; "
-        "bound the arguments with a condition, such as `for I < N`"
+        f"integer arithmetic in an argument left the range -2**31 .. 2**31-1{where}; bound the arguments with a "
+        "condition, such as `for I < N`"
     )
 
 

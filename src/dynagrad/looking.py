@@ -11,7 +11,7 @@ import copy
 import functools
 import math
 import re
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from .rules.show import show
 from .rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
 from .rules.syntax import Term as SyntaxTerm
 from .setting import Setting
-from .table import Table
+from .table import Table, make_table
 from .terms import canonical, item_text, term_text
 
 Codes = npt.NDArray[np.int32]
@@ -60,13 +60,18 @@ _remembered = functools.lru_cache(maxsize=4096)(_read_text)
 
 def read_item(setting: Setting, prepared: Prepared | None, text: Any) -> Item:
     """The item, or the pattern, that a text is. Raises where it cannot be looked up."""
+    return read_known(text, functools.partial(check_known, setting, prepared))
+
+
+def read_known(text: Any, check: Callable[[str], None]) -> Item:
+    """The item, or the pattern, that a text is, where `check` raises for predicates that cannot be looked up."""
     if isinstance(text, str):
         item = _parsed(text)
     elif isinstance(text, Item):
         item = text
     else:
         raise QueryError(f'{shown(text)} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
-    check_known(setting, prepared, item.key)
+    check(item.key)
     terms: list[SyntaxTerm] = list(item.arguments)
     while terms:
         term = terms.pop()
@@ -88,18 +93,23 @@ def ground(item: Item) -> list[Any]:
 def check_known(setting: Setting, prepared: Prepared | None, key: str) -> None:
     """Raises where items of a predicate cannot be looked up."""
     predicates = setting.rules.predicates
-    if key not in predicates:
-        raise QueryError(f"the program has no predicate `{cut(key)}`.{nearest(key, sorted(predicates))}")
-    if predicates[key].external:
-        raise QueryError(f"`{key}` is external: its values are those of your function")
     omitted = {} if prepared is None else prepared.compiled.plan.omitted
+    if key not in predicates or predicates[key].external or key in omitted:
+        raise unknown(key, predicates, omitted)
+
+
+def unknown(key: str, known: Collection[str], omitted: Mapping[str, str]) -> QueryError:
+    """Why items of a predicate cannot be looked up, where a program has the `known` ones and needs not all of them."""
+    if key not in known:
+        return QueryError(f"the program has no predicate `{cut(key)}`.{nearest(key, sorted(known))}")
     if key in omitted:
-        raise NotComputed(f"`{key}` was left out: {omitted[key]}; declare it as an output to see it")
+        return NotComputed(f"`{key}` was left out: {omitted[key]}; declare it as an output to see it")
+    return QueryError(f"`{key}` is external: its values are those of your function")
 
 
-def _check_needed(prepared: Prepared, key: str, values: Sequence[Any]) -> None:
+def check_needed(fixed: Mapping[str, Mapping[int, SyntaxTerm]], key: str, values: Sequence[Any]) -> None:
     """Refuses what the outputs do not need and was therefore not derived; None stands for a variable."""
-    for i, constant in prepared.compiled.plan.fixed.get(key, {}).items():
+    for i, constant in fixed.get(key, {}).items():
         wanted = syntax_value(constant)
         if type(values[i]) is not type(wanted) or values[i] != wanted:
             raise NotComputed(
@@ -185,16 +195,21 @@ def codes_of(setting: Setting, prepared: Prepared, key: str, values: Sequence[An
 
 def place_of(setting: Setting, prepared: Prepared, item: Any) -> tuple[str, list[int] | None]:
     """An item's predicate, and the codes of its arguments; None where one of them is unknown to the chart."""
+    key, values = place(item, functools.partial(check_known, setting, prepared))
+    check_needed(prepared.compiled.plan.fixed, key, values)
+    return key, codes_of(setting, prepared, key, values)
+
+
+def place(item: Any, check: Callable[[str], None]) -> tuple[str, list[Any]]:
+    """An item's predicate and arguments, where `check` raises for predicates that cannot be looked up."""
     if isinstance(item, ItemName):
         item = item.place
     if isinstance(item, tuple) and item and isinstance(item[0], str):
         key, values = f"{item[0]}/{len(item) - 1}", [_argument(item[0], n, v) for n, v in enumerate(item[1:])]
-        check_known(setting, prepared, key)
-    else:
-        found = read_item(setting, prepared, item)
-        key, values = found.key, ground(found)
-    _check_needed(prepared, key, values)
-    return key, codes_of(setting, prepared, key, values)
+        check(key)
+        return key, values
+    found = read_known(item, check)
+    return found.key, ground(found)
 
 
 def words_at(prepared: Prepared, key: str, codes: Sequence[int] | None, width: int) -> Words | None:
@@ -232,8 +247,7 @@ def find(setting: Setting, prepared: Prepared, pattern: Any, items: Callable[[st
     item = read_item(setting, prepared, pattern)
     table = prepared.compiled.plan.tables.get(item.key)
     assert table is not None
-    constant = (Symbol, Integer, Float)
-    _check_needed(prepared, item.key, [syntax_value(t) if isinstance(t, constant) else None for t in item.arguments])
+    check_needed(prepared.compiled.plan.fixed, item.key, constants(item))
     codes, words = items(item.key)
     keep = np.ones(len(codes), np.bool_)
     domains = setting.domains
@@ -265,6 +279,11 @@ def find(setting: Setting, prepared: Prepared, pattern: Any, items: Callable[[st
     return table_of(setting, prepared, item.key, codes[rows], words[rows])
 
 
+def constants(item: Item) -> list[Any]:
+    """The arguments of a pattern that are constants, and None for the others."""
+    return [syntax_value(t) if isinstance(t, Symbol | Integer | Float) else None for t in item.arguments]
+
+
 def _comparable(prepared: Prepared, a: int, b: int) -> bool:
     return a == b or prepared.encoding.domains[a].kind == prepared.encoding.domains[b].kind != "atom"
 
@@ -279,4 +298,4 @@ def table_of(setting: Setting, prepared: Prepared, key: str, codes: Codes, words
         codes, words = codes[order], words[order]
     columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
     names = prepared.relations[key].names if key in prepared.relations else None
-    return Table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape, names=names))
+    return make_table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape, names=names))

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from . import facts as fact_forms
-from .batch import MOST_WAITING, Batch, BatchGradient, Objective, Sums, batch_of, in_order, say_once
+from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order, make_batchgradient, say_once
 from .binding import Binding
-from .calls import public
-from .chart import Chart
+from .calls import maker, public
+from .chart import Chart, make_chart
 from .errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, cut, refused, shown
 from .function import Function, function_of
 from .functions.compiled import Compiled
@@ -38,20 +38,13 @@ from .rules.check import nearest
 from .rules.normal import Rules
 from .rules.syntax import (
     Apply,
-    Arithmetic,
-    Comparison,
-    Compound,
     Expression,
-    Integer,
-    Negation,
     Number,
     PredicateDeclaration,
-    Term,
 )
 from .semirings import ROUNDING, Semiring, scale
 from .setting import Setting, from_probabilities, probabilities_flag, read_facts
 from .table import Table
-from .terms import INTEGER_MAX, INTEGER_MIN
 
 LONGEST = 64 << 20
 """Bytes of a program, or of a file of functions, at most: a device may have no end."""
@@ -105,7 +98,6 @@ class Program:
                 raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = cached_rules(text, filename, chosen, named)
-        _check_integers(rules, text, filename)
         _check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
@@ -141,7 +133,7 @@ class Program:
         self._converted = False  # whether the constants of the text were probabilities, and are so no longer
         if self._probabilities:
             self._setting, self._converted = _constants_from_probabilities(self._setting), True
-        self._empty = Bound(self, {})
+        self._empty = make_bound(self, {})
 
     def _in_probabilities(self) -> Program:
         """This program with the constants of its text read as probabilities."""
@@ -155,7 +147,7 @@ class Program:
         made = Program.__new__(Program)
         made.__dict__.update(self.__dict__)
         made._setting, made._converted, made._probable = setting, converted, None
-        made._empty = Bound(made, {})
+        made._empty = make_bound(made, {})
         return made
 
     @property
@@ -200,7 +192,7 @@ class Program:
         program = self._in_probabilities() if probabilities else self
         relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
         program = _shaped(program, relations.values())
-        bound = Bound(program, relations, program._empty)
+        bound = make_bound(program, relations, program._empty)
         bound._binding.derivatives = None  # what was asked of other facts says nothing of these
         return bound
 
@@ -291,7 +283,7 @@ class Program:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._setting, self._probabilities, self._probable = state["setting"], state["probabilities"], None
         self._converted = state["converted"]
-        self._empty = Bound(self, {})
+        self._empty = make_bound(self, {})
 
     def __repr__(self) -> str:
         rules = self._setting.rules
@@ -325,7 +317,7 @@ class Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
         relations = read_facts(self.program._setting, facts, probabilities)
         merged = {**self._binding.given, **relations}
-        return Bound(_shaped(self.program, merged.values()), merged, self)
+        return make_bound(_shaped(self.program, merged.values()), merged, self)
 
     @public
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
@@ -411,14 +403,14 @@ class Bound:
         bound = self
         if probabilities and not self.program._converted:
             if self._as_probabilities is None:
-                self._as_probabilities = Bound(self.program._in_probabilities(), self._binding.given)
+                self._as_probabilities = make_bound(self.program._in_probabilities(), self._binding.given)
             bound = self._as_probabilities
         shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
         if shaped is not bound.program:
-            bound = Bound(shaped, self._binding.given)
+            bound = make_bound(shaped, self._binding.given)
         if bound is not self and self._binding.derivatives is not None:
             bound._binding.derivatives = self._binding.derivatives
-        return Chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
+        return make_chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
 
     def _keep_tapes(self) -> None:
         """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
@@ -548,7 +540,7 @@ class Bound:
             return batch_of(results, scale_, query)
         own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
         found_by = {**sums.tables(), **own}
-        return batch_of(results, scale_, query, BatchGradient({key: found_by[key] for key in keys}))
+        return batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
 
     def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
         """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
@@ -633,6 +625,9 @@ class Bound:
         return f"<Bound: {rows or 'no facts'}>"
 
 
+make_bound = maker(Bound, "bound programs come from program.bind(facts)")
+
+
 def _iterable(given: Any) -> bool:
     return hasattr(given, "__iter__") and getattr(given, "shape", None) != ()
 
@@ -664,38 +659,6 @@ def file_text(file: Path, what: str = "program") -> str:
     except (OSError, ValueError) as error:  # a name may have a zero in it
         said = error.strerror if isinstance(error, OSError) else None
         raise Error(f"the {what} {name} cannot be read: {said or error}") from None
-
-
-def _check_integers(rules: Rules, text: str, filename: str) -> None:
-    """Integers that stand for an argument, in items and in conditions, fit into the range of arguments.
-
-    What is computed on the way to an argument, and what one is compared with by its order, may be larger.
-    """
-    items = [a.item for a in rules.axioms]
-    for rule in rules.rules:
-        items.append(rule.head)
-        items.extend(a.item for a in rule.antecedents)
-        items.extend(c.item for c in rule.conditions if isinstance(c, Negation))
-    terms: list[Term] = [t for item in items for t in item.arguments]
-    for rule in rules.rules:
-        for condition in rule.conditions:
-            if isinstance(condition, Negation):
-                continue
-            sides = (condition.left, condition.right)
-            computed = any(isinstance(side, Arithmetic) for side in sides)
-            ordered = isinstance(condition, Comparison) and condition.operator not in ("==", "!=")
-            terms.extend(s for s in sides if isinstance(s, Compound) or not (computed or ordered))
-    while terms:
-        term = terms.pop()
-        if isinstance(term, Compound):
-            terms.extend(term.arguments)
-        elif isinstance(term, Integer) and not INTEGER_MIN <= term.value <= INTEGER_MAX:
-            raise ProgramError(
-                f"The integer {term.value} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}.",
-                text,
-                term.span,
-                filename,
-            )
 
 
 def _check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[str, Callable[..., Any]]) -> None:

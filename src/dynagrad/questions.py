@@ -19,6 +19,7 @@ import numpy.typing as npt
 from .directions import read_cotangent, read_directions
 from .errors import NotDifferentiable, QueryError, shown
 from .gradient import Asked, Gradient, Seed, Source, Tangents, adjoint_width, backward, differentiable, row_adjoints
+from .kept import kept_gradient, kept_tangents
 from .loading import Along, Prepared
 from .looking import find, place_of, table_of, value_of, words_at, words_of, zero_of
 from .plan.combine import COPIES
@@ -81,6 +82,7 @@ def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = 
         lambda prepared, key, codes, numbers: table_of(setting, prepared, key, codes, numbers.view(np.uint64)),
         counts,
         ran.stop,
+        lambda gradient: kept_gradient(gradient, setting, asked.prepared),
     )
 
 
@@ -116,6 +118,7 @@ def tangents(ran: Ran, direction: Any) -> Tangents:
         prepared,
         lambda item: place_of(ran.setting, prepared, item),
         lambda pattern, items: find(ran.setting, prepared, pattern, items),
+        lambda tangents: kept_tangents(tangents, ran.setting, prepared),
     )
 
 

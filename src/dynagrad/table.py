@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .calls import public
+from .calls import maker, public
 from .errors import FactError, QueryError, cut, shown
 from .facts import import_module
 from .relation import AtomColumn, Column, IntColumn, Relation, take
@@ -32,7 +32,7 @@ class Table:
     names the nearest one.
 
     >>> from dynagrad.facts import read
-    >>> table = Table(read("rewrite/2", [("np", "det", 0.25), ("np", "n", 0.75)]))
+    >>> table = make_table(read("rewrite/2", [("np", "det", 0.25), ("np", "n", 0.75)]))
     >>> table["np", "n"], len(table), list(table)[0]
     (0.75, 2, ('np', 'det', 0.25))
     >>> table.values
@@ -124,8 +124,8 @@ class Table:
 
     __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
 
-    def __reduce__(self) -> tuple[type[Table], tuple[Relation, tuple[str, ...]]]:
-        return Table, (self._relation, self.names)
+    def __reduce__(self) -> tuple[Callable[..., Table], tuple[Relation, tuple[str, ...]]]:
+        return make_table, (self._relation, self.names)
 
     # -- lookup
 
@@ -241,7 +241,7 @@ class Table:
     def __repr__(self) -> str:
         count = len(self)
         title = f"{self.key}: {count} row{'' if count == 1 else 's'}"
-        head = Table(take(self._relation, np.arange(ROWS_SHOWN))) if count > ROWS_SHOWN else self
+        head = make_table(take(self._relation, np.arange(ROWS_SHOWN))) if count > ROWS_SHOWN else self
         cells = [[_cell(value) for value in row] for row in head]
         numbers = [all(isinstance(row[i], int | float) for row in head) for i in range(self.arity + 1)]
         widths = [max((len(row[i]) for row in cells), default=0) for i in range(self.arity + 1)]
@@ -256,6 +256,12 @@ class Table:
         if count > ROWS_SHOWN:
             lines.append(f"  ... {count - ROWS_SHOWN} more")
         return "\n".join([title, *lines])
+
+
+make_table = maker(
+    Table,
+    "tables come from chart.query, chart.table and gradients; facts are given as they are, such as a list of tuples",
+)
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------

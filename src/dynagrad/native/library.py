@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompileError
+from ..forks import renewed
 
 
 class _Host(ctypes.Structure):
@@ -97,7 +98,7 @@ class Library:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.functions = ctypes.PyDLL(str(path))
+            self._functions = ctypes.PyDLL(str(path))
         except OSError as error:
             raise CompileError(
                 f"the compiled library {path} cannot be loaded: {error}\n"
@@ -113,7 +114,7 @@ class Library:
         42.0
         """
         try:
-            found = self.functions[name]
+            found = self._functions[name]
         except AttributeError:
             raise CompileError(f"the compiled library {self.path} has no function {name!r}") from None
         found.restype, found.argtypes = result, arguments
@@ -124,7 +125,7 @@ class Library:
 
 
 _lent: weakref.WeakValueDictionary[Path, Library] = weakref.WeakValueDictionary()
-_lending = threading.Lock()
+_lending = renewed(threading.RLock())
 
 
 def lent(path: Path) -> Library:
@@ -140,7 +141,7 @@ def lent(path: Path) -> Library:
         found = _lent.get(path)
         if found is None:
             found = _lent[path] = Library(path)
-            weakref.finalize(found, _close, found.functions).atexit = False
+            weakref.finalize(found, _close, found._functions).atexit = False
         return found
 
 

@@ -32,8 +32,6 @@ from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
 from .values import factors, numbers, product_order, value_cxx
 
-OVERFLOWED = "if (__builtin_expect(arithmetic.overflow, 0)) return fail(integer_overflow, -1, -1);"
-
 
 class Writer:
     """Lines of C++ with the indentation of the blocks that are open."""
@@ -114,6 +112,7 @@ class Scope:
     def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
         self.plan, self.names, self.variables, self.out = plan, names, variables, writer
         self.bound: set[str] = set()
+        self.number = 0  # of the rule, where it is one of the program's
         self._fresh = 0
 
     def fresh(self, prefix: str) -> str:
@@ -195,13 +194,20 @@ class Scope:
             case Arithmetic():
                 made = self.fresh("number")
                 self.out.line(f"const int32_t {made} = arithmetic.narrow({self.whole(term)});")
-                self.out.line(OVERFLOWED)
+                self._stop_without_result()
                 if self.kind(domain) != "term":
                     return made
                 boxed = self.fresh("boxed")
                 self.out.line(f"const int32_t {boxed} = world->terms.make(Terms::integer, {made}, nullptr, 0);")
                 return boxed
         return self.literal(term, domain)
+
+    def _stop_without_result(self) -> None:
+        """Ends the run where integer arithmetic has no result; the report says why, and in which rule."""
+        self.out.line(
+            "if (__builtin_expect(arithmetic.overflow != 0, 0)) "
+            f"return fail(integer_overflow, -1 - arithmetic.overflow, {self.number});"
+        )
 
     def whole(self, term: Term) -> str:
         """Integer arithmetic in 64 bits."""
@@ -250,7 +256,7 @@ class Scope:
             if "arithmetic." in one + other:  # computed first, so that what does not fit is seen before it decides
                 name = self.fresh("holds")
                 self.out.line(f"const bool {name} = {one} {sign} {other};")
-                self.out.line(OVERFLOWED)
+                self._stop_without_result()
                 self.out.open(f"if ({name})")
             else:
                 self.out.open(f"if ({one} {sign} {other})")
@@ -344,6 +350,7 @@ class JoinWriter(Scope):
         self.join = join
         self.mark = mark
         self.rule = join.rule
+        self.number = join.rule.number
         self.plain = plan.semiring == "plain"
         self.product = factors(join.rule.value) if not self.plain else []
         self.weight: str | None = None  # the product so far

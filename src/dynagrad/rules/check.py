@@ -12,6 +12,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from ..errors import ProgramError, Span, cut, warn
+from .integers import check_integers
 from .normal import NormalRule, Rules
 from .normalise import (
     condition_variables,
@@ -1018,6 +1019,7 @@ def check(
         _check_products(source, report)
     rules = normalise(source, semiring)
     _check_bound(rules, report)
+    check_integers(rules)
     uses = _uses(rules)
     rules = replace(rules, components=components(uses))
     _check_priorities(rules, report)

@@ -63,7 +63,7 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
             if seen is not None:
                 return seen
         if function in _SPLITS:
-            axis = options.get("axis", given[2] if len(given) > 2 else 0) % len(shape_of(first.read()))
+            axis = _axis_of_pieces(function, given, options, len(shape_of(first.read())))
             return List(tuple(_pieces(s, first, axis, [shape_of(x)[axis] for x in result])))
     made = wrapped(result)
     if isinstance(made, Array):
@@ -112,6 +112,14 @@ def flat(x: Array) -> Any:
 
 _LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
 _SPLITS = frozenset({np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit})
+
+
+def _axis_of_pieces(function: Any, given: list[Any], options: dict[str, Any], ndim: int) -> int:
+    """The axis that a function splits an array along."""
+    if function in (np.hsplit, np.vsplit, np.dsplit):
+        return 2 if function is np.dsplit else int(function is np.hsplit and ndim > 1)
+    axis: int = options.get("axis", given[2] if len(given) > 2 else 0)
+    return axis % ndim
 
 
 def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator[Any]:

@@ -24,7 +24,10 @@ _WAYS = (
 )
 KNOWN = frozenset(f"{_SHAPES} {_PLACES} {_WAYS}".split())
 """The names of such arguments."""
-_MAY: dict[str, frozenset[str]] = {"linspace": frozenset({"start"}), "where": frozenset({"condition"})}
+_MAY: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("linspace", "logspace", "geomspace"), frozenset({"start"})),
+    "where": frozenset({"condition"}),
+}
 """Functions in which a name means something else."""
 
 

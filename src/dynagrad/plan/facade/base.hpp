@@ -143,13 +143,18 @@ class base {
     static const char* const why[] = {
         "", "it met its limit on pops", "it met its limit on time", "it came to its last item",
         "it met its limit on items", "it met its limit on bytes", "a value left the range of the semiring",
-        "it was interrupted", "integer arithmetic of arguments left 32 bits", "it paused", "an item has two values",
+        "it was interrupted", "integer arithmetic of arguments left 32 bits or divided by zero", "it paused", "an item has two values",
         "a function of the host failed", "", "", "a function failed", "an item has no finite value",
         "values go around a cycle that cannot be solved", "", "it changed nothing for a million pops",
         "the order of a semiring is none", "there is no memory left"};
     if (report.status != dynagrad::done) {
       const Line item = reported();
-      const char* const said = report.status == dynagrad::function_failed ? chart_->message : "";
+      const char* said = report.status == dynagrad::function_failed ? chart_->message : "";
+      char rule[40];
+      if (report.status == dynagrad::integer_overflow && report.error_table < -1) {
+        snprintf(rule, sizeof rule, "in rule %lld of the program", (long long)report.error_cell);
+        said = rule;
+      }
       say("the run stopped: %s%s%s%s%s", why[report.status], item.size ? ": " : "", item.text, *said ? ": " : "", said);
     }
     return report.status == dynagrad::done && !bad;

@@ -178,36 +178,40 @@ struct Counter {
 
 // Integer arithmetic of arguments: what leaves 32 bits is remembered as a failure, never wrapped.
 struct Arithmetic {
-  bool overflow = false;
+  int64_t overflow = 0;  // why there is no result: the first of these
+  static constexpr int64_t out_of_range = 1, by_zero = 2;
+  void failed(int64_t why) {
+    if (!overflow) overflow = why;
+  }
   int32_t narrow(int64_t x) {
-    if (__builtin_expect(x != (int32_t)x, 0)) overflow = true;
+    if (__builtin_expect(x != (int32_t)x, 0)) failed(out_of_range);
     return (int32_t)x;
   }
   int64_t product(int64_t a, int64_t b) {
     int64_t c = 0;
-    if (__builtin_mul_overflow(a, b, &c)) overflow = true;
+    if (__builtin_mul_overflow(a, b, &c)) failed(out_of_range);
     return c;
   }
   int64_t sum(int64_t a, int64_t b) {
     int64_t c = 0;
-    if (__builtin_add_overflow(a, b, &c)) overflow = true;
+    if (__builtin_add_overflow(a, b, &c)) failed(out_of_range);
     return c;
   }
   int64_t difference(int64_t a, int64_t b) {
     int64_t c = 0;
-    if (__builtin_sub_overflow(a, b, &c)) overflow = true;
+    if (__builtin_sub_overflow(a, b, &c)) failed(out_of_range);
     return c;
   }
   // Rounded down, as Python rounds; division by zero is a failure too.
   int64_t quotient(int64_t a, int64_t b) {
     if (b == 0 || (b == -1 && a == INT64_MIN)) {
-      overflow = true;
+      failed(b == 0 ? by_zero : out_of_range);
       return 0;
     }
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
   }
   int64_t remainder(int64_t a, int64_t b) {
-    if (b == 0) overflow = true;
+    if (b == 0) failed(by_zero);
     if (b == 0 || b == -1) return 0;
     const int64_t rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
