@@ -311,7 +311,7 @@ class MutableArray(Number):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         now = self.settled()
         if isinstance(now, Number):
-            return Methods.__array__(self)
+            return Methods.__array__(self, dtype, copy)
         return np.array(now, dtype=dtype) if copy or copy is None else np.asarray(now, dtype=dtype)
 
     def _alone(self) -> Any:

@@ -47,7 +47,7 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     named = {k: v for k, v in named.items() if k != "out"}
     if out is not None:
         return _into(s, out, numpy_call(s, function, arguments, named))
-    if function in _SAME and arguments and isinstance(arguments[0], Array) and not named:
+    if function in _SAME and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
         return arguments[0]
     arguments = [_spelled(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
@@ -521,6 +521,7 @@ HERE: dict[Any, Callable[..., Any]] = {
     np.identity: _no_shape,
     np.arange: _no_shape,
     np.shape: lambda x: getattr(content_of(x), "shape", ()),
+    np.isscalar: lambda x: not getattr(content_of(x), "shape", ()),
     np.ndim: lambda x: len(getattr(content_of(x), "shape", ())),
     np.size: lambda x: node_of(content_of(x)).size,
     np.all: _reduced_truth(True),
