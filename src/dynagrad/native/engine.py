@@ -156,7 +156,7 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "adjoints_items": (_L, _P, _L, _P, _L),
     "adjoints_rows": (_Failure, _P, _L, _P, _P),
     "block_new": (_Made, _L),
-    "block_free": (None, _P, _L),
+    "block_free": (None, _P),
     "tape_pops": (_L, _P, _P, _P, _L),
 }
 
@@ -479,7 +479,7 @@ class NativeChart:
             return np.zeros(count, np.uint64)
         pointer = self.engine.block_new(size)
         buffer = (ctypes.c_uint64 * count).from_address(pointer)
-        _finally(buffer, self.engine.block_free, pointer, size)
+        _finally(buffer, self.engine.block_free, pointer)
         return np.ctypeslib.as_array(buffer)
 
     def pops(self) -> tuple[Codes, npt.NDArray[np.int64]]:

@@ -217,7 +217,7 @@ DYNAGRAD_EXPORT void* dg_block_new(int64_t bytes) {
   guard(nullptr, [&] { made = dynagrad::Blocks::take(bytes, false, nullptr, nullptr); });
   return made;
 }
-DYNAGRAD_EXPORT void dg_block_free(void* data, int64_t bytes) { dynagrad::Blocks::give(data, bytes); }
+DYNAGRAD_EXPORT void dg_block_free(void* data) { dynagrad::Blocks::give(data); }
 // The pops of a run, `room` at most: table and cell of each. Returns how many there are.
 DYNAGRAD_EXPORT int64_t dg_tape_pops(const program* c, int32_t* tables, int64_t* cells, int64_t room) {
   for (int64_t t = 0; t < c->tape.pops.size && t < room; t++) {
