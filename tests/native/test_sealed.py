@@ -77,5 +77,26 @@ def test_what_is_not_whole_is_read_but_not_loaded(file: Path, damage: Callable[[
     assert sealed.read(file) is not None and sealed.load(file) is None
 
 
+@pytest.mark.parametrize("write", [sealed.write, sealed.save])
+def test_writing_that_fails_leaves_nothing_and_what_was_there(
+    file: Path, write: Callable[[Path, bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*names: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        write(file, b"other")
+    assert sealed.load(file) == b"content" and [path.name for path in file.parent.iterdir()] == ["kept"]
+
+
+@POSIX
+def test_a_link_is_replaced_and_not_followed(file: Path) -> None:
+    link = file.with_name("link")
+    link.symlink_to(file)
+    sealed.write(link, b"other")
+    assert sealed.load(file) == b"content" and sealed.read(link) == b"other"
+
+
 def test_a_seal_is_for_one_name(file: Path) -> None:
     assert sealed.load(file.rename(file.with_name("other"))) is None
