@@ -50,7 +50,7 @@ def check_derivatives(
         raise Error(f"check_derivatives: {shown(f)} is no function")
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise Error(f"check_derivatives: the order is a whole number from 1, and {shown(order)} is not")
-    if isinstance(tolerance, bool) or not isinstance(tolerance, numbers.Real) or not float(tolerance) >= 0:
+    if not _is_tolerance(tolerance):
         raise Error(f"check_derivatives: the tolerance is a number from 0, and {shown(tolerance)} is not")
     if not isinstance(modes, str | tuple | list):
         raise Error(f"check_derivatives: modes is a list of modes, and {shown(modes)} is none")
@@ -64,6 +64,10 @@ def check_derivatives(
     if any(is_function(leaf) for leaf in leaves(inputs)):
         raise Error("check_derivatives: an argument is a function, which has no differences; check with it closed over")
     _check(f, inputs, order, modes, tolerance, "", np.random.default_rng(0))
+
+
+def _is_tolerance(x: object) -> bool:
+    return type(x) is not bool and isinstance(x, numbers.Real) and float(x) >= 0
 
 
 def _check(
