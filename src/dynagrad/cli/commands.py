@@ -1,6 +1,7 @@
 """The commands, their options, and what becomes of errors and warnings.
 
-A command reads files, calls what Python users call, and prints. Errors of ours become one message and exit status 1,
+A command reads files, checks, plans or runs the program in them, by the parts of the package that Python users reach
+through `Program`, and prints. Errors of ours become one message and exit status 1,
 Ctrl-C becomes 130, and what only some commands need is imported by them.
 """
 
