@@ -39,6 +39,12 @@ CREATIONS = {
     "norm of a list": lambda x: np.linalg.norm([x[0], x[1], 3.0]),
     "concatenate of lists": lambda x: np.concatenate([[x[0], x[1]], x, [1.0]]),
     "stack of numbers": lambda x: np.stack([x[0], x[1]]) + np.hstack([x[0], [x[1]]]),
+    "block of numbers": lambda x: np.block([[x[0], np.ones(2)], [numpy.ones(2), x[1] * x[2]]]),
+    "block of equal blocks": lambda x: np.block([[np.outer(x, x), np.eye(3)], [np.zeros((3, 3)), np.outer(x, x)]]),
+    "an array without axes": lambda x: (lambda a: (a.__setitem__((), x[0] * x[1]), np.sin(a) * a + 1.0)[1])(
+        np.zeros(())
+    ),
+    "an element as an array": lambda x: (lambda a: (a[1, ...].__iadd__(x[0]), a)[1])(np.array(x) * x[1]),
     "where of lists": lambda x: np.where([True, False], [x[0], 1.0], [2.0, x[1]]),
     "outer of lists": lambda x: np.outer([x[0], x[1]], [x[2], 1.0]),
     "vectorize": lambda x: np.vectorize(lambda a, b: a * b if a > b else b)(x, [0.5, x[0], 0.1]),
@@ -60,6 +66,10 @@ def test_creation_refuses_what_it_cannot_hold():
         dg.jvp(lambda x: np.array([x, x[0]]), (X,), (X,))
     with pytest.raises(dg.Error, match="of float64, and cannot become complex128"):
         dg.jvp(lambda x: np.array([x[0]], dtype=complex), (X,), (X,))
+    with pytest.raises(dg.Error, match="is complex; keep its two parts"):
+        dg.jvp(lambda x: np.array([1j, 2.0]), (X,), (X,))
+    with pytest.raises(ValueError, match="cannot include zero"):
+        dg.jvp(lambda x: np.geomspace(x[0], 0.0, 3), (X,), (X,))
     with pytest.raises(dg.Error, match="makes a matrix"):
         dg.jvp(lambda x: np.r_["r", x], (X,), (X,))
 

@@ -171,9 +171,12 @@ BY_DIFFERENCES = frozenset(
 _MORE = {id(row) for row in MORE}
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in CASES if id(row) not in _MORE or row[0] not in BY_DIFFERENCES], ids=names
-)
+_EXACT = [
+    row for row in CASES if row[0] != "angle" and (id(row) not in _MORE or row[0] not in BY_DIFFERENCES)
+]  # the angle of a real is a step, and numpy has none of digits
+
+
+@pytest.mark.parametrize("row", _EXACT, ids=names)
 def test_functions_of_numpy(row):
     _, f, *points = row
     agree(f, f, points)

@@ -373,3 +373,14 @@ def test_advice_names_what_exists() -> None:
 def test_a_name_that_nobody_knows_gets_a_general_answer() -> None:
     assert isinstance(numpy_missing.unknown("np.brandnew"), NotDifferentiable)
     assert "dg.custom_rule" in str(numpy_missing.unknown("np.brandnew"))
+
+
+def test_second_derivatives_of_pseudo_inverses_where_a_tangent_is_zero():
+    a = np.random.default_rng(2).normal(size=(2, 3, 2))
+    assert dg.hessian(lambda x: np.sum(np.linalg.pinv(x)[..., 0]))(a).shape == (2, 3, 2, 2, 3, 2)
+    twice = dg.derivative(dg.derivative(lambda t: np.sum(np.linalg.pinv(a[0] * (1.0 + t * t)))))(0.0)
+    assert np.isclose(twice, -2.0 * np.sum(np.linalg.pinv(a[0])))
+
+
+def test_determinants_of_stacks_of_nothing():
+    assert dg.grad(lambda x: np.sum(np.linalg.det(x)))(np.zeros((2, 0, 0))).shape == (2, 0, 0)

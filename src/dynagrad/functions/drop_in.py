@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from .mutable import MutableArray, writable
+from .mutable import Memory, MutableArray, writable
 from .numbers import LIFTS, Number, plain, shape_of
 from .numpy_functions import FUNCTIONS, of_dtype
 from .passes import inside, place
@@ -63,7 +63,7 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
         return Ufunc(original)
     if not isinstance(original, types.FunctionType | types.BuiltinFunctionType | _DISPATCHER):
         return original
-    arrays = original in _OF_ARRAYS
+    arrays = None if original is np.block else original in _OF_ARRAYS  # whose lists say what stands where
 
     def ours(*arguments: Any, **options: Any) -> Any:
         given = [_joined(x, arrays) for x in arguments]
@@ -110,16 +110,18 @@ _OF_ARRAYS = frozenset(
     getattr(np, name)
     for name in (
         *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack", "select"),
-        *("block", "choose", "einsum", "broadcast_arrays", "meshgrid", "ix_", "lexsort", "piecewise", "unravel_index"),
+        *("choose", "einsum", "broadcast_arrays", "meshgrid", "ix_", "lexsort", "piecewise", "unravel_index"),
     )
     if hasattr(np, name)
 ) | {np.linalg.multi_dot}
 """Functions one of whose arguments is a list of arrays."""
 
 
-def _joined(x: Any, arrays: bool) -> Any:
-    """A list that holds numbers with derivatives, as an array; of a list of arrays, each of these."""
+def _joined(x: Any, arrays: bool | None) -> Any:
+    """A list that holds numbers with derivatives, as an array; of a list of arrays, each of these; None for neither."""
     if type(x) not in (list, tuple) or not holds_number(x):
+        return x
+    if arrays is None:
         return x
     if arrays:
         return type(x)([_joined(part, False) for part in x])
@@ -231,7 +233,10 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -
 def _zeros(original: Any) -> Any:
     @stands_for(original)
     def ours(shape: Any, dtype: Any = float, **options: Any) -> Any:
-        return writable(original(shape, **_without_type({"dtype": dtype}), **options))
+        found = original(shape, **_without_type({"dtype": dtype}), **options)
+        if not found.ndim and found.dtype == np.float64:
+            return MutableArray(Memory(found))  # an array without axes may be written to, as `a[()] = x`
+        return writable(found)
 
     return ours
 

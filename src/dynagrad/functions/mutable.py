@@ -191,12 +191,15 @@ class MutableArray(Number):
 
     def __getitem__(self, index: Any) -> Any:
         if self._memory.is_number:
-            if not _is_basic(index):
-                return writable(item_of(self.settled(), index))
             found = item_of(self.settled(), index)
-            return MutableArray(self._memory, (*self._path, operator.itemgetter(index))) if shape_of(found) else found
+            if not _is_basic(index):
+                return writable(found)
+            parts = index if type(index) is tuple else (index,)
+            if not shape_of(found) and not any(i is Ellipsis for i in parts):
+                return found
+            return MutableArray(self._memory, (*self._path, operator.itemgetter(index)))
         found = self.elements()[_plain_index(index)]
-        if not isinstance(found, np.ndarray) or not found.ndim:
+        if not isinstance(found, np.ndarray):  # with an ellipsis in the index, numpy gives an array without axes
             return _element(found, self._memory)
         if _is_basic(index):
             return MutableArray(self._memory, (*self._path, operator.itemgetter(index)))
@@ -230,6 +233,9 @@ class MutableArray(Number):
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(shape_of(self)[0]))
+
+    def __pos__(self) -> Any:
+        return self.copy()
 
     def _in_place(self, made: Any) -> Any:
         self[...] = made
@@ -647,7 +653,7 @@ def _plain_index(index: Any) -> Any:
 def _check_fits(x: MutableArray, index: Any, value: Any) -> None:
     """Raises as numpy would, before anything is changed."""
     shape = shape_of(value)
-    wanted = np.broadcast_to(np.zeros(1, dtype=bool), shape_of(x))[index].shape
+    wanted = np.broadcast_to(np.zeros((), dtype=bool), shape_of(x))[index].shape
     try:
         small = shape
         while len(small) > len(wanted) and small[0] == 1:

@@ -421,7 +421,7 @@ def plain(x: Any) -> Any:
         if isinstance(x, np.number) and not isinstance(x, np.complexfloating):
             return float(x)
     if isinstance(x, complex | np.complexfloating):
-        raise _complex(repr(x))
+        raise is_complex(repr(x))
     if isinstance(x, list | tuple):
         if any(isinstance(part, Number) for part in x):
             return np.stack(x)
@@ -429,7 +429,7 @@ def plain(x: Any) -> Any:
             return np.asarray(x, np.float64)
         except (TypeError, ValueError):
             if _has_complex(x):
-                raise _complex(shown(x)) from None
+                raise is_complex(shown(x)) from None
             raise Error(f"an array of reals is needed, and {shown(x)} is none") from None
     if isinstance(x, Real):  # fractions
         return as_number(x)
@@ -459,7 +459,7 @@ def _plain_array(x: Any) -> Any:
     if x.dtype.kind in "iuf":
         return x.astype(np.float64)
     if x.dtype.kind == "c":
-        raise _complex(f"an array of {x.dtype}")
+        raise is_complex(f"an array of {x.dtype}")
     if x.dtype.kind == "O":
         raise Error(
             f"an array of objects holds numbers with derivatives; stack them with np.stack or np.array first{place()}"
@@ -470,7 +470,8 @@ def _plain_array(x: Any) -> Any:
 _SAME = frozenset([np.memmap])  # subclasses of arrays that compute as arrays do
 
 
-def _complex(what: str) -> Error:
+def is_complex(what: str) -> Error:
+    """The error for complex numbers."""
     return Error(f"derivatives are of reals, and {what[:60]} is complex; keep its two parts as reals{place()}")
 
 

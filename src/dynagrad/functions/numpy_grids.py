@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph import Node
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from .applying import lift
@@ -64,6 +65,8 @@ def _logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base:
 def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, *, axis: int = 0) -> Any:
     count = _count("np.geomspace", num)
     start, stop = lift(ops.multiply, (start, 1.0)), lift(ops.multiply, (stop, 1.0))
+    if any(not isinstance(x, Node) and np.any(real_part(x) == 0.0) for x in (start, stop)):
+        raise ValueError("Geometric sequence cannot include zero")
     sign = np.sign(real_part(start))
     first, last = (lift(ops.log10, (lift(ops.multiply, (x, sign)),)) for x in (start, stop))
     found = lift(ops.multiply, (sign, lift(ops.power, (10.0, _spaced(first, last, count, endpoint)[0]))))

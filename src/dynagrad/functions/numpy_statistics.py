@@ -350,6 +350,10 @@ def _nanstd(
 # -- covariances -------------------------------------------------------------------------------------------------------
 
 
+class BadWeights(RuntimeError, ValueError):
+    """What numpy raises of weights that do not fit."""
+
+
 def _variables(m: Any, rowvar: bool, always: bool) -> Any:
     m = plain(m)
     if rank(m) > 2:
@@ -381,7 +385,7 @@ def _cov(
         if given is not None:
             given = plain(given)
             if rank(given) != 1 or shape_of(given)[0] != shape_of(x)[1]:
-                raise ValueError(f"np.cov: {name} should be a row with a weight for each observation")
+                raise BadWeights(f"np.cov: {name} should be a row with a weight for each observation")
             if _is_known(real_part(given)):
                 if np.any(real_part(given) < 0):
                     raise ValueError(f"np.cov: {name} are not negative")

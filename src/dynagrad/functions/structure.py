@@ -24,7 +24,7 @@ from ..graph import Node
 from ..graph import operations as ops
 from ..graph.operation import Operation, apply
 from .combinations import Combination
-from .numbers import LIFTS, Number, plain, shape_of
+from .numbers import LIFTS, Number, is_complex, plain, shape_of
 from .passes import place
 
 Flatten = Callable[[Any], Sequence[Any]]
@@ -218,7 +218,9 @@ def _kind(x: Any) -> str:
 
 
 def _constants(x: Any) -> Iterator[Any]:
-    """What is neither a real nor a function in a structure, nor known to hold no number."""
+    """What is neither a real nor a function in a structure, nor known to hold no number; raises for complex ones."""
+    if isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
+        raise is_complex(f"the result {shown(x)}")
     if isinstance(x, _PLAIN) or is_real(x):
         return
     taken = parts(x)

@@ -40,7 +40,7 @@ VIEWS = (
         *("reshape", "ravel", "transpose", "permute_dims", "swapaxes", "moveaxis", "rollaxis", "squeeze"),
         *("expand_dims", "flip", "fliplr", "flipud", "rot90", "diagonal", "matrix_transpose", "real", "real_if_close"),
         *("broadcast_to", "ascontiguousarray", "asfortranarray", "asarray", "asanyarray"),
-        *("linalg.matrix_transpose", "lib.stride_tricks.sliding_window_view"),
+        *("diag", "linalg.diagonal", "linalg.matrix_transpose", "lib.stride_tricks.sliding_window_view"),
     )
 )
 """Functions whose results are views of their first argument, or copies where numpy makes a copy."""

@@ -66,7 +66,7 @@ BY_NUMPY: dict[str, str] = {
     "qr_r": "a decomposition of LAPACK, whose two results numpy computes at once",
     "pinv": _SVD,
     "of_some_rank": _RULE,
-    "mixed_cofactors": "made of singular values",
+    "mixed_cofactors": "by an elimination with complete pivoting",
     "left_basis": "made of singular values",
     "right_basis": "made of singular values",
     "orientation": "made of singular values",

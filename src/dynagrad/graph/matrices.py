@@ -200,23 +200,51 @@ def _products_without(s: Any, count: int) -> Any:
     return found
 
 
+def _factors(a: Any) -> tuple[Any, Any, Any]:
+    """A matrix as x diag(d) y, by elimination that chooses the largest element of all that is left: x and y are unit
+    triangles with their rows, or columns, in another order, and d alone may be singular.
+
+    (Demmel et al. 1999, "Computing the singular value decomposition with high relative accuracy".)
+    """
+    n, f = len(a), np.array(a)
+    rows, columns = np.arange(n), np.arange(n)
+    for k in range(n):
+        i, j = divmod(int(np.argmax(np.abs(f[k:, k:]))), n - k)
+        if i:
+            f[[k, k + i]], rows[[k, k + i]] = f[[k + i, k]], rows[[k + i, k]]
+        if j:
+            f[:, [k, k + j]], columns[[k, k + j]] = f[:, [k + j, k]], columns[[k + j, k]]
+        if f[k, k] == 0.0 or math.isnan(f[k, k]):
+            break  # so is all that is left
+        f[k + 1 :, k] /= f[k, k]
+        f[k + 1 :, k + 1 :] -= np.outer(f[k + 1 :, k], f[k, k + 1 :])
+        f[k, k + 1 :] /= f[k, k]
+    x, y = np.zeros((n, n)), np.zeros((n, n))
+    x[rows], y[:, columns] = np.tril(f, -1) + np.eye(n), np.triu(f, 1) + np.eye(n)
+    return x, np.diag(f).copy(), y
+
+
 def _mixed_value(along: Sequence[Any], a: Any) -> Any:
-    u, s, v = _svd(a)
-    n, count = s.shape[-1], len(along)
+    """Of each matrix: the mixed derivatives of its cofactors are those of the factors that `_factors` gives."""
+    if a.ndim > 2:
+        flat = [np.broadcast_to(x, a.shape).reshape(-1, *a.shape[-2:]) for x in (*along, a)] if a.size else []
+        found = [_mixed_value(xs[:-1], xs[-1]) for xs in zip(*flat, strict=True)]
+        return np.stack(found).reshape(a.shape) if found else np.zeros(a.shape)
+    n, count = len(a), len(along)
     if count >= n:
-        return np.zeros(np.shape(a))
-    signs = np.linalg.det(u) * np.linalg.det(v)
-    inside = [np.swapaxes(u, -1, -2) @ d @ v for d in along]
-    inside.insert(0, _products_without(s, count + 1) * signs.reshape(signs.shape + (1,) * (count + 1)))
-    letters, found = string.ascii_letters[: count + 1], np.zeros(np.shape(a))
+        return np.zeros(a.shape)
+    x, s, y = _factors(a)
+    back, across = np.linalg.inv(x), np.linalg.inv(y)
+    inside = [_products_without(s, count + 1), *(back @ d @ across for d in along)]
+    letters, total = string.ascii_letters[: count + 1], np.zeros(a.shape)
     for columns in itertools.permutations(range(count + 1)):  # Leibniz: each matrix gives an entry of a row of its own
         inversions = sum(i > j for i, j in itertools.combinations(columns, 2))
-        names = ["..." + letters, *("..." + letters[i] + letters[j] for i, j in enumerate(columns) if i)]
+        names = [letters, *(letters[i] + letters[j] for i, j in enumerate(columns) if i)]
         column = letters[columns[0]].replace("a", "")  # on the diagonal there is none
-        part = np.einsum(f"{','.join(names)}->...a{column}", *inside, optimize=count > 1)
-        part = part if column else part[..., None] * np.eye(n)
-        found = found - part if inversions % 2 else found + part
-    return u @ found @ np.swapaxes(v, -1, -2)
+        part = np.einsum(f"{','.join(names)}->a{column}", *inside, optimize=count > 1)
+        part = part if column else np.diag(part)
+        total = total - part if inversions % 2 else total + part
+    return np.linalg.det(x) * np.linalg.det(y) * (back.T @ total @ across.T)
 
 
 def _too_high(n: int) -> list[Any] | None:
@@ -233,8 +261,9 @@ def _too_high(n: int) -> list[Any] | None:
 def mixed_cofactors(count: int) -> Operation:
     """The matrix M(d_1, ..., d_count, a) with <M, d> the mixed derivative of det at a, along d and all of the others.
 
-    With the singular values of a, M is sums of products of those that are left over, so that nothing is divided by, and
-    singular matrices are nothing special. M is symmetric in all directions, so a rule is its own adjoint.
+    With a factored so that a diagonal is all that may be singular, M is sums of products of those of its elements that
+    are left over, so that nothing is divided by, and singular matrices are nothing special. M is symmetric in all
+    directions, so a rule is its own adjoint.
     """
 
     def along(i: int) -> Callable[..., Any]:
@@ -254,44 +283,17 @@ def mixed_cofactors(count: int) -> Operation:
 def _cofactors_value(a: Any) -> Any:
     """The determinant times the transposed inverse, both of the same LU; or of factors that may be singular."""
     if a.ndim > 2:
-        flat = a.reshape(-1, *a.shape[-2:])
+        flat = a.reshape(-1, *a.shape[-2:]) if a.size else ()
         return np.stack([_cofactors_value(one) for one in flat]).reshape(a.shape) if len(flat) else np.zeros(a.shape)
     if len(a) > 1:
         try:
             inverted = np.linalg.inv(a)
         except np.linalg.LinAlgError:
-            return _cofactors_completely(a)
+            return _mixed_value((), a)
         det = float(np.linalg.det(a))
         if _TINY < abs(det) < math.inf and np.vdot(a, a) * np.vdot(inverted, inverted) < _REGULAR**2:
             return det * inverted.T
-    return _cofactors_completely(a)
-
-
-def _cofactors_completely(a: Any) -> Any:
-    """By elimination that chooses the largest element of all that is left: a is P^T L D U Q^T with unit triangles, and
-    the cofactors are those of its factors, of which D alone may be singular, and there nothing is divided.
-
-    (Demmel et al. 1999, "Computing the singular value decomposition with high relative accuracy", has the factors.)
-    """
-    n, f, sign = len(a), np.array(a), 1.0
-    rows, columns = np.arange(n), np.arange(n)
-    for k in range(n):
-        i, j = divmod(int(np.argmax(np.abs(f[k:, k:]))), n - k)
-        if i:
-            f[[k, k + i]], rows[[k, k + i]], sign = f[[k + i, k]], rows[[k + i, k]], -sign
-        if j:
-            f[:, [k, k + j]], columns[[k, k + j]], sign = f[:, [k + j, k]], columns[[k + j, k]], -sign
-        if f[k, k] == 0.0 or math.isnan(f[k, k]):
-            break  # so is all that is left
-        f[k + 1 :, k] /= f[k, k]
-        f[k + 1 :, k + 1 :] -= np.outer(f[k + 1 :, k], f[k, k + 1 :])
-        f[k, k + 1 :] /= f[k, k]
-    on = np.diag(f)
-    others = sign * np.cumprod([1.0, *on[:-1]]) * np.cumprod([1.0, *on[:0:-1]])[::-1]
-    lower, upper = np.tril(f, -1) + np.eye(n), np.triu(f, 1) + np.eye(n)
-    found = np.zeros((n, n))
-    found[np.ix_(rows, columns)] = np.linalg.solve(lower.T, others[:, None] * np.linalg.inv(upper).T)
-    return found
+    return _mixed_value((), a)
 
 
 _REGULAR = 1e8  # the norm of a matrix times that of its inverse
@@ -619,7 +621,14 @@ def _not_zero(y: Any) -> Any:
     return y
 
 
-_of_some_rank: Operation = linear("of_some_rank", _not_zero, lambda delta, s: delta, code=("of_some_rank",))
+_of_some_rank: Operation = several(
+    "of_some_rank",
+    _not_zero,  # the matrix alone, and none of its derivatives
+    (lambda d, y, a: d,),
+    (lambda delta, y, a: delta,),
+    lambda n, y, a: [y, *a[1:]],
+    code=("of_some_rank",),
+)
 
 
 def _pinv_tangent(d: Any, y: Any, a: Any, cut: Any) -> Any:

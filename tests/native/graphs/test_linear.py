@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
+import dynagrad as dg
 from dynagrad import NotDifferentiable
 from dynagrad.graph import arrays, matrices
 from dynagrad.graph.control import Graph
@@ -134,6 +136,22 @@ def test_cofactors_of_singular_and_badly_scaled_matrices(cofactors, n, kind):
         wanted = exactly(a)
         for found in cofactors(a):
             assert np.abs(found - wanted).max() <= 2e-15 * max(np.abs(wanted).max(), 1e-3)
+
+
+@pytest.mark.parametrize("k", [0, 4, 8])
+def test_the_second_derivative_of_a_determinant_does_not_depend_on_the_scale_of_rows(k):
+    chance = np.random.default_rng(1)
+    a, d, e = chance.normal(size=(3, 4, 4))
+    rows = 10.0 ** np.linspace(-k, k, 4)[:, None]  # whose product is 1
+
+    def mixed(s, t):
+        return np.linalg.det((a + s * d + t * e) * rows)
+
+    def exact(s, t):
+        return mp.det(mp.matrix((a + s * d + t * e).tolist()))
+
+    wanted = float(mp.diff(exact, (0.0, 0.0), (1, 1)))
+    assert np.isclose(dg.grad(lambda s: dg.grad(lambda t: mixed(s, t))(0.0))(0.0), wanted, rtol=1e-11)
 
 
 @pytest.fixture(scope="module")
