@@ -63,9 +63,12 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
         return original
     arrays = original in _OF_ARRAYS
 
+    def joined(x: Any) -> Any:
+        return x if original is np.block else _joined(x, arrays)  # whose lists are rows
+
     def ours(*arguments: Any, **options: Any) -> Any:
-        given = [_joined(x, arrays) for x in arguments]
-        found = original(*given, **{key: _joined(x, arrays) for key, x in options.items()})
+        given = [joined(x) for x in arguments]
+        found = original(*given, **{key: joined(x) for key, x in options.items()})
         if type(found) in (list, tuple):
             return type(found)([_new(part, given) for part in found]) if type(found) in (list, tuple) else found
         return _new(found, given)
@@ -78,7 +81,7 @@ _OF_ARRAYS = frozenset(
     getattr(np, name)
     for name in (
         *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack", "select"),
-        *("block", "choose", "einsum", "broadcast_arrays", "meshgrid", "ix_", "lexsort", "piecewise", "unravel_index"),
+        *("choose", "lexsort", "piecewise"),
     )
     if hasattr(np, name)
 ) | {np.linalg.multi_dot}
