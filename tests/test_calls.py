@@ -425,8 +425,9 @@ def test_tracebacks_show_the_line_of_the_caller_and_not_our_insides(
     with pytest.raises(dg.Error) as caught:
         call(program, chart)
     frames = traceback.extract_tb(caught.value.__traceback__)
-    ours = [frame for frame in frames if frame.filename.startswith(HOUSE)]
-    assert len(ours) <= 1 and frames[-1] in (*ours, frames[-1])
+    *before, last = [frame for frame in frames if not frame.filename.startswith(HOUSE)]
+    assert (last.filename, last.lineno) == (__file__, call.__code__.co_firstlineno)
+    assert frames[:-1] == [*before, last] or frames == [*before, last], "one line of ours at most, and behind it"
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -62,6 +63,28 @@ def test_the_time_of_compiling_does_not_count_towards_the_timeout(call, paths, m
     monkeypatch.setattr(binding, "compile_plan", lambda *given: (time.sleep(3.0), compile_plan(*given))[1])
     result = call("run", *paths, "--query", "goal", "--timeout", "2.5")
     assert (result.exit_code, result.stdout) == (0, "3.5\n")
+
+
+def test_a_gradient_is_within_the_timeout_too(call, paths, monkeypatch):
+    from dynagrad import chart
+
+    gradient = chart.questions.gradient
+    late = SimpleNamespace(**vars(chart.questions))
+    late.gradient = lambda *given: (time.sleep(2.5), gradient(*given))[1]
+    monkeypatch.setattr(chart, "questions", late)
+    assert call("run", *paths, "--grad", "goal", "--timeout", "20").exit_code == 0
+    result = call("run", *paths, "--grad", "goal", "--timeout", "2")
+    assert result.exit_code == 1 and "the limit on time was met" in result.stderr and not result.stdout
+
+
+@pytest.mark.parametrize("what", ["items", "bytes"])
+def test_limits_on_items_and_bytes_are_errors_that_name_them(call, paths, what):
+    assert call("run", *paths, "-q", "goal", f"--max-{what}", 10**9).stdout == "3.5\n"
+    result = call("run", *paths, "-q", "goal", f"--max-{what}", 1)
+    assert result.exit_code == 1 and not result.stdout
+    assert f"Raise max_{what}" in result.stderr or "a larger max_bytes" in result.stderr
+    assert f"--max-{what}" in call("run", "--help").stdout
+    assert call("run", *paths, f"--max-{what}", -1).exit_code == 2
 
 
 def test_several_queries_are_told_apart(call, paths):

@@ -61,6 +61,35 @@ def test_arrays_on_the_stack_count(level: str, monkeypatch: pytest.MonkeyPatch) 
     assert library.Library(cache.build(LOCAL)).function("charged", ctypes.c_int64, ctypes.c_int64)(5000) == 5000
 
 
+KEPT = """
+#include <dynagrad/memory.hpp>
+using namespace dynagrad;
+extern "C" __attribute__((visibility("default"))) int64_t left(int32_t how, int64_t limit) {
+  Blocks::forget();
+  { Array<char> wide; wide.zeros(30 << 20); }  // waits for the next one
+  Account account, other;
+  account.limit = limit;
+  int64_t held = 0;
+  guarded(&account, [&] {
+    Array<char> a;
+    a.zeros(16 << 20);
+    held = account.bytes;
+    if (how == 1) end_early(stopped);
+    if (how == 2) { Array<char> b(&other); b.swap(a); if (other.bytes != held || account.bytes) held = -1; }
+  });
+  return account.bytes == 0 && other.bytes == 0 ? held : -1;
+}
+"""
+
+
+def test_a_block_that_is_wider_than_what_was_asked_for_is_charged_whole() -> None:
+    """And given back whole, whether its array goes, the call ends early, or another account takes it over."""
+    left = library.Library(cache.build(KEPT)).function("left", ctypes.c_int64, ctypes.c_int32, ctypes.c_int64)
+    for how in range(3):
+        assert left(how, 1 << 40) == 30 << 20
+        assert left(how, 31 << 20) == 16 << 20, "near its limit a chart takes no more than it needs"
+
+
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_whichever_allocation_fails_it_is_an_error_and_nothing_is_lost(name: str, allocations: Allocations) -> None:
     source, facts, item = PROGRAMS[name]
@@ -147,13 +176,16 @@ def test_the_process_takes_no_more_than_the_limit_on_bytes(name: str) -> None:
 import gc, resource, dynagrad as dg
 def now():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+def peak():  # not ru_maxrss, which a process inherits
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
 program = dg.Program({GROWING[name]!r})
 for most in (1 << 20, 100 << 20, 200 << 20):
     before = now()
     try:
         program.run(max_bytes=most)
     except dg.NotConverged:
-        print(most, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+        print(most, peak() - before)
     gc.collect()
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DYNAGRAD_OPTIMISE": "3"}

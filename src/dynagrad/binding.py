@@ -3,8 +3,10 @@
 The life of a binding: it holds the facts that runs share. The first run looks at all facts, settles domains and plan,
 and compiles; what depends on the shared facts alone is kept, so that later runs only code their own facts. A run whose
 facts do not fit a plan (other types, another order, no room) gets a plan of its own. The one caveat: a binding is used
-by many threads, so whatever is kept is made under a lock and never changed afterwards. What is kept is said here, how
-it is made in `encoding`, `summary` and `loading`.
+by many threads. The tables of what is kept grow under a lock; what stands in them (codes, plans, loaded facts) is never
+changed, but a later run may put a larger one in its place. The types of arguments, and whether warnings were said, are
+noted without the lock: where two runs find that missing at once, both work out the same, and may both warn. What is
+kept is said here, how it is made in `encoding`, `summary` and `loading`.
 """
 
 from __future__ import annotations

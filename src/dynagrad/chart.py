@@ -479,8 +479,8 @@ class Chart:
         gradient zero.
 
         The first gradient of a program compiles the backward pass, and makes the run of this chart again with a tape;
-        later runs of the same bound facts keep one. After 000, the derivation of Dyna's back-propagation (online
-        appendix to Eisner, Goldlust and Smith 2005, "Compiling Comp Ling").
+        later runs of the same bound facts keep one. The method is that of Eisner, Goldlust and Smith (2005),
+        "Compiling Comp Ling".
 
         `timeout` is a limit in seconds on all of this, compiling included, which goes on in the background.
 

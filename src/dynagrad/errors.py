@@ -182,7 +182,7 @@ class CompileError(Error):
 
 
 class RunError(Error):
-    """A compiled function came to an error as it ran; the message names the function.
+    """A compiled function came to an error as it ran; the message names the function. Or memory ended: `RoomError`.
 
     It is the error that Python would have raised as well, where that is an IndexError, RecursionError or MemoryError.
     What the function raises itself, by `raise` or `assert`, is this error, with the name of the exception in its text.
@@ -198,7 +198,15 @@ class DepthError(RunError, RecursionError):
 
 
 class RoomError(RunError, MemoryError):
-    """A run, a lookup or a compiled function needs more memory than there is, or than a loop may save."""
+    """There is no memory left, for facts, a run, its derivatives, an answer or a compiled function.
+
+    It is a MemoryError, too. Less at once may help, and so may `max_items` and `max_bytes`, which end a run before. A
+    compiled function raises it as well where a loop would save more than it may.
+
+    >>> import dynagrad as dg
+    >>> issubclass(dg.RoomError, MemoryError) and issubclass(dg.RoomError, dg.Error)
+    True
+    """
 
 
 class ValueRangeError(Error):
@@ -206,10 +214,12 @@ class ValueRangeError(Error):
 
 
 class NotConverged(Error):
-    """A run cannot come to its end: a limit on items or bytes was met first, or there is no finite value to reach.
+    """A call cannot come to its end: a limit on items, bytes or time came first, or there is no finite value to reach.
 
-    `.chart` holds what stands so far. Where values diverge, `.cycle` has the items around a cycle along which they
-    grow, each leading to the next, and `.radius` the spectral radius of the component, where it is known.
+    `.chart` holds what stands so far, where a run was stopped that had a chart. It is None where compiling, loading
+    facts or differentiating took too long, where there was no room for a chart, and of a fixed point. Where values
+    diverge, `.cycle` has the items around a cycle along which they grow, each leading to the next, and `.radius` the
+    spectral radius of the component, where it is known.
     """
 
     def __init__(

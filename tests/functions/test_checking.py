@@ -98,6 +98,12 @@ def test_functions_whose_results_change_their_shape_or_kind():
         dg.check_derivatives(lambda x: 1 if x > 1 else 2 * x, 1.0)
 
 
+@pytest.mark.filterwarnings("error")
+def test_differences_that_are_infinite_are_an_error_and_no_warning_of_numpy():
+    with pytest.raises(dg.Error, match="check_derivatives"):
+        dg.check_derivatives(lambda x: x * x, 1e308)
+
+
 def test_bad_questions():
     for arguments, message in [
         ((3.0, 1.0), "no function"),
@@ -110,5 +116,10 @@ def test_bad_questions():
             dg.check_derivatives(*arguments)
     with pytest.raises(dg.Error, match="modes"):
         dg.check_derivatives(ops.sin, 1.0, modes=["sideways"])
+    with pytest.raises(dg.Error, match="modes is a list of modes, and None is none"):
+        dg.check_derivatives(ops.sin, 1.0, modes=None)
+    for tolerance in (None, "1", True, -1.0, float("nan"), np.matrix([[1.0]])):
+        with pytest.raises(dg.Error, match="the tolerance is a number from 0"):
+            dg.check_derivatives(ops.sin, 1.0, tolerance=tolerance)
     with pytest.raises(dg.Error, match="order"):
         dg.check_derivatives(ops.sin, 1.0, order=0)

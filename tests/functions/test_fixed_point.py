@@ -188,6 +188,7 @@ def test_the_tape_does_not_grow_with_the_steps():
         (lambda x: x * x * 1e9, 2.0, dg.Error, "infinity"),
         (lambda x: x * math.nan, 2.0, dg.Error, "NaN"),
         (lambda x: (x, x), 2.0, dg.Error, "the result of f"),
+        (lambda x: (x, np.sum(x)), np.ones(3), dg.Error, "an array of reals is needed"),
         (lambda x: x, 2, dg.Error, "integer|reals"),
         (lambda x: x, (2.0, math.sin), dg.Error, "function"),
         (3.0, 2.0, dg.Error, "no function"),

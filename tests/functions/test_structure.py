@@ -129,6 +129,15 @@ def test_registered_classes() -> None:
     assert dg.derivative(lambda x: Box(x * x, "out"))(3.0).content == 6.0
 
 
+def test_what_is_no_class_or_no_function_cannot_be_registered() -> None:
+    for cls in ([], "Box", np.zeros(2), 3):
+        with pytest.raises(dg.Error, match=r"dg\.register: the first argument is a class, and .* is none"):
+            dg.register(cls, list, list)  # type: ignore[arg-type]
+    for functions, name in (((None, list), "flatten"), ((list, "f"), "unflatten")):
+        with pytest.raises(dg.Error, match=rf"dg\.register: {name} is a function"):
+            dg.register(type("Own", (), {}), *functions)  # type: ignore[arg-type]
+
+
 def test_a_class_that_nobody_registered_is_an_error_that_says_so() -> None:
     class Unknown:
         pass

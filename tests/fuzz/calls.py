@@ -1,8 +1,8 @@
 """Random calls of the public functions, with what fits and with what does not: each succeeds or raises a `dg.Error`.
 
-A call is drawn from the methods of a small world of programs, charts, tables, gradients, batches and functions; what it
-gives is a part of that world afterwards. Parameters get values that fit their names, or anything at all. The same seed
-makes the same calls.
+A call is drawn from the public functions and classes, and from the methods of a small world of programs, charts,
+tables, gradients, batches and functions; what it gives is a part of that world afterwards. Parameters get values that
+fit their names, or anything at all. The same seed makes the same calls.
 """
 
 from __future__ import annotations
@@ -123,7 +123,44 @@ def numbers(r: random.Random) -> Any:
     return r.choice([np.ones(3), np.full(3, 0.5), [1.0, 2.0, 3.0], np.zeros((3, 3)), [0.5], 2.0])
 
 
-# What fits a parameter, by its name.
+# Functions of users, which take what they are given: where they raise something, it is theirs.
+def square(x: Any) -> Any:
+    return x * x
+
+
+def total(x: Any) -> Any:
+    return np.sum(np.sin(x))
+
+
+def halved(x: Any) -> Any:
+    return 0.5 * x + 1.0
+
+
+def rows_and_sum(x: Any) -> Any:
+    y = np.cumsum(x)
+    return y, np.sum(y)
+
+
+def product(x: Any, y: Any = 2.0) -> Any:
+    return np.sum(x * y)
+
+
+FUNCTIONS = (square, total, halved, rows_and_sum, product)
+STRANGERS = {"<lambda>", "__repr__", *(f.__name__ for f in FUNCTIONS)}
+
+
+class Pair:
+    """A class that derivatives can be told of."""
+
+    def __init__(self, x: Any, y: Any) -> None:
+        self.x, self.y = x, y
+
+
+def function(r: random.Random) -> Any:
+    return r.choice(FUNCTIONS)
+
+
+# What fits a parameter, by its name, or by that of its function and its own.
 FITTING: dict[str, Callable[[random.Random], Any]] = {
     "facts": facts,
     "numbers": lambda r: {r.choice(KEYS): numbers(r)},
@@ -158,7 +195,26 @@ FITTING: dict[str, Callable[[random.Random], Any]] = {
     "name": lambda r: r.choice(["goal", "edge"]),
     "functions": lambda r: {},
     "source": lambda r: r.choice(list(TEXTS.values())),
-    "f": lambda r: r.choice([np.sin, np.sum, np.cumsum, lambda x: x * x]),
+    "f": function,
+    "function": function,
+    "step": function,
+    "jvp": lambda r: lambda primals, tangents: (primals[0], tangents[0]),
+    "vjp": lambda r: lambda *primals: (primals[0], lambda cotangent: (cotangent,)),
+    "check_derivatives.args": numbers,
+    "cpp.arguments": numbers,
+    "graph.arguments": numbers,
+    "vjp.primals": numbers,
+    "modes": lambda r: r.choice([("forward",), ("reverse",), ("forward", "reverse")]),
+    "order": lambda r: r.choice([1, 2]),
+    "n": lambda r: r.choice([1, 2, 5]),
+    "snapshots": lambda r: r.choice([None, 1, 3]),
+    "max_steps": lambda r: r.choice([0, 1, 50]),
+    "state": numbers,
+    "x0": numbers,
+    "x": numbers,
+    "register.cls": lambda r: type("Own", (Pair,), {}),
+    "flatten": lambda r: lambda p: (p.x, p.y),
+    "unflatten": lambda r: lambda p, parts: Pair(*parts),
     "omega": lambda r: lambda y: y,
     "functor": lambda r: "f",
     "zero": lambda r: 0.0,
@@ -170,10 +226,14 @@ FITTING: dict[str, Callable[[random.Random], Any]] = {
     "a": numbers,
     "b": numbers,
 }
-TYPES = (dg.Program, dg.Bound, dg.Chart, dg.Table, dg.Function, dg.Batch)
+STEPS = {"checkpoint.n", "fixed_point.max_steps", "derivative.n"}
+"""How often a user's function is called: 10**40 times, or without an end, would be what was asked for."""
 HELD = 12  # of each type, so many live at once
-VERBS = ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "pullback")
-MADE_BY = ("Program", "Semiring", "Term", "read_file", "add", "scale", *VERBS)
+CALLED = tuple(
+    name
+    for name, thing in ((name, getattr(dg, name)) for name in dg.__all__)
+    if inspect.isfunction(thing) or (inspect.isclass(thing) and not issubclass(thing, BaseException))
+)
 ALWAYS = ("__getitem__", "__contains__", "__call__", "__len__", "__iter__", "__repr__", "__bool__", "__eq__")
 
 
@@ -196,13 +256,18 @@ class World:
             held = self.live.setdefault(kind, [])
             held.append(thing)
             if len(held) > HELD:
-                held.pop(self.random.randrange(HELD) + (kind is dg.Program and HELD - len(held) + 1))
+                held.pop(self.random.randrange(HELD))
 
-    def argument(self, name: str) -> Any:
+    def argument(self, name: str, of: str = "") -> Any:
         r = self.random
-        if r.random() < 0.12 or name not in FITTING:
+        fitting = FITTING.get(f"{of}.{name}") or FITTING.get(name)
+        if fitting is None:
             return anything(r)
-        return FITTING[name](r)
+        fits = fitting(r)
+        given = anything(r) if r.random() < 0.12 and f"{of}.{name}" not in STEPS else fits
+        return (
+            fits if callable(fits) and callable(given) else given
+        )  # of what a stranger's function raises we know nothing
 
     def drawn(self, f: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments for a call."""
@@ -211,12 +276,15 @@ class World:
         named: dict[str, Any] = {}
         for p in inspect.signature(f).parameters.values():
             if p.kind is p.VAR_POSITIONAL:
-                positional += [self.argument(p.name) for _ in range(r.choice([0, 1, 1, 1, 2, 2, 3]))]
+                count = (
+                    1 if positional and any(positional[0] is g for g in FUNCTIONS) else r.choice([0, 1, 1, 1, 2, 2, 3])
+                )
+                positional += [self.argument(p.name, f.__name__) for _ in range(count)]
             elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
-                positional.append(self.argument(p.name))
+                positional.append(self.argument(p.name, f.__name__))
             elif p.kind is p.KEYWORD_ONLY or p.kind is p.POSITIONAL_OR_KEYWORD:
-                if r.random() < 0.3 and not any(q.kind is q.VAR_POSITIONAL for q in [p]):
-                    named[p.name] = self.argument(p.name)
+                if r.random() < 0.3 or f"{f.__name__}.{p.name}" in STEPS:
+                    named[p.name] = self.argument(p.name, f.__name__)
         if r.random() < 0.03 and hasattr(f, "__wrapped__") and not f.__name__.startswith("__"):
             named[r.choice(["querry", "max_pop", "ünder"])] = anything(r)
         return positional, named
@@ -228,7 +296,7 @@ class World:
             return
         kind = r.choice(list(self.live))
         thing = r.choice(self.live[kind])
-        public = [n for n in dir(kind) if not n.startswith("_")]
+        public = [n for n in dir(kind) if not n.startswith("_") and n != "isdisjoint"]  # of Python's own views
         names = [*public * 3, *(n for n in ALWAYS if any(n in vars(k) for k in kind.__mro__))]
         name = r.choice(names)
         member = inspect.getattr_static(kind, name, None)
@@ -241,10 +309,10 @@ class World:
 
     def make(self) -> None:
         """A call of a function of the package, and of what it gives where that is a function."""
-        name = self.random.choice(MADE_BY)
+        name = self.random.choice(CALLED)
         self.calls[f"dg.{name}"] += 1
         found = self.call(f"dg.{name}", getattr(dg, name))
-        if name in VERBS and callable(found):
+        if inspect.isfunction(getattr(dg, name)) and callable(found):
             self.call(f"what dg.{name} gave", found, [np.atleast_1d(numbers(self.random))])
 
     def call(self, text: str, f: Callable[..., Any], positional: list[Any] | None = None) -> Any:
@@ -263,7 +331,13 @@ class World:
         except dg.Error as error:
             self.ended[type(error).__name__] += 1
             assert str(error).strip()
-        except Exception:
+        except Exception as error:
+            if any(
+                frame.name in STRANGERS and frame.filename == __file__
+                for frame in traceback.extract_tb(error.__traceback__)
+            ):
+                self.ended["theirs"] += 1
+                return None
             shown = [f"{type(x).__name__}: {_text(x)}" for x in (*positional, *named.items())]
             self.wrong.append(f"{text}({', '.join(shown)})\n{traceback.format_exc(limit=-4)}")
         else:

@@ -1,4 +1,5 @@
-"""Texts of programs through all checks: good ones damaged, grammar turned loose, and characters at random.
+"""Texts of programs through all checks: whole ones with other names, arities and types, good ones damaged, grammar
+turned loose, and characters at random.
 
 One input is one text. It is a program or an error that says where; reading it takes no more than seconds.
 """
@@ -11,7 +12,11 @@ import re
 import time
 from pathlib import Path
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
 import dynagrad as dg
+from programs import Program, plain_programs, semiring_programs
 
 LONGEST = 5.0
 """Seconds that any of these texts may take."""
@@ -122,6 +127,71 @@ def good() -> tuple[str, ...]:
     )
 
 
+@functools.cache
+def whole() -> tuple[str, ...]:
+    """Programs that mean something, the same ones each time."""
+    kept: list[str] = []
+
+    @seed(0)
+    @settings(
+        max_examples=20, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    @given(st.lists(semiring_programs("real", True) | semiring_programs("log", False) | plain_programs(), min_size=10))
+    def collect(programs: list[Program]) -> None:
+        kept.extend(program.source for program in programs)
+
+    collect()
+    return tuple(dict.fromkeys(kept))
+
+
+_ITEM = re.compile(r"([a-z]\w*)\(([^()]*)\)")
+_TYPED = ("a", "'b c'", '"t"', "0", "7", "0.5", "f(1)", "[a,1]", "X", "f(X)", "N+1")
+_DECLARED = (
+    ":- semiring real.",
+    ":- semiring count.",
+    ":- semiring expectation.",
+    ":- solve newton.",
+    ":- solve iterate.",
+    ":- agenda lifo.",
+    ":- output {}.",
+    ":- input {}.",
+    ":- transient {}.",
+    ":- type {}(list).",
+    ":- priority {}(_) by 1.",
+)
+
+
+def changed(draw: random.Random) -> str:
+    """A whole program, of which a few items have other names, more or fewer arguments, or others in their place."""
+    text = draw.choice(whole())
+    names = sorted({found[1] for found in _ITEM.finditer(text)})
+    for _ in range(draw.choice((0, 1, 1, 2, 3))):
+        found = list(_ITEM.finditer(text))
+        if not found:
+            break
+        item = draw.choice(found)
+        name, arguments = item[1], item[2].split(",")
+        at = draw.randrange(len(arguments))
+        match draw.randrange(5):
+            case 0:
+                name = draw.choice(names)
+            case 1:
+                arguments.insert(at, draw.choice(_TYPED))
+            case 2:
+                del arguments[at]
+            case 3:
+                arguments[at] = draw.choice(_TYPED)
+            case 4:
+                draw.shuffle(arguments)
+        written = f"{name}({','.join(arguments)})" if arguments else name
+        text = text[: item.start()] + written + text[item.end() :]
+    if names and draw.random() < 0.5:
+        text = f"{draw.choice(_DECLARED).format(draw.choice(names))}\n{text}"
+    if draw.random() < 0.1:
+        text = re.sub(r"\+=|max=|min=", draw.choice(OPERATORS), text, count=1)
+    return text
+
+
 def loose(draw: random.Random) -> str:
     """A text that looks like rules."""
     rules = []
@@ -161,11 +231,13 @@ def damaged(draw: random.Random) -> str:
 
 def text(draw: random.Random) -> str:
     kind = draw.random()
-    if kind < 0.45:
+    if kind < 0.5:
+        return changed(draw)
+    if kind < 0.7:
         return loose(draw)
-    if kind < 0.9:
+    if kind < 0.95:
         return damaged(draw)
-    if kind < 0.97:
+    if kind < 0.98:
         return "".join(draw.choice(WORDS) for _ in range(draw.randrange(1, 60)))
     deep = draw.choice(("f(", "[", "(", "-", "p + ", "not ", "if p then ", "a/", "[a|", "2 ^ ", "X < "))
     return f"p += {deep * draw.choice((10, 300, 3000))}a."

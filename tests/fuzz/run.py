@@ -88,10 +88,13 @@ def fuzz(
                         elif time.monotonic() - moved > HUNG:
                             process.send_signal(signal.SIGABRT)
             wrong += [line for line in out.splitlines() if line]
-            number = int(last.read_text() or at) if last.exists() else at
+            reached = last.read_text().strip() if last.exists() else ""
             if process.returncode != 0:
-                wrong.append(f"{number}: ended with {process.returncode}: {errors.read_text(errors='replace')[-2000:]}")
-            at = number + 1
+                words = errors.read_text(errors="replace")[-2000:]
+                wrong.append(f"{reached or 'before the first'}: ended with {process.returncode}: {words}")
+            if not reached:  # nor would the next process come to one
+                break
+            at = int(reached) + 1
     return at - first, wrong
 
 

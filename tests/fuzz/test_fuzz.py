@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import random
+
 import pytest
 
+import dynagrad as dg
+from dynagrad.rules import parse
+from fuzz import calls, programs
 from fuzz.run import fuzz
 
 
@@ -14,3 +20,24 @@ from fuzz.run import fuzz
 def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, count: int) -> None:
     tried, wrong = fuzz(kind, 0, count=count)
     assert (tried, wrong) == (count, [])
+
+
+def test_a_fuzzer_that_does_not_start_is_started_once() -> None:
+    tried, (wrong,) = fuzz("nothing", 0, count=2500)
+    assert tried == 0 and "before the first" in wrong and "No module named 'fuzz.nothing'" in wrong
+
+
+def test_every_public_function_is_called_by_name() -> None:
+    functions = {name for name in dg.__all__ if inspect.isfunction(getattr(dg, name))}
+    assert functions <= set(calls.CALLED) and {"Program", "Chart", "Term"} <= set(calls.CALLED)
+
+
+def test_half_of_the_texts_are_more_than_errors_of_syntax() -> None:
+    def is_read(number: int) -> bool:
+        try:
+            parse(programs.text(random.Random(number)))
+        except dg.SyntaxError:
+            return False
+        return True
+
+    assert sum(map(is_read, range(300))) >= 120

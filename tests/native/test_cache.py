@@ -18,8 +18,10 @@ import pytest
 
 import dynagrad
 from dynagrad.errors import CompileError
-from dynagrad.native import cache, cache_folder, fingerprint, library, sealed, toolchain
+from dynagrad.native import cache, cache_folder, fingerprint, library, sealed, toolchain, zig_files
 from dynagrad.native.cache_folder import Temporary
+from dynagrad.plan import remembered
+from dynagrad.rules import check, parse
 
 EXPORT = 'extern "C" __attribute__((visibility("default"))) '
 SOURCE_ROOT = Path(dynagrad.__path__[0]).parent
@@ -375,14 +377,42 @@ class TestPlanted:
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of another user")
     def test_files_and_folders_of_another_user(self, fresh):
         library = self.entry(fresh)
-        for file in (library, library.with_suffix(".seal"), *fresh.glob("*.rules"), *fresh.glob("*.zig")):
+        for file in (library, library.with_suffix(".seal")):
             made = library.stat().st_mtime_ns
             os.chown(file, 4242, 4242)
             assert computed() == "32.5"
-            assert file.suffix not in (".so", ".seal") or library.stat().st_mtime_ns != made, "it was loaded"
+            assert library.stat().st_mtime_ns != made, "it was loaded"
         os.chown(fresh, 4242, 4242)
         out, err = python(CHECK).communicate(timeout=60)
         assert out == "32.5\n" and "belongs to the user with the number 4242" in err and "Set DYNAGRAD_CACHE" in err
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of another user")
+    def test_rules_of_another_user_under_a_right_seal(self, fresh):
+        self.entry(fresh)
+        (rules,) = fresh.glob("*.rules")
+        other = remembered.encoded(check(parse(PROGRAM.replace("16", "17"))))
+        sealed.save(rules, other)
+        assert computed() == "34.5", "what is planted would be loaded, were it ours"
+        for spoil in (lambda: os.chown(rules, 4242, 4242), lambda: rules.chmod(0o622)):
+            sealed.save(rules, other)
+            spoil()
+            assert computed() == "32.5"
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of another user")
+    def test_files_of_zig_of_another_user_under_a_right_seal(self, tmp_path):
+        archive, theirs, ours = tmp_path / "0123.zig", tmp_path / "theirs", tmp_path / "ours"
+        theirs.mkdir()
+        (theirs / "libc.so").write_text("theirs")
+        zig_files.pack(archive, theirs)
+        assert zig_files.unpack(archive, ours) and (ours / "libc.so").read_text() == "theirs", (
+            "it would be, were it ours"
+        )
+        for spoil in (lambda: os.chown(archive, 4242, 4242), lambda: archive.chmod(0o622)):
+            zig_files.pack(archive, theirs)
+            spoil()
+            empty = tmp_path / "empty"
+            empty.mkdir(exist_ok=True)
+            assert not zig_files.unpack(archive, empty) and not contents(empty)
 
     def test_folders_that_others_may_write_to_are_left_alone(self, fresh, tmp_path):
         (fresh / "theirs").write_text("theirs")

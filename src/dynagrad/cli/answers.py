@@ -49,9 +49,9 @@ def answer(chart: Chart, text: str, item: Item) -> Answer:
     return Answer(text, chart[item], arguments=arguments)
 
 
-def derivatives(chart: Chart, text: str, keys: Sequence[str]) -> list[Answer]:
-    """The derivatives of an item, a table for each predicate."""
-    gradient = chart.gradient(text)
+def derivatives(chart: Chart, text: str, keys: Sequence[str], timeout: float | None = None) -> list[Answer]:
+    """The derivatives of an item, a table for each predicate, within so many seconds."""
+    gradient = chart.gradient(text, timeout=timeout)
     return [Answer(text, rows=list(gradient[key]), by=key) for key in keys]
 
 

@@ -1,6 +1,7 @@
 """The commands, their options, and what becomes of errors and warnings.
 
-A command reads files, calls what Python users call, and prints. Errors of ours become one message and exit status 1,
+A command reads files, checks, plans or runs the program in them, by the parts of the package that Python users reach
+through `Program`, and prints. Errors of ours become one message and exit status 1,
 Ctrl-C becomes 130, and what only some commands need is imported by them.
 """
 
@@ -178,7 +179,26 @@ def run(
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0, help="Stop after so many seconds; those of compiling do not count.", show_default=False),
+        typer.Option(
+            min=0,
+            help="Stop after so many seconds; those of compiling do not count. Each --grad has as many again, and is "
+            "an error at their end.",
+            show_default=False,
+        ),
+    ] = None,
+    max_items: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="End with an error where there are more items.  [default: 200 million]", show_default=False
+        ),
+    ] = None,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="End with an error where the chart needs more bytes.  [default: half of the memory]",
+            show_default=False,
+        ),
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="ITEM", help="Stop when this item is final.", show_default=False)
@@ -207,12 +227,12 @@ def run(
     if grad:
         _check_gradients(program, relations, grad)
         bound._keep_tapes()
-    limits = Limits(max_pops=max_pops, timeout=timeout, until=until, tolerance=tolerance)
+    limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
     limits.check()
     chart = bound._chart(relations, limits, "weights")._prepare(progress)._run(limits, progress)
     answers = [answer(chart, text, item) for text, item in items]
     for text in grad:
-        answers.extend(derivatives(chart, text, list(relations)))
+        answers.extend(derivatives(chart, text, list(relations), timeout))
         if text not in chart:
             _say("note", f"{text} was not derived, so its derivatives are zero")
     PRINTERS[format](answers, limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -49,6 +50,10 @@ def check_derivatives(
         raise Error(f"check_derivatives: {shown(f)} is no function")
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise Error(f"check_derivatives: the order is a whole number from 1, and {shown(order)} is not")
+    if not _is_tolerance(tolerance):
+        raise Error(f"check_derivatives: the tolerance is a number from 0, and {shown(tolerance)} is not")
+    if not isinstance(modes, str | tuple | list):
+        raise Error(f"check_derivatives: modes is a list of modes, and {shown(modes)} is none")
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in modes:
         if mode not in _MODES:
@@ -59,6 +64,10 @@ def check_derivatives(
     if any(is_function(leaf) for leaf in leaves(inputs)):
         raise Error("check_derivatives: an argument is a function, which has no differences; check with it closed over")
     _check(f, inputs, order, modes, tolerance, "", np.random.default_rng(0))
+
+
+def _is_tolerance(x: object) -> bool:
+    return type(x) is not bool and isinstance(x, numbers.Real) and float(x) >= 0
 
 
 def _check(
@@ -214,10 +223,11 @@ def _differences(f: Function, inputs: Any, u: Any, value: Any) -> tuple[Any, Any
         try:
             with np.errstate(all="ignore"):
                 ahead, behind = (_vector(_value(f, _structured(inputs, x + s * u))) for s in (h, -h))
+                fits = ahead.shape == behind.shape == (width,)
+                change = ahead - behind if fits else math.nan
         except (Error, ArithmeticError, ValueError, IndexError):
             return None
-        fits = ahead.shape == behind.shape == (width,)
-        return (ahead - behind) / (2.0 * h) if fits and np.isfinite(ahead - behind).all() else None
+        return change / (2.0 * h) if np.isfinite(change).all() else None
 
     noise = 1e-13 * max(1.0, float(np.max(np.abs(_vector(value)), initial=0.0)))
     for _ in range(4):

@@ -59,6 +59,8 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
         return original
     if own is not None:
         return own
+    if isinstance(original, np.ufunc):
+        return Ufunc(original)
     if not isinstance(original, types.FunctionType | types.BuiltinFunctionType | _DISPATCHER):
         return original
     arrays = original in _OF_ARRAYS
@@ -69,11 +71,41 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
     def ours(*arguments: Any, **options: Any) -> Any:
         given = [joined(x) for x in arguments]
         found = original(*given, **{key: joined(x) for key, x in options.items()})
-        if type(found) in (list, tuple):
-            return type(found)([_new(part, given) for part in found]) if type(found) in (list, tuple) else found
-        return _new(found, given)
+        if original is np.einsum:
+            return found  # which may be a view in another order
+        if isinstance(found, tuple) and hasattr(found, "_fields"):
+            return type(found)(*[_new(part, given) for part in found])
+        return type(found)([_new(x, given) for x in found]) if type(found) in (list, tuple) else _new(found, given)
 
     return stands_for(original, module)(ours)
+
+
+class Ufunc:
+    """A ufunc of numpy that takes lists of numbers with derivatives, and makes arrays that can be written to. All else,
+    such as `reduce` and `at`, is the original's."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+        self.__doc__, self.__name__, self.__module__ = original.__doc__, original.__name__, MODULE
+        ORIGINALS[self] = original
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if not inside():
+            return self.original(*arguments, **options)
+        given = [_joined(x, False) for x in arguments]
+        found = self.original(*given, **options)
+        return tuple([_new(x, given) for x in found]) if type(found) is tuple else _new(found, given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.original, name)
+
+    def __repr__(self) -> str:
+        return repr(self.original)
+
+    def __reduce__(self) -> Any:
+        return self.__name__  # of its module
 
 
 _DISPATCHER = type(np.sum)  # numpy's functions that ask their arguments first
@@ -140,6 +172,8 @@ def _without_type(options: dict[str, Any]) -> dict[str, Any]:
 
 @stands_for(np.array)
 def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
+    if type(object) is MutableArray and not options.get("copy", True) and ndmin <= len(shape_of(object)):
+        return _typed("np.array", object, dtype)
     if not holds_number(object):
         return writable(np.array(object, **_without_type({"dtype": dtype}), ndmin=ndmin, **options))
     found = _typed("np.array", _stacked(object), dtype)
@@ -151,6 +185,8 @@ def _as_array(original: Any) -> Any:
     @stands_for(original)
     def ours(a: Any, dtype: Any = None, **options: Any) -> Any:
         if type(a) in LIFTS:
+            if type(a) is MutableArray and original in _LAID_OUT:
+                return _typed(f"np.{original.__name__}", a._view(original), dtype)
             return _typed(f"np.{original.__name__}", a, dtype)
         if isinstance(a, np.ndarray) or not holds_number(a):
             found = original(a, dtype, **options)
@@ -160,6 +196,7 @@ def _as_array(original: Any) -> Any:
     return ours
 
 
+_LAID_OUT = (np.ascontiguousarray, np.asfortranarray)  # copies of what lies otherwise
 asarray = _as_array(np.asarray)
 asanyarray = _as_array(np.asanyarray)
 ascontiguousarray = _as_array(np.ascontiguousarray)
@@ -290,8 +327,8 @@ class vectorize:
         if not results:
             return self.original(*map(_emptied, arguments), **named)
         if isinstance(results[0], tuple):
-            return tuple(self._made(list(column), shape) for column in zip(*results, strict=True))
-        return self._made(results, shape)
+            return tuple(self._made(list(column), shape, k) for k, column in enumerate(zip(*results, strict=True)))
+        return self._made(results, shape, 0)
 
     def _inner(self, count: int) -> list[int]:
         signature = self._options.get("signature")
@@ -302,9 +339,10 @@ class vectorize:
             raise TypeError(f"wrong number of positional arguments: expected {len(given)}, got {count}")
         return [sum(map(bool, axes.split(","))) for axes in given]
 
-    def _made(self, results: list[Any], shape: tuple[int, ...]) -> Any:
+    def _made(self, results: list[Any], shape: tuple[int, ...], k: int) -> Any:
+        types = self.original.otypes
         if not holds_number(results):
-            found = np.array(results)
+            found = np.array(results, types[k] if types else None)
             found = found.reshape(shape + found.shape[1:])
             return writable(found) if found.shape else found[()]
         found = _stacked(results)

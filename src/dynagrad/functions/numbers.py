@@ -428,12 +428,19 @@ def plain(x: Any) -> Any:
         try:
             return np.asarray(x, np.float64)
         except (TypeError, ValueError):
-            if np.asarray(x).dtype.kind == "c":
+            if _has_complex(x):
                 raise _complex(shown(x)) from None
             raise Error(f"an array of reals is needed, and {shown(x)} is none") from None
     if isinstance(x, Real):  # fractions
         return as_number(x)
     return x
+
+
+def _has_complex(x: Any) -> bool:
+    try:
+        return bool(np.asarray(x).dtype.kind == "c")
+    except ValueError:  # its parts differ in shape
+        return False
 
 
 def _plain_array(x: Any) -> Any:

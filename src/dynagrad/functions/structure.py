@@ -43,6 +43,11 @@ def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     ...         self.x, self.y = x, y
     >>> register(Point, lambda p: (p.x, p.y), lambda p, parts: Point(*parts))
     """
+    if not isinstance(cls, type):
+        raise Error(f"dg.register: the first argument is a class, and {shown(cls)} is none")
+    for name, given in (("flatten", flatten), ("unflatten", unflatten)):
+        if not callable(given):
+            raise Error(f"dg.register: {name} is a function, and {shown(given)} is none")
     _REGISTERED[cls] = (flatten, unflatten)
 
 

@@ -124,9 +124,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "terms_find": (_I, _P, _I, _I, _P, _I),
     "facts_new": (_Made, _P, _L, _P, _L, _L, _P, _P),
     "facts_free": (None, _L, _P),
-    "facts_rows": (_L, _L, _P),
-    "facts_bytes": (_L, _L, _P),
-    "facts_row_of": (_P, _L, _P),
     "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
     "weights_free": (None, _P),
     "chart_new": (_Made, _P, _P, _P, _P),
@@ -156,7 +153,7 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "adjoints_items": (_L, _P, _L, _P, _L),
     "adjoints_rows": (_Failure, _P, _L, _P, _P),
     "block_new": (_Made, _L),
-    "block_free": (None, _P, _L),
+    "block_free": (None, _P),
     "tape_pops": (_L, _P, _P, _P, _L),
 }
 
@@ -279,11 +276,6 @@ class World:
         )
         return out
 
-    def find_term(self, kind: int, payload: int, arguments: Sequence[int]) -> int:
-        """The number of a term, or -1."""
-        array = np.array(arguments, np.int32)
-        return int(self.engine.terms_find(self.pointer, kind, payload, _address(array), len(array)))
-
     def term(self, number: int) -> tuple[int, int, list[int]]:
         """Kind, payload and arguments of a term."""
         out, room = np.zeros(3, np.int32), 8
@@ -307,27 +299,11 @@ class FactTable:
         rows: int,
         stop: Stop | None = None,
     ) -> None:
-        self.engine, self.world, self.table, self.given = engine, world, table, rows
+        self.engine, self.world, self.table = engine, world, table
         held = [np.ascontiguousarray(c, np.int32) for c in columns]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
         self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows, *_until(stop))
         _finally(self, engine.facts_free, table, self.pointer)
-
-    @property
-    def rows(self) -> int:
-        return int(self.engine.facts_rows(self.table, self.pointer))
-
-    @property
-    def bytes(self) -> int:
-        return int(self.engine.facts_bytes(self.table, self.pointer))
-
-    def row_of(self) -> npt.NDArray[np.uint32]:
-        """For each given row, the number of the row it was merged into."""
-        address = self.engine.facts_row_of(self.table, self.pointer)
-        if not self.given:
-            return np.zeros(0, np.uint32)
-        buffer = (ctypes.c_uint32 * self.given).from_address(address)
-        return np.ctypeslib.as_array(buffer).astype(np.uint32)
 
 
 class WeightTable:
@@ -479,7 +455,7 @@ class NativeChart:
             return np.zeros(count, np.uint64)
         pointer = self.engine.block_new(size)
         buffer = (ctypes.c_uint64 * count).from_address(pointer)
-        _finally(buffer, self.engine.block_free, pointer, size)
+        _finally(buffer, self.engine.block_free, pointer)
         return np.ctypeslib.as_array(buffer)
 
     def pops(self) -> tuple[Codes, npt.NDArray[np.int64]]:

@@ -117,10 +117,22 @@ def save(path: Path, data: bytes) -> None:
     >>> load(path) is None
     True
     """
+    write(path, seal(path.name, data) + data)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write the file as it is, all of it or nothing, for us alone, in the place of a link too. Raises OSError.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "x"
+    >>> write(path, b"content")
+    >>> read(path)
+    b'content'
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix="tmp-")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(seal(path.name, data) + data)
+            file.write(data)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):

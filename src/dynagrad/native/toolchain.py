@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,10 +219,7 @@ def _message(status: int, said: str, command: Sequence[str], text: Path, keep: P
     if keep is not None:
         try:
             sealed.make(keep.parent)
-            handle, name = tempfile.mkstemp(dir=keep.parent, prefix="tmp-")
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.read_bytes())
-            os.replace(name, keep)  # not through a link
+            sealed.write(keep, text.read_bytes())
             kept = keep
         except OSError:  # a full disk is no reason to hide what the compiler said
             pass

@@ -65,27 +65,6 @@ def write_access(writer: ClassWriter) -> None:
         "return dynagrad::dispose((facts_{name}*)facts);",
         "(void)facts;",
     )
-    _switch(
-        writer,
-        "static int64_t facts_rows(int64_t table, const void* facts)",
-        facts,
-        "return ((const facts_{name}*)facts)->rows;",
-        "return 0;",
-    )
-    _switch(
-        writer,
-        "static int64_t facts_bytes(int64_t table, const void* facts)",
-        facts,
-        "return ((const facts_{name}*)facts)->account.bytes;",
-        "return 0;",
-    )
-    _switch(
-        writer,
-        "static const uint32_t* facts_row_of(int64_t table, const void* facts)",
-        facts,
-        "return ((const facts_{name}*)facts)->row_of.data;",
-        "return nullptr;",
-    )
     out.open("static void weigh(int64_t table, const void* facts, const uint64_t* words, Weights<semiring>& weights)")
     if facts:
         out.open("switch (table)")

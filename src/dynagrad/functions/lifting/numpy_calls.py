@@ -193,9 +193,14 @@ def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
 
 def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
     t = type_of(content_of(x))
-    return function(x) if t is None or not holds_node(x) else of_kind(part, t.kind)
+    if not holds_node(x) and function is not np.meshgrid:
+        return function(x)
+    if t is None:
+        return part
+    return of_kind(part, t.kind) if isinstance(part, Node) else np.asarray(part).astype(_DTYPES[t.kind])
 
 
+_DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 _DEEPEST = 100  # handlers that are made of numpy's functions again, inside of each other
 
 
@@ -328,10 +333,10 @@ def _take(x: Any, places: Any, axis: Any = None) -> Any:
     return node[(*(slice(None),) * (axis % node.ndim), index)]
 
 
-def _array(x: Any, dtype: Any = None, ndmin: int = 0, **options: Any) -> Any:
+def _array(x: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
     found = node_of(content_of(x))
-    if found.type.ndim < ndmin:
-        found = FUNCTIONS[np.reshape](found, (1,) * (ndmin - found.type.ndim) + found.type.shape)
+    if found.ndim < ndmin:
+        found = FUNCTIONS[np.reshape](found, (1,) * (ndmin - found.ndim) + found.shape)
     return found if dtype is None else converted(found, dtype)
 
 

@@ -83,11 +83,6 @@ DYNAGRAD_EXPORT void* dg_facts_new(World* w, int64_t table, const int32_t* const
   return facts;
 }
 DYNAGRAD_EXPORT void dg_facts_free(int64_t table, void* facts) { program::facts_free(table, facts); }
-DYNAGRAD_EXPORT int64_t dg_facts_rows(int64_t table, const void* facts) { return program::facts_rows(table, facts); }
-DYNAGRAD_EXPORT int64_t dg_facts_bytes(int64_t table, const void* facts) { return program::facts_bytes(table, facts); }
-DYNAGRAD_EXPORT const uint32_t* dg_facts_row_of(int64_t table, const void* facts) {
-  return program::facts_row_of(table, facts);
-}
 DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const void* facts, const uint64_t* words, int64_t timeout_ns,
                                      const Host* host, int32_t* stop) {
   auto* made = dynagrad::blank<dynagrad::Weights<semiring>>(failure);
@@ -217,7 +212,7 @@ DYNAGRAD_EXPORT void* dg_block_new(int64_t bytes) {
   guard(nullptr, [&] { made = dynagrad::Blocks::take(bytes, false, nullptr, nullptr); });
   return made;
 }
-DYNAGRAD_EXPORT void dg_block_free(void* data, int64_t bytes) { dynagrad::Blocks::give(data, bytes); }
+DYNAGRAD_EXPORT void dg_block_free(void* data) { dynagrad::Blocks::give(data); }
 // The pops of a run, `room` at most: table and cell of each. Returns how many there are.
 DYNAGRAD_EXPORT int64_t dg_tape_pops(const program* c, int32_t* tables, int64_t* cells, int64_t room) {
   for (int64_t t = 0; t < c->tape.pops.size && t < room; t++) {

@@ -31,11 +31,13 @@ struct Account {
     if (all() > peak) peak = all();
   }
   bool fits(int64_t n) const { return n <= limit - all(); }
+  // Whether room may be wasted: where three quarters of the limit are left, so that it cannot be what ends a run early.
+  bool spares(int64_t n) const { return n <= limit / 4 - all(); }
 };
 
 // What stands before every array in memory. Those of arrays on the stack of a guarded call are in a ring.
 struct alignas(16) Room {
-  int64_t bytes;     // of room, this not counted
+  int64_t bytes;     // of room, this not counted; all of them are charged, also where less was asked for
   Account* account;  // that it was charged to, or none
   Room* before;     // null outside of a ring
   Room* after;
@@ -106,13 +108,14 @@ struct Blocks {
   static Room* fresh(int64_t bytes, bool zeros) {
     return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
   }
-  static Room* find(int64_t bytes, bool zeros) {
+  static Room* find(int64_t bytes, bool zeros, const Account* account) {
     if (fails()) out_of_memory();
     for (Room*& slot : kept) {
       if (bytes < least) break;
       Room* b = taken(slot);
       if (!b) continue;
-      if (b->bytes >= bytes && b->bytes / 2 <= bytes) {
+      const bool wide = b->bytes > bytes && b->bytes / 2 <= bytes && (!account || account->spares(b->bytes));
+      if (wide || b->bytes == bytes) {
         if (zeros) memset((void*)(b + 1), 0, bytes);
         return b;
       }
@@ -132,22 +135,21 @@ struct Blocks {
     const bool local = is_local(owner);
     if (!account && local) account = rescue->account;
     if (account && !account->fits(bytes)) out_of_memory(limited);
-    Room* b = find(bytes, zeros);
+    Room* b = find(bytes, zeros, account);
     b->account = account, b->before = b->after = nullptr;
     if (account) {
-      account->add(bytes);
+      account->add(b->bytes);
       if (!account->fits(__atomic_load_n(&waiting, __ATOMIC_RELAXED))) forget();
     }
     if (local) b->link(&rescue->ring);
     return b + 1;
   }
-  // `bytes` as it was asked for.
-  static void give(void* data, int64_t bytes) {
+  static void give(void* data) {
     if (!data) return;
     Room* b = (Room*)data - 1;
     b->unlink();
-    if (b->account) b->account->add(-bytes);
-    bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
+    if (b->account) b->account->add(-b->bytes);
+    b->bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
   }
   static void forget() {
     for (Room*& slot : kept) discard(taken(slot));
@@ -236,7 +238,7 @@ struct Array {
   ~Array() { release(); }
 
   void release() {
-    Blocks::give((void*)data, capacity * (int64_t)sizeof(T));
+    Blocks::give((void*)data);
     data = nullptr;
     size = capacity = 0;
   }
@@ -278,7 +280,7 @@ struct Array {
     if (account && !account->fits(wanted * (int64_t)sizeof(T)) && n + n / 8 < wanted) wanted = n + n / 8;
     T* grown = (T*)Blocks::take(wanted * (int64_t)sizeof(T), false, this, account);
     if (data) memcpy((void*)grown, (void*)data, size * sizeof(T));
-    Blocks::give((void*)data, capacity * (int64_t)sizeof(T));
+    Blocks::give((void*)data);
     data = grown;
     capacity = wanted;
   }
@@ -308,8 +310,8 @@ struct Array {
     const bool local = is_local(this);
     Account* charged = account ? account : local ? rescue->account : nullptr;
     if (charged != b->account) {
-      if (b->account) b->account->add(-capacity * (int64_t)sizeof(T));
-      if (charged) charged->add(capacity * (int64_t)sizeof(T));
+      if (b->account) b->account->add(-b->bytes);
+      if (charged) charged->add(b->bytes);
       b->account = charged;
     }
     if (local) b->link(&rescue->ring);
