@@ -1,4 +1,4 @@
-"""What the functions of `dynagrad.numpy` and `dynagrad.math` do with numbers that carry derivatives. Costs 6 s.
+"""What the functions of `dynagrad.numpy` and `dynagrad.math` do with numbers that carry derivatives. Costs 8 s.
 
 Creation that is written to is in `test_mutable.py`.
 """
