@@ -63,11 +63,14 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
         return Ufunc(original)
     if not isinstance(original, types.FunctionType | types.BuiltinFunctionType | _DISPATCHER):
         return original
-    arrays = None if original is np.block else original in _OF_ARRAYS  # whose lists say what stands where
+    arrays = original in _OF_ARRAYS
+
+    def joined(x: Any) -> Any:
+        return x if original is np.block else _joined(x, arrays)  # whose lists are rows
 
     def ours(*arguments: Any, **options: Any) -> Any:
-        given = [_joined(x, arrays) for x in arguments]
-        found = original(*given, **{key: _joined(x, arrays) for key, x in options.items()})
+        given = [joined(x) for x in arguments]
+        found = original(*given, **{key: joined(x) for key, x in options.items()})
         if original is np.einsum:
             return found  # which may be a view in another order
         if isinstance(found, tuple) and hasattr(found, "_fields"):
@@ -110,18 +113,16 @@ _OF_ARRAYS = frozenset(
     getattr(np, name)
     for name in (
         *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack", "select"),
-        *("choose", "einsum", "broadcast_arrays", "meshgrid", "ix_", "lexsort", "piecewise", "unravel_index"),
+        *("choose", "lexsort", "piecewise"),
     )
     if hasattr(np, name)
 ) | {np.linalg.multi_dot}
 """Functions one of whose arguments is a list of arrays."""
 
 
-def _joined(x: Any, arrays: bool | None) -> Any:
-    """A list that holds numbers with derivatives, as an array; of a list of arrays, each of these; None for neither."""
+def _joined(x: Any, arrays: bool) -> Any:
+    """A list that holds numbers with derivatives, as an array; of a list of arrays, each of these."""
     if type(x) not in (list, tuple) or not holds_number(x):
-        return x
-    if arrays is None:
         return x
     if arrays:
         return type(x)([_joined(part, False) for part in x])

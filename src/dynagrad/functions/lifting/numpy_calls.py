@@ -218,9 +218,10 @@ def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
         arguments, options = spelled(function, given, options)
         given = list(arguments)
         check_known(function, handler, given, options)
-        if function not in _OF_MANY:
-            given = [_array_of(x) for x in given]
-            options = {name: _array_of(x) for name, x in options.items()}
+        made = _arrays_of if function in _OF_MANY else _array_of
+        if function is not np.block:  # whose lists are rows
+            given = [made(x) for x in given]
+            options = {name: made(x) for name, x in options.items()}
         return handler(*given, **options)
     raise unknown(name_of(function))
 
@@ -229,9 +230,16 @@ def _array_of(x: Any) -> Any:
     return content_of(x) if isinstance(x, list) and holds_node(x) else x
 
 
+def _arrays_of(x: Any) -> Any:
+    """A list of arrays, each of which may be a list of numbers."""
+    if not isinstance(x, list | tuple) or not holds_node(x):
+        return x
+    return [content_of(part) if holds_node(part) else part for part in x]
+
+
 _OF_MANY = frozenset(
-    {np.stack, np.concatenate, np.vstack, np.hstack, np.dstack, np.column_stack, np.select, np.einsum}
-    | {np.linalg.multi_dot, np.block, np.choose, np.gradient}
+    {np.stack, np.concatenate, np.vstack, np.hstack, np.dstack, np.column_stack, np.select, np.choose, np.gradient}
+    | {np.linalg.multi_dot}
 )
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
