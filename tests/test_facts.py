@@ -431,3 +431,69 @@ def test_an_empty_table_of_any_form_adds_and_takes_nothing(form: str, name: str)
     for change in (chart.add, chart.set, chart.retract):
         change("f/1", empty)
         assert chart.run()["goal"] == there
+
+
+MATRIX = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+
+
+class Own(np.ndarray):
+    """A subclass that answers as it likes."""
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        raise RuntimeError("no")
+
+    __getitem__ = __array_function__ = __array_ufunc__ = reshape  # type: ignore[assignment]
+
+
+RECORDS = [("a", "i8"), ("v", "f8")]
+
+
+@pytest.mark.parametrize(
+    ("key", "rows"),
+    [
+        ("p/2", MATRIX),
+        ("p/2", np.asarray(MATRIX).view(Own)),
+        ("p/1", np.array([1.0, 2.0]).view(Own)),
+        ("p/1", np.rec.array([(1, 2.0), (2, 3.0)], dtype=RECORDS)),
+        ("p/1", np.ma.array([(1, 2.0), (2, 3.0)], dtype=RECORDS)),
+        ("p/1", np.ma.array([1.0, 2.0])),
+        ("p/0", np.ma.array(2.0)),
+    ],
+)
+def test_subclasses_of_arrays_are_taken_for_what_they_hold(key: str, rows: Any) -> None:
+    base = np.array(np.ma.getdata(rows).view(np.ndarray))
+    assert rows_of(read(key, rows)) == rows_of(read(key, base))
+
+
+@pytest.mark.parametrize(
+    ("key", "rows"),
+    [
+        ("p/1", MATRIX),
+        ("p/0", MATRIX),
+        ("p/1", np.matrix([1.0, 2.0])),
+        ("p/1", (np.array([[1], [2]]), np.matrix([1.0, 2.0]))),
+        ("p/1", (np.array([[1], [2]]), np.matrix([[1.0], [2.0]]))),
+    ],
+)
+def test_a_matrix_in_the_place_of_an_array_is_named(key: str, rows: Any) -> None:
+    with pytest.raises(FactError, match=r"a np.matrix has two dimensions.*write np.asarray\(x\)"):
+        read(key, rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.ma.masked,
+        np.ma.array([1.0, 2.0], mask=[0, 1]),
+        np.ma.array([(1, 2.0), (2, 3.0)], mask=[(0, 0), (0, 1)], dtype=RECORDS),
+        (np.array([[1], [2]]), np.ma.array([1.0, 2.0], mask=[0, 1])),
+        (np.ma.array([[1], [2]], mask=[[0], [1]]), [1.0, 2.0]),
+        [(1, np.ma.masked)],
+        {1: np.ma.masked},
+    ],
+)
+def test_masked_entries_are_missing(rows: Any) -> None:
+    with pytest.raises(FactError, match=r"masked entries|nothing is there"):
+        read("p/1", rows)
+    with pytest.raises(FactError, match=r"masked entries|nothing is there"):
+        read("p/1", [(1, (1.0, np.ma.array([1.0, 2.0], mask=[0, 1])))], value_shape="expectation")

@@ -501,9 +501,10 @@ class Chart:
         """The derivatives of all items along one direction of the facts: the program over dual numbers.
 
         `direction` has, per predicate, one number for each row that was given, in the order of the rows (or an array of
-        the shape that a dense table came in), or rows in any form that facts may have. The run is made again, in the
-        same course, so that the tangents are those of the computation that ran. Raises as `gradient` does, and
-        `FactError` where a direction does not fit. `timeout` is that of `gradient`, as it is in all that follow.
+        the shape that a dense table came in), or rows in any form that facts may have; facts that these leave out have
+        zero. The run is made again, in the same course, so that the tangents are those of the computation that ran.
+        Raises as `gradient` does, and `FactError` where a direction does not fit. `timeout` is that of `gradient`, as
+        it is in all that follow.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})

@@ -20,6 +20,7 @@ from .loading import Prepared
 from .looking import check_known
 from .relation import Relation, concatenate, fact_text, row_numbers
 from .setting import read_facts
+from .values import is_masked, plain
 
 Codes = npt.NDArray[np.int32]
 Array = npt.NDArray[np.float64]
@@ -46,6 +47,8 @@ def read_direction(source: Source, key: str, rows: Any) -> Array:
     if own is None:
         raise QueryError(f"there are no facts of {key}, so there is no direction for them")
     width = scale.width
+    if isinstance(rows, np.ndarray) and not (is_masked(rows) or isinstance(rows, np.matrix)):
+        rows = plain(rows)
     numbers = _plain_numbers(rows, own, width)
     if numbers is not None:
         if not np.isfinite(numbers).all():
@@ -91,7 +94,7 @@ def _plain_numbers(rows: Any, own: Relation, width: int) -> Array | None:
     more = (width,) if width > 1 else ()
     shapes = [(own.count, *more)] if own.dense_shape is None else [(own.count, *more), (*own.dense_shape, *more)]
     tuples = width == 1 and isinstance(rows, list) and any(isinstance(row, tuple) for row in rows)  # rows of facts
-    if tuples or numbers.dtype.kind not in "fiub" or numbers.shape not in shapes or np.ma.is_masked(rows):
+    if tuples or numbers.dtype.kind not in "fiub" or numbers.shape not in shapes or is_masked(rows):
         return None
     return numbers.astype(np.float64).reshape(own.count, width)
 

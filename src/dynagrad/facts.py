@@ -21,7 +21,7 @@ from .columns import Coded, Raw, finish
 from .errors import Error, Place, raised, shown
 from .relation import IntColumn, Relation, ValueShape, parse_key
 from .terms import INTEGER_MAX, Term
-from .values import MISSING, as_array, is_array, read_values
+from .values import MISSING, as_array, check_matrix, has_width, is_array, read_values
 
 
 def import_module(name: str, extra: str, wanted_for: str) -> Any:
@@ -102,6 +102,11 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     if isinstance(rows, str | bytes | Term) or rows is None:
         hint = "; read a file with dg.read_file(path, key)" if isinstance(rows, str) else ""
         raise place.error(f"{shown(rows)} is no table of facts{hint}")
+    if rows is np.ma.masked:
+        raise place.error(MISSING)
+    if isinstance(rows, np.ndarray):
+        check_matrix(place, rows, place.arity + has_width(value_shape))
+        rows = as_array(place, rows)
     if isinstance(rows, bool | int | float | np.generic) or (is_array(rows) and getattr(rows, "ndim", None) == 0):
         if place.arity:
             raise place.error(f"{shown(rows)} is no table of facts; give rows such as {_sample(place)}")
@@ -224,7 +229,7 @@ def _from_array(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     if array.dtype.names is not None and array.ndim == 1:  # a record array is a frame
         names = array.dtype.names
         return _from_frame(place, [array[name] for name in names], len(array), lambda _, __, column: column, names)
-    vectors = 1 if value_shape == "expectation" or isinstance(value_shape, tuple) else 0
+    vectors = has_width(value_shape)
     if array.ndim != place.arity + vectors:
         last = " and one for the parts of a value" if vectors else ""
         raise place.error(

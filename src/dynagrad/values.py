@@ -29,8 +29,11 @@ def is_array(value: object) -> bool:
 
 
 def as_array(place: Place, value: Any) -> Array:
+    """A plain array of numpy: subclasses such as `np.matrix` take themselves apart by rules of their own."""
     if isinstance(value, np.ndarray):
-        return np.ma.getdata(value) if not np.ma.isMaskedArray(value) else _unmasked(place, value)
+        if is_masked(value):
+            raise place.error("the array has masked entries; leave those rows out")
+        return plain(value)
     try:
         if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
             return np.asarray(value)
@@ -39,10 +42,28 @@ def as_array(place: Place, value: Any) -> Array:
         raise place.error(f"the {type(value).__name__} could not be read as an array: {raised(error)}") from error
 
 
-def _unmasked(place: Place, value: Any) -> Array:
-    if np.ma.is_masked(value):
-        raise place.error("the array has masked entries; leave those rows out")
-    return np.ma.getdata(value)
+def plain(value: Array) -> Array:
+    """The entries of an array of any subclass, masks apart, as `np.ndarray` has them."""
+    return value if type(value) is np.ndarray else np.ndarray.view(value, np.ndarray)
+
+
+def check_matrix(place: Place, value: Any, dimensions: int) -> None:
+    """Raises for a `np.matrix` where other than two dimensions are needed, which is what it always has."""
+    if isinstance(value, np.matrix) and dimensions != 2:
+        raise place.error(
+            "a np.matrix has two dimensions, and so has each row and column of it; write np.asarray(x), or "
+            "np.asarray(x).ravel() for one dimension"
+        )
+
+
+def is_masked(value: Any) -> bool:
+    """Whether an entry is masked, of a record array a part of one."""
+    mask = np.ma.getmask(value)
+    if mask is np.ma.nomask:
+        return False
+    if mask.dtype.names is not None:
+        mask = np.ascontiguousarray(mask).view(np.bool_)
+    return bool(mask.any())
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
@@ -56,9 +77,15 @@ FORBIDDEN: dict[str, tuple[Callable[[Array], Array], str]] = {
 """What a value may not be, by the name of the restriction, and how to say it."""
 
 
+def has_width(value_shape: ValueShape) -> bool:
+    """Whether a value is several numbers."""
+    return value_shape == "expectation" or isinstance(value_shape, tuple)
+
+
 def read_values(place: Place, count: int, raw: Any, value_shape: ValueShape, finite: str) -> Array | None:
     """Values of facts as an array; None if each is just True, which says no more than that the fact is there."""
     if is_array(raw):
+        check_matrix(place, raw, 1 + has_width(value_shape))
         raw = as_array(place, raw)
         if raw.ndim == 0:
             raise place.error(f"one value was given for {count} rows; give one value for each")
@@ -92,7 +119,7 @@ def _number(value: Any) -> float:
         raise FactError(
             f"{value} is no number" + ("" if value else "; leave out facts that do not hold, or give 0.0 as the value")
         )
-    if value is None:
+    if value is None or value is np.ma.masked:
         raise FactError(MISSING)
     if isinstance(value, str | bytes | complex | list | tuple) or not hasattr(value, "__float__"):
         raise FactError(f"the value {shown(value)} is no number; the last column of a table is its value")
@@ -177,6 +204,8 @@ def _parts(value: Any) -> list[float]:
         raise FactError(f"the value {shown(value)} is no tuple of numbers, as values are here")
     numbers: list[float] = []
     for part in value:
+        if is_masked(part):
+            raise FactError(f"the value {shown(value)} has masked entries")
         if is_array(part) and getattr(part, "ndim", False):
             part = np.asarray(part).tolist()
         numbers.extend(map(_number, part) if isinstance(part, list | tuple) else (_number(part),))

@@ -58,10 +58,81 @@ def test_creation_and_lists(f):
 def test_creation_refuses_what_it_cannot_hold():
     with pytest.raises(ValueError, match=r"differ in shape: \(\), \(3,\)"):
         dg.jvp(lambda x: np.array([x, x[0]]), (X,), (X,))
-    with pytest.raises(dg.Error, match="of float64, and cannot become int64"):
-        dg.jvp(lambda x: np.array([x[0]], dtype=numpy.int64), (X,), (X,))
+    with pytest.raises(dg.Error, match="of float64, and cannot become complex128"):
+        dg.jvp(lambda x: np.array([x[0]], dtype=complex), (X,), (X,))
     with pytest.raises(dg.Error, match="makes a matrix"):
         dg.jvp(lambda x: np.r_["r", x], (X,), (X,))
+
+
+Y = numpy.array([1.7, 0.0, -2.2])
+STEPS = {
+    "astype": lambda x: x.astype(int),
+    "astype of a computed array": lambda x: (2.0 * x + np.zeros(3)).astype(np.int32),
+    "astype of a function": lambda x: numpy.astype(x, bool),
+    "array": lambda x: np.array(x, dtype=int),
+    "array of numbers": lambda x: np.array([x[0], 2.0, x[2]], dtype=np.int64),
+    "array of one number": lambda x: np.array(x[0], dtype=int),
+    "asarray": lambda x: np.asarray(x, bool),
+    "full": lambda x: np.full((2, 2), x[0], dtype=int),
+    "full_like": lambda x: np.full_like(x, x[2], dtype=int),
+    "int64": lambda x: np.int64(x),
+    "intp of one": lambda x: np.intp(x[2]),
+    "bool_": lambda x: np.bool_(x),
+    "plain int64": lambda x: numpy.int64(2.0 * x),
+}
+
+
+@pytest.mark.parametrize("f", STEPS.values(), ids=STEPS)
+def test_whole_numbers_and_truth_values_are_steps(f):
+    plainly = numpy.asarray(f(Y))
+    seen = []
+
+    def through(x):
+        seen.append(numpy.asarray(dg.jvp(f, (x,), (x,))[0]))
+        return np.sum(f(x) * np.sum(x))
+
+    slope = dg.grad(through)(Y)
+    assert seen[0].dtype == plainly.dtype and numpy.array_equal(seen[0], plainly)
+    assert numpy.array_equal(slope, numpy.full(3, float(plainly.sum())))
+
+
+def test_a_number_as_an_index():
+    assert dg.grad(lambda x: x[np.int64(x[0])] * x[x[:1].astype(int)][0])(Y).tolist() == [0.0, 0.0, 0.0]
+    assert dg.grad(lambda x: np.sum(x[np.array([x[0], 0.0], dtype=int)]))(Y).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_the_angle_of_a_real_is_half_a_turn_by_its_sign():
+    x = numpy.array([-2.0, -0.0, 0.0, 3.0, numpy.nan])
+    value, slope = dg.jvp(np.angle, (x,), (x,))
+    assert numpy.array_equal(value, numpy.angle(x), equal_nan=True) and not numpy.any(slope[:4])
+    assert numpy.array_equal(dg.compile(np.angle)(x), numpy.angle(x), equal_nan=True)
+
+
+def test_arrays_with_derivatives_are_instances_of_ndarray():
+    def kinds(x):
+        made = (2.0 * x, np.zeros(2), x.copy(), np.array([x[0]]))
+        seen.append([isinstance(y, np.ndarray) for y in (x, x[0], 1.0, *made)])
+        seen.append([np.isscalar(y) for y in (x, x[0], 2.0 * x[0], "name", 1.0)])
+        return np.sum(x)
+
+    seen = []
+    dg.grad(kinds)(X)
+    kinds(X)
+    assert seen[0] == seen[2] == [True, False, False, True, True, True, True]
+    assert seen[1] == seen[3] == [False, True, True, True, True]
+    branch = dg.compile(dg.grad(lambda x: np.sum(x * x) if isinstance(x, np.ndarray) and not np.isscalar(x) else x))
+    assert branch(X).tolist() == (2.0 * X).tolist() and branch(3.0) == 1.0
+
+
+def test_ndarray_is_that_of_numpy_otherwise():
+    class Own(np.ndarray):
+        pass
+
+    assert Own.__mro__[1] is numpy.ndarray and issubclass(Own, np.ndarray) and not issubclass(list, np.ndarray)
+    assert np.ndarray == numpy.ndarray and {numpy.ndarray: 1}[np.ndarray] == 1
+    assert np.ndarray((2,)).shape == (2,) and type(np.ndarray((2,))) is numpy.ndarray
+    assert np.ndarray.sum is numpy.ndarray.sum and np.ndarray[int, float] == numpy.ndarray[int, float]
+    assert isinstance(None, np.ndarray | None) and isinstance(X, (list, np.ndarray))
 
 
 ONE = [

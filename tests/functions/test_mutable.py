@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import warnings
 import weakref
 
 import numpy
@@ -257,6 +258,60 @@ class TestWrites:
             dg.grad(g)(X)
 
 
+def views_of_numpy():
+    """Functions of numpy and arguments with which the result is a view of the first one that can be written to."""
+    plain = numpy.arange(6.0).reshape(2, 3)
+    for module in (numpy, numpy.linalg, numpy.lib.stride_tricks):
+        for name in sorted(dir(module)):
+            f = getattr(module, name)
+            if name.startswith("_") or not callable(f) or isinstance(f, type | numpy.ufunc) or name in ("test", "info"):
+                continue
+            for more in ((), (0,), (1,), (1, 0), ((3, 2),), (0, 1), ([0, 1],)):
+                try:
+                    with numpy.errstate(all="ignore"), warnings.catch_warnings():
+                        warnings.simplefilter("error")
+                        found = f(plain, *more)
+                        one = found[-1] if isinstance(found, list | tuple) and found else found
+                        view = type(one) is numpy.ndarray and one.size and one.flags.writeable
+                except Exception:
+                    continue
+                if view and numpy.may_share_memory(one, plain):
+                    yield f"{module.__name__}.{name}", f, more
+
+
+VIEWS = list(views_of_numpy())
+
+
+@pytest.mark.parametrize(("name", "f", "more"), VIEWS, ids=[f"{name}{more}" for name, _, more in VIEWS])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_a_view_in_numpy_is_one_here_or_an_error(name, f, more, turned):
+    ours = getattr(np, name.split(".")[-1], f) if name.count(".") == 1 else f
+
+    def program(x, namespace):
+        a = namespace.zeros((3, 2)).T if turned else namespace.zeros((2, 3))
+        a[...] = x
+        found = (f if namespace is numpy else ours)(a, *more)
+        one = found[-1] if isinstance(found, list | tuple) else found
+        one[...] = 7.0
+        one[(0,) * one.ndim] = x * x
+        return np.sum(a * np.arange(1.0, 7.0).reshape(2, 3))
+
+    try:
+        wanted = program(3.0, numpy)
+    except Exception as error:
+        pytest.skip(str(error))
+    h = 1e-6
+    try:
+        value, slope = dg.value_and_grad(lambda x: program(x, np))(3.0)
+    except (dg.Error, AttributeError):
+        return
+    except (TypeError, ValueError) as error:  # numpy's own
+        assert "bytes-like" in str(error) or "read-only" in str(error)
+        return
+    assert numpy.isclose(value, wanted)
+    assert numpy.isclose(slope, (program(3.0 + h, numpy) - program(3.0 - h, numpy)) / (2.0 * h))
+
+
 class TestNesting:
     def test_all_orders_and_modes(self):
         def f(x):
@@ -399,7 +454,7 @@ class TestOutside:
 
         assert dg.grad(f)(2.0) == 1.0 and mine.tolist() == [1.0, 1.0, 1.0]
 
-    def test_a_million_writes_are_forgotten(self):
+    def test_writes_that_were_written_over_are_forgotten(self):
         def f(x):
             a = np.zeros(2)
             for _ in range(5000):

@@ -82,6 +82,7 @@ CASES = [
     ("real", lambda x: np.real(x) ** 2, A),
     ("real_if_close", lambda x: np.real_if_close(x) ** 2, A),
     ("imag", lambda x: x + np.imag(x), A),
+    ("angle", lambda x: x * np.angle(x), A),
     ("full_like", lambda x: np.full_like(x, np.sum(x)) * x, A),
     # moving elements
     ("flip", lambda x: np.flip(x, 0) * x, A),
@@ -784,7 +785,9 @@ def assign(x, index, value):
         (lambda x: x.tolist(), A, "list"),
         (lambda x: x.sort(), A, "np.sort(x)"),
         (lambda x: x.fill(1.0), A, "np.full_like"),
-        (lambda x: x.astype(int), A, "int64"),
+        (lambda x: x.astype(complex), A, "cannot become complex128"),
+        (lambda x: x.astype(np.float32), A, "leave the conversion out"),
+        (lambda x: assign(np.zeros((3, 4), dtype=int), slice(None), x), A, "dynagrad.numpy"),
         (lambda x: np.reshape(x, (4, 3), order="K"), A, "'C' and 'F'"),
         (lambda x: np.pad(x, 1, mode="mean"), A, "constant"),
     ],

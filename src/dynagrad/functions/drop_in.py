@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from .mutable import writable
+from .mutable import MutableArray, writable
 from .numbers import LIFTS, Number, plain, shape_of
-from .numpy_functions import FUNCTIONS
+from .numpy_functions import FUNCTIONS, of_dtype
 from .passes import inside, place
 
 ORIGINALS: dict[Any, Any] = {}
@@ -59,6 +59,8 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
         return original
     if own is not None:
         return own
+    if isinstance(original, np.ufunc):
+        return Ufunc(original)
     if not isinstance(original, types.FunctionType | types.BuiltinFunctionType | _DISPATCHER):
         return original
     arrays = original in _OF_ARRAYS
@@ -66,11 +68,41 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
     def ours(*arguments: Any, **options: Any) -> Any:
         given = [_joined(x, arrays) for x in arguments]
         found = original(*given, **{key: _joined(x, arrays) for key, x in options.items()})
-        if type(found) in (list, tuple):
-            return type(found)([_new(part, given) for part in found]) if type(found) in (list, tuple) else found
-        return _new(found, given)
+        if original is np.einsum:
+            return found  # which may be a view in another order
+        if isinstance(found, tuple) and hasattr(found, "_fields"):
+            return type(found)(*[_new(part, given) for part in found])
+        return type(found)([_new(x, given) for x in found]) if type(found) in (list, tuple) else _new(found, given)
 
     return stands_for(original, module)(ours)
+
+
+class Ufunc:
+    """A ufunc of numpy that takes lists of numbers with derivatives, and makes arrays that can be written to. All else,
+    such as `reduce` and `at`, is the original's."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+        self.__doc__, self.__name__, self.__module__ = original.__doc__, original.__name__, MODULE
+        ORIGINALS[self] = original
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if not inside():
+            return self.original(*arguments, **options)
+        given = [_joined(x, False) for x in arguments]
+        found = self.original(*given, **options)
+        return tuple([_new(x, given) for x in found]) if type(found) is tuple else _new(found, given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.original, name)
+
+    def __repr__(self) -> str:
+        return repr(self.original)
+
+    def __reduce__(self) -> Any:
+        return self.__name__  # of its module
 
 
 _DISPATCHER = type(np.sum)  # numpy's functions that ask their arguments first
@@ -118,9 +150,11 @@ def _stacked(x: Any) -> Any:
     return FUNCTIONS[np.stack](parts) if parts else np.zeros(0)
 
 
-def _checked_type(name: str, dtype: Any) -> None:
-    if dtype is not None and np.dtype(dtype).kind != "f":
-        raise Error(f"{name}: numbers with derivatives are of float64, and cannot become {np.dtype(dtype)}{place()}")
+def _typed(name: str, x: Any, dtype: Any) -> Any:
+    """A number, or whole numbers or truth values made of it: reals of every width are computed with as float64."""
+    return (
+        x if dtype is None or np.dtype(dtype).kind == "f" else of_dtype(f"{name}: a number with derivatives", x, dtype)
+    )
 
 
 def _without_type(options: dict[str, Any]) -> dict[str, Any]:
@@ -135,10 +169,11 @@ def _without_type(options: dict[str, Any]) -> dict[str, Any]:
 
 @stands_for(np.array)
 def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
+    if type(object) is MutableArray and not options.get("copy", True) and ndmin <= len(shape_of(object)):
+        return _typed("np.array", object, dtype)
     if not holds_number(object):
         return writable(np.array(object, **_without_type({"dtype": dtype}), ndmin=ndmin, **options))
-    _checked_type("np.array", dtype)
-    found = _stacked(object)
+    found = _typed("np.array", _stacked(object), dtype)
     short = ndmin - len(shape_of(found))
     return writable(FUNCTIONS[np.reshape](found, (1,) * short + shape_of(found)) if short > 0 else found)
 
@@ -147,8 +182,9 @@ def _as_array(original: Any) -> Any:
     @stands_for(original)
     def ours(a: Any, dtype: Any = None, **options: Any) -> Any:
         if type(a) in LIFTS:
-            _checked_type(f"np.{original.__name__}", dtype)
-            return a
+            if type(a) is MutableArray and original in _LAID_OUT:
+                return _typed(f"np.{original.__name__}", a._view(original), dtype)
+            return _typed(f"np.{original.__name__}", a, dtype)
         if isinstance(a, np.ndarray) or not holds_number(a):
             found = original(a, dtype, **options)
             return found if isinstance(a, np.ndarray) else writable(found)
@@ -157,6 +193,7 @@ def _as_array(original: Any) -> Any:
     return ours
 
 
+_LAID_OUT = (np.ascontiguousarray, np.asfortranarray)  # copies of what lies otherwise
 asarray = _as_array(np.asarray)
 asanyarray = _as_array(np.asanyarray)
 ascontiguousarray = _as_array(np.ascontiguousarray)
@@ -172,7 +209,9 @@ def _filled(original: Any) -> Any:
             if original is np.full_like and isinstance(like, Number):
                 like = np.zeros(shape)
             return writable(original(like, value, **_without_type({"dtype": dtype}), **options))
-        _checked_type(f"np.{original.__name__}", dtype)
+        value = _typed(f"np.{original.__name__}", value, dtype)
+        if not isinstance(value, Number):
+            return np.full(shape, value)
         return writable(FUNCTIONS[np.broadcast_to](value, shape))
 
     return ours
@@ -285,8 +324,8 @@ class vectorize:
         if not results:
             return self.original(*map(_emptied, arguments), **named)
         if isinstance(results[0], tuple):
-            return tuple(self._made(list(column), shape) for column in zip(*results, strict=True))
-        return self._made(results, shape)
+            return tuple(self._made(list(column), shape, k) for k, column in enumerate(zip(*results, strict=True)))
+        return self._made(results, shape, 0)
 
     def _inner(self, count: int) -> list[int]:
         signature = self._options.get("signature")
@@ -297,9 +336,10 @@ class vectorize:
             raise TypeError(f"wrong number of positional arguments: expected {len(given)}, got {count}")
         return [sum(map(bool, axes.split(","))) for axes in given]
 
-    def _made(self, results: list[Any], shape: tuple[int, ...]) -> Any:
+    def _made(self, results: list[Any], shape: tuple[int, ...], k: int) -> Any:
+        types = self.original.otypes
         if not holds_number(results):
-            found = np.array(results)
+            found = np.array(results, types[k] if types else None)
             found = found.reshape(shape + found.shape[1:])
             return writable(found) if found.shape else found[()]
         found = _stacked(results)
@@ -324,13 +364,56 @@ def _handled(original: Any) -> Any:
 _HANDLED = tuple(map(_handled, (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.interp)))
 
 
+@stands_for(np.isscalar)
+def isscalar(element: Any) -> bool:
+    return not shape_of(element) if type(element) in LIFTS else np.isscalar(element)
+
+
+class _ArrayType(type):
+    """The type of `ndarray`, which says what its instances are: it makes plain arrays, and none of its own."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        if not bases:
+            return super().__new__(cls, name, bases, namespace, **options)
+        plainly = tuple(np.ndarray if type(base) is cls else base for base in bases)
+        return types.new_class(name, plainly, options, lambda body: body.update(namespace))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, np.ndarray) or (type(instance) in LIFTS and bool(shape_of(instance)))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return subclass is cls or issubclass(subclass, np.ndarray | MutableArray)
+
+    def __call__(cls, *arguments: Any, **options: Any) -> Any:
+        found = np.ndarray(*arguments, **options)
+        return writable(found) if inside() and found.base is None else found
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+    def __getitem__(cls, parameters: Any) -> Any:
+        return np.ndarray[parameters]
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is np.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(np.ndarray)
+
+
+class ndarray(metaclass=_ArrayType):
+    """numpy's arrays, and arrays with derivatives: `isinstance(x, np.ndarray)` holds of both."""
+
+    __module__ = MODULE
+
+
 OWN: dict[Any, Any] = {
     ORIGINALS[ours]: ours
     for ours in (
         *(array, asarray, asanyarray, ascontiguousarray, asfortranarray, full, full_like, fromiter),
-        *(zeros, ones, empty),
+        *(zeros, ones, empty, isscalar),
         *_HANDLED,
     )
-} | {np.r_: r_, np.c_: c_, np.vectorize: vectorize}
+} | {np.r_: r_, np.c_: c_, np.vectorize: vectorize, np.ndarray: ndarray}
 """Our own for the originals."""
-ORIGINALS |= {vectorize: np.vectorize, r_: np.r_, c_: np.c_}
+ORIGINALS |= {vectorize: np.vectorize, r_: np.r_, c_: np.c_, ndarray: np.ndarray}

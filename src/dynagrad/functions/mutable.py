@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ from .numbers import LIFTS, Number, plain, real_part, shape_of
 from .numpy_functions import FUNCTIONS, item_of
 from .numpy_protocol import Methods, array_function, array_ufunc
 from .passes import place
-from .writing import SPLITS, VIEWS, WRITES, each, into, pieces
+from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
 
 RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
 """An element: its value, and the number of what was written there in `Memory`, or 0 for a plain one."""
@@ -103,6 +104,10 @@ class Memory:
             self.enter(before[k])
         numbers[at] = np.asarray(self.starts, dtype=np.int64)[renamed] + offsets
         self.look = 2 * self.count
+
+
+class NoAttribute(Error, AttributeError):
+    """What numpy's arrays have, and these have not."""
 
 
 class MutableArray(Number):
@@ -271,6 +276,8 @@ class MutableArray(Number):
         return into(f"np.{ufunc.__name__}", out, found)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        if function in ONE_BY_ONE and len(arguments) > 1:
+            return tuple(function(x) for x in arguments)
         if function in VIEWS and arguments and type(arguments[0]) is MutableArray:
             first, *rest = arguments
             rest, options = _settled(rest), _settled(options)
@@ -279,20 +286,32 @@ class MutableArray(Number):
             return first._view(lambda whole: function(whole, *rest, **options))
         if function in WRITES and arguments and type(arguments[0]) is MutableArray:
             return WRITES[function](arguments[0], *_settled(list(arguments[1:])), **_settled(dict(options)))
+        if function is np.broadcast_arrays:
+            shape = np.broadcast_shapes(*map(shape_of, arguments))
+            return tuple(np.broadcast_to(x, shape) for x in arguments)
+        if function is getattr(np, "astype", None) and type(arguments[0]) is MutableArray:
+            return arguments[0].astype(*arguments[1:], **options)
         options = dict(options)
         out = options.pop("out", None)
-        arguments, options = _settled(list(arguments)), _settled(options)
-        with_numbers = next((x for x in _within((arguments, options)) if isinstance(x, Number)), None)
+        if function is np.nan_to_num and not (arguments[1] if len(arguments) > 1 else options.get("copy", True)):
+            out = arguments[0]
+        given, options = _settled(list(arguments)), _settled(options)
+        with_numbers = next((x for x in _within((given, options)) if isinstance(x, Number)), None)
         if with_numbers is None:
-            found = function(*arguments, **options)
+            found = function(*given, **options)
         else:
-            found = array_function(with_numbers, function, types, arguments, options)
-        return _all_writable(found) if out is None else into(f"np.{function.__name__}", out, found)
+            found = array_function(with_numbers, function, types, given, options)
+        if out is not None:
+            return into(f"np.{function.__name__}", out, found)
+        same = next((x for x, now in zip(arguments, given, strict=True) if found is now), None)
+        if type(same) is MutableArray:
+            return same
+        return found if function is np.einsum else _all_writable(found)  # which may be a view in another order
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         now = self.settled()
         if isinstance(now, Number):
-            return Methods.__array__(self)
+            return Methods.__array__(self, dtype, copy)
         return np.array(now, dtype=dtype) if copy or copy is None else np.asarray(now, dtype=dtype)
 
     def _alone(self) -> Any:
@@ -329,7 +348,11 @@ class MutableArray(Number):
 
     @property
     def flat(self) -> Any:
-        return self._view(np.ravel)
+        return _Flat(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        _Flat(self)[:] = values
 
     def reshape(self, *shape: Any, order: Any = "C") -> Any:
         wanted = shape[0] if len(shape) == 1 else shape
@@ -379,6 +402,17 @@ class MutableArray(Number):
         mine[...] = np.take_along_axis(mine, order, axis)
         self._memory.version += 1
 
+    def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
+        self.sort(axis)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"arrays have no attribute {name!r}")
+        raise NoAttribute(
+            f"an array of dynagrad.numpy has no {name} inside of a derivative, where it is not an array of numpy; "
+            f"np.asarray(x) is one, if it holds plain numbers{place()}"
+        )
+
     def item(self, *index: Any) -> Any:
         now = self.settled()
         return now.item(*index)
@@ -386,6 +420,57 @@ class MutableArray(Number):
     def tolist(self) -> Any:
         now = self.settled()
         return now.tolist()
+
+
+class _Flat:
+    """`x.flat`: the elements in the order of C, to be read, gone over and written, wherever they lie."""
+
+    def __init__(self, of: MutableArray) -> None:
+        self.of = of
+
+    def _places(self, index: Any) -> Any:
+        shape = shape_of(self.of)
+        return np.unravel_index(np.arange(math.prod(shape))[index], shape)
+
+    def __len__(self) -> int:
+        return math.prod(shape_of(self.of))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.of[self._places(index)]
+
+    def __setitem__(self, index: Any, x: Any) -> None:
+        self.of[self._places(index)] = x
+
+
+def _by_function(name: str) -> Callable[..., Any]:
+    """A method that is a function of numpy."""
+    return lambda self, *arguments, **options: getattr(np, name)(self, *arguments, **options)
+
+
+for _name in [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "var",
+    "std",
+    "ptp",
+    "cumsum",
+    "cumprod",
+    "clip",
+    "trace",
+    "repeat",
+    "take",
+    "round",
+    "compress",
+    "dot",
+]:
+    if _name != "compress":
+        setattr(MutableArray, _name, _by_function(_name))
 
 
 def _lift_mutable(operation: Operation, tag: int, arguments: list[Any]) -> Any:

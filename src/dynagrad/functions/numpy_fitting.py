@@ -52,7 +52,7 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     (m, n), columns = shape_of(a), b if rank(b) == 2 else np.reshape(b, (-1, 1))
     if shape_of(columns)[0] != m:
         raise np.linalg.LinAlgError("Incompatible dimensions")
-    cut = _EPS if isinstance(rcond, int | float) and rcond < 0 else _cut(a, None if rcond == "warn" else rcond)
+    cut = _EPS if isinstance(rcond, int | float) and not 0 <= rcond < 1 else _cut(a, None if rcond == "warn" else rcond)
     s = lift(matrices.singular_values, (a,)) if m and n else np.zeros(0)
     if m and n:
         x = lift(arrays.matmul, (lift(matrices.pseudo_inverse, (a, cut)), columns))

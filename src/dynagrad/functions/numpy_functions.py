@@ -348,11 +348,28 @@ def _imag(val: Any) -> Any:
     return np.zeros(shape_of(val)) if shape_of(val) else 0.0
 
 
+@implements("angle")
+def _angle(z: Any, deg: bool = False) -> Any:
+    """0 or half a turn, by the sign: that of -0.0 too, as in numpy."""
+    x = plain(z)
+    turned = lift(ops.copysign, (1.0, x)) < 0.0
+    return lift(ops.where, (x == x, lift(ops.where, (turned, 180.0 if deg else math.pi, 0.0)), x))
+
+
+def of_dtype(what: str, x: Any, dtype: Any) -> Any:
+    """A number as one of another kind: whole numbers and truth values are steps of it, and have no derivatives."""
+    wanted = np.dtype(dtype)
+    if wanted == np.float64:
+        return x
+    if wanted.kind not in "biu":
+        advice = "; leave the conversion out, or convert the result" if wanted.kind == "f" else ""
+        raise Error(f"{what} is of float64, and cannot become {wanted}{advice}{place()}")
+    return np.asarray(real_part(x)).astype(wanted)[()]
+
+
 @implements("astype")
 def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
-    if np.dtype(dtype) != np.float64:
-        raise Error(f"a number with derivatives is of float64 and cannot become {np.dtype(dtype)}{place()}")
-    return x
+    return of_dtype("a number with derivatives", x, dtype)
 
 
 @implements("full_like")

@@ -18,7 +18,6 @@ WHY: dict[str, str] = {
     "np.linalg.eigvals": f"{_COMPLEX}, or use np.linalg.eigvalsh, for symmetric matrices",
     "np.roots": f"{_COMPLEX}, or find a real root with dg.fixed_point",
     "np.poly": "multiply its factors with np.convolve",
-    "np.angle": "use np.arctan2(y, x) of two parts",
     "np.sort_complex": f"{_COMPLEX}, or use np.sort",
     "np.i0": "use dg.special.i0",
     "np.unwrap": "use x + 2 * np.pi * k, with k counted from np.round(np.diff(x) / (2 * np.pi))",

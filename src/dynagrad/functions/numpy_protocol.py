@@ -37,7 +37,7 @@ from . import (  # each of which enters its handlers
 )
 from .applying import lift
 from .numbers import Number, real_part
-from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of
+from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of, of_dtype
 from .numpy_missing import unknown
 from .numpy_ufuncs import METHODS
 from .passes import place, running
@@ -278,6 +278,13 @@ def _refused(what: str, instead: str) -> Any:
     return refuse
 
 
+def _is_call_of(dtype: Any) -> bool:
+    """Whether the user's line calls a type of numpy's by name, as `np.int64(x)`: nothing else asks so plainly."""
+    named = re.match(r"(?:\w+\.)*(\w+)\(", running())
+    kind = getattr(np, named[1], None) if named else None
+    return isinstance(kind, type) and issubclass(kind, np.generic) and np.dtype(kind) == dtype
+
+
 _no_array = _refused(
     "turning it into a plain array, which numpy wants here,",
     "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions that "
@@ -343,9 +350,7 @@ class Methods:
         return self
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        if np.dtype(dtype) != np.float64:
-            raise Error(f"a number with derivatives is of float64 and cannot become {np.dtype(dtype)}")
-        return self
+        return of_dtype("a number with derivatives", self, dtype)
 
     def conj(self) -> Any:
         return self
@@ -429,7 +434,9 @@ class Methods:
         whole: int = math.ceil(real_part(self))
         return whole
 
-    def __array__(self: Any, *arguments: Any, **options: Any) -> Any:
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and np.dtype(dtype).kind in "biu" and _is_call_of(dtype):
+            return np.asarray(of_dtype("a number with derivatives", self, dtype))
         frame = sys._getframe(1)
         callers = {f.f_code.co_name for f in (frame, frame.f_back) if f is not None}
         if any("vectorize" in name or name == "_get_ufunc_and_otypes" for name in callers):

@@ -341,7 +341,10 @@ def _nanvar(
 def _nanstd(
     a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None = None, keepdims: bool = False
 ) -> Any:
-    return lift(ops.sqrt, (_nanvar(a, axis, ddof=ddof, correction=correction, keepdims=keepdims),))
+    a = plain(a)
+    found = _nanvar(a, axis, ddof=ddof, correction=correction, keepdims=keepdims)
+    alone = elements(shape_of(a), axes_of(axis, rank(a))) == 1
+    return found if alone else lift(ops.sqrt, (found,))  # as in `np.std`
 
 
 # -- covariances -------------------------------------------------------------------------------------------------------
@@ -378,7 +381,7 @@ def _cov(
         if given is not None:
             given = plain(given)
             if rank(given) != 1 or shape_of(given)[0] != shape_of(x)[1]:
-                raise RuntimeError(f"np.cov: {name} should be a row with a weight for each observation")
+                raise ValueError(f"np.cov: {name} should be a row with a weight for each observation")
             if _is_known(real_part(given)):
                 if np.any(real_part(given) < 0):
                     raise ValueError(f"np.cov: {name} are not negative")

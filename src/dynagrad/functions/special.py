@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..errors import Error, shown
 from ..graph import operations as ops
-from ..graph.operation import LinearMap, Operation
+from ..graph.operation import LinearMap, Operation, as_number
 from ..graph.types import real
 from .applying import lift
 from .exponentials import log_softmax, logsumexp, softmax
-from .numbers import real_part
 
 __all__ = [
     "beta",
@@ -271,11 +270,13 @@ def _log_ndtr_slope(y: Any, x: Any) -> Any:
 _log_ndtr = _from_scipy("log_ndtr", lambda d, y, x: ops.multiply(d, _log_ndtr_slope(y, x)))
 
 
-def _bessel(family: str, of_order: str, known: dict[int, str], up: float, down: float) -> Callable[[int], Operation]:
-    """Bessel functions of whole order: f_n' = down * f_(n-1) + up * f_(n+1), f_(-n) = f_n but for the sign."""
+def _bessel(
+    family: str, of_order: str, known: dict[float, str], up: float, down: float
+) -> Callable[[float], Operation]:
+    """Bessel functions of constant order: f_n' = down * f_(n-1) + up * f_(n+1)."""
 
     @functools.cache
-    def make(n: int) -> Operation:
+    def make(n: float) -> Operation:
         def rule(d: Any, y: Any, x: Any) -> Any:
             below, above = ops.multiply(down, make(n - 1)(x)), ops.multiply(up, make(n + 1)(x))
             return ops.multiply(d, ops.add(below, above))
@@ -457,9 +458,9 @@ def i1(x: Any) -> Any:
     return lift(_iv(1), (x,))
 
 
-def iv(n: int, x: Any) -> Any:
-    """The modified Bessel function of the first kind, of whole order n (scipy)."""
-    return lift(_iv(_whole("iv", n)), (x,))
+def iv(n: float, x: Any) -> Any:
+    """The modified Bessel function of the first kind, of constant order n (scipy)."""
+    return lift(_iv(_order("iv", n)), (x,))
 
 
 def j0(x: Any) -> Any:
@@ -472,9 +473,9 @@ def j1(x: Any) -> Any:
     return lift(_jn(1), (x,))
 
 
-def jn(n: int, x: Any) -> Any:
-    """The Bessel function of the first kind, of whole order n (scipy)."""
-    return lift(_jn(_whole("jn", n)), (x,))
+def jn(n: float, x: Any) -> Any:
+    """The Bessel function of the first kind, of constant order n (scipy)."""
+    return lift(_jn(_order("jn", n)), (x,))
 
 
 def k0(x: Any) -> Any:
@@ -487,9 +488,9 @@ def k1(x: Any) -> Any:
     return lift(_kn(1), (x,))
 
 
-def kn(n: int, x: Any) -> Any:
-    """The modified Bessel function of the second kind, of whole order n (scipy)."""
-    return lift(_kn(_whole("kn", n)), (x,))
+def kn(n: float, x: Any) -> Any:
+    """The modified Bessel function of the second kind, of constant order n (scipy)."""
+    return lift(_kn(_order("kn", n)), (x,))
 
 
 def y0(x: Any) -> Any:
@@ -502,15 +503,22 @@ def y1(x: Any) -> Any:
     return lift(_yn(1), (x,))
 
 
-def yn(n: int, x: Any) -> Any:
-    """The Bessel function of the second kind, of whole order n (scipy)."""
-    return lift(_yn(_whole("yn", n)), (x,))
+def yn(n: float, x: Any) -> Any:
+    """The Bessel function of the second kind, of constant order n (scipy)."""
+    return lift(_yn(_order("yn", n)), (x,))
+
+
+def _order(name: str, n: Any) -> float:
+    value = as_number(n)
+    if value is None or not math.isfinite(value):
+        raise Error(f"dg.special.{name}: the order {shown(n)} should be a number that is constant")
+    return int(value) if value == int(value) else value
 
 
 def _whole(name: str, n: Any) -> int:
-    value = real_part(n)
-    if n is not value or int(value) != value or (name == "polygamma" and value < 0):
-        raise Error(f"dg.special.{name}: the order {value!r} should be a whole number that is constant")
+    value = _order(name, n)
+    if value != int(value) or value < 0:
+        raise Error(f"dg.special.{name}: the order {value!r} should be a whole number from 0")
     return int(value)
 
 

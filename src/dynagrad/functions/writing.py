@@ -6,6 +6,8 @@ goes where, and nothing of how it is kept.
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,13 +22,26 @@ from .passes import place
 
 
 def _named(*names: str) -> frozenset[Any]:
-    return frozenset(getattr(np, name) for name in names if hasattr(np, name))
+    """The functions of numpy with these names, as far as this numpy has them."""
+    found = []
+    for name in names:
+        with contextlib.suppress(AttributeError):
+            found.append(operator.attrgetter(name)(np))
+    return frozenset(found)
 
 
 SPLITS = _named("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack")
-VIEWS = SPLITS | _named(
-    *("reshape", "ravel", "transpose", "permute_dims", "swapaxes", "moveaxis", "rollaxis", "squeeze", "expand_dims"),
-    *("flip", "fliplr", "flipud", "rot90", "diagonal", "matrix_transpose", "atleast_1d", "atleast_2d", "atleast_3d"),
+ONE_BY_ONE = _named("atleast_1d", "atleast_2d", "atleast_3d")
+"""Functions that take several arrays, and give a view of each."""
+VIEWS = (
+    SPLITS
+    | ONE_BY_ONE
+    | _named(
+        *("reshape", "ravel", "transpose", "permute_dims", "swapaxes", "moveaxis", "rollaxis", "squeeze"),
+        *("expand_dims", "flip", "fliplr", "flipud", "rot90", "diagonal", "matrix_transpose", "real", "real_if_close"),
+        *("broadcast_to", "ascontiguousarray", "asfortranarray", "asarray", "asanyarray"),
+        *("linalg.matrix_transpose", "lib.stride_tricks.sliding_window_view"),
+    )
 )
 """Functions whose results are views of their first argument, or copies where numpy makes a copy."""
 

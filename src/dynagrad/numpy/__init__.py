@@ -15,7 +15,7 @@ What happens is in `functions/drop_in.py` and `functions/mutable.py`; here are t
 ...     a[0] = np.array([x, x * x])
 ...     a[:, 1] += 1.0
 ...     return np.sum(a * a)
->>> f(2.0), dg.grad(f)(2.0)
+>>> float(f(2.0)), dg.grad(f)(2.0)
 (30.0, 44.0)
 """
 

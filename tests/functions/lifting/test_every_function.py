@@ -141,7 +141,9 @@ def calls(f: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 def _senseless(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether numpy takes for ever, divides by 0 in 8 bits, or is free to choose signs."""
+    """Whether numpy takes for ever, divides by 0 in 8 bits, is free to choose signs, or has a kind for one value."""
+    if f in (np.quantile, np.nanquantile) and given[0] is WHOLE and given[1:] == (N,):
+        return True  # of q = 1 the largest, as it is; of 0.5 a real
     if f is np.reciprocal:
         return given[0] is MASK
     return (f is np.diff and named.get("n") == 2**70) or "hermitian" in named

@@ -184,7 +184,8 @@ def test_writing_into_an_array_of_another_width_is_refused() -> None:
 
 @pytest.mark.parametrize("dtype", [float, int, bool, np.float64, "f8", np.int64, np.intp, "?"])
 def test_those_of_the_graph_are_there(dtype: Any) -> None:
-    is_as_uncompiled(lambda x: (x.astype(dtype), np.array(x, dtype=dtype)), np.array([1.5, 0.0, -2.5]))
+    x = np.array([1.5, 0.0, -2.5])
+    is_as_uncompiled(lambda x: (x.astype(dtype), np.array(x, dtype=dtype), np.asarray(x, dtype)), x)
     is_as_uncompiled(lambda a: a.astype(dtype), A)
 
 

@@ -37,18 +37,21 @@ _MOVES = _named(
     "reshape transpose permute_dims matrix_transpose linalg.matrix_transpose ravel concatenate concat stack hstack "
     "vstack row_stack dstack column_stack flip flipud fliplr rot90 roll tile repeat sort broadcast_to tril triu "
     "moveaxis rollaxis squeeze expand_dims swapaxes split array_split hsplit vsplit dsplit diag diagflat diagonal "
-    "linalg.diagonal pad max min amax amin delete nan_to_num round around take take_along_axis partition block "
-    "lib.stride_tricks.sliding_window_view"
+    "linalg.diagonal pad max min amax amin delete nan_to_num round around take take_along_axis partition block unstack "
+    "nanmax nanmin lib.stride_tricks.sliding_window_view"
 )
-EACH = _named("atleast_1d atleast_2d atleast_3d")
+EACH = _named("atleast_1d atleast_2d atleast_3d meshgrid")
 """Functions that give as many arrays as they take."""
-_COUNTS = _named("sum prod cumsum cumprod trace linalg.trace")
+_COUNTS = _named(
+    "vander nansum nanprod nancumsum nancumprod sum prod cumsum cumprod cumulative_sum cumulative_prod trace "
+    "linalg.trace"
+)
 _PRODUCTS = _named(
     "matmul linalg.matmul dot inner outer linalg.outer vdot vecdot linalg.vecdot tensordot linalg.tensordot kron "
     "append polyval convolve correlate"
 )
-_ON_WHOLE = _named("clip ptp diff cross linalg.cross insert choose meshgrid vander")
-_SUBTRACTS = _named("diff ptp cross linalg.cross")
+_ON_WHOLE = _named("clip ptp diff ediff1d cross linalg.cross insert choose")
+_SUBTRACTS = _named("diff ediff1d ptp cross linalg.cross")
 _AREAS = _named("trapezoid trapz")
 _ORDER = ("boolean", "integer", "real")
 _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.float64}

@@ -47,7 +47,7 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     named = {k: v for k, v in named.items() if k != "out"}
     if out is not None:
         return _into(s, out, numpy_call(s, function, arguments, named))
-    if function in _SAME and arguments and isinstance(arguments[0], Array) and not named:
+    if function in _SAME and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
         return arguments[0]
     arguments = [_spelled(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
@@ -63,7 +63,7 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
             if seen is not None:
                 return seen
         if function in _SPLITS:
-            axis = options.get("axis", given[2] if len(given) > 2 else 0) % len(shape_of(first.read()))
+            axis = _axis_of_pieces(function, given, options, len(shape_of(first.read())))
             return List(tuple(_pieces(s, first, axis, [shape_of(x)[axis] for x in result])))
     made = wrapped(result)
     if isinstance(made, Array):
@@ -112,6 +112,14 @@ def flat(x: Array) -> Any:
 
 _LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
 _SPLITS = frozenset({np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit})
+
+
+def _axis_of_pieces(function: Any, given: list[Any], options: dict[str, Any], ndim: int) -> int:
+    """The axis that a function splits an array along."""
+    if function in (np.hsplit, np.vsplit, np.dsplit):
+        return 2 if function is np.dsplit else int(function is np.hsplit and ndim > 1)
+    axis: int = options.get("axis", given[2] if len(given) > 2 else 0)
+    return axis % ndim
 
 
 def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator[Any]:
@@ -185,9 +193,14 @@ def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
 
 def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
     t = type_of(content_of(x))
-    return function(x) if t is None or not holds_node(x) else of_kind(part, t.kind)
+    if not holds_node(x) and function is not np.meshgrid:
+        return function(x)
+    if t is None:
+        return part
+    return of_kind(part, t.kind) if isinstance(part, Node) else np.asarray(part).astype(_DTYPES[t.kind])
 
 
+_DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 _DEEPEST = 100  # handlers that are made of numpy's functions again, inside of each other
 
 
@@ -312,11 +325,11 @@ def _take(x: Any, places: Any, axis: Any = None) -> Any:
     return node[(*(slice(None),) * (axis % node.ndim), index)]
 
 
-def _array(x: Any, dtype: Any = None, **options: Any) -> Any:
+def _array(x: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
     found = node_of(content_of(x))
-    if dtype is not None:
-        return converted(found, dtype)
-    return found
+    if found.ndim < ndmin:
+        found = FUNCTIONS[np.reshape](found, (1,) * (ndmin - found.ndim) + found.shape)
+    return found if dtype is None else converted(found, dtype)
 
 
 def _type_of_array(x: Any) -> Type:
@@ -508,6 +521,7 @@ HERE: dict[Any, Callable[..., Any]] = {
     np.identity: _no_shape,
     np.arange: _no_shape,
     np.shape: lambda x: getattr(content_of(x), "shape", ()),
+    np.isscalar: lambda x: not getattr(content_of(x), "shape", ()),
     np.ndim: lambda x: len(getattr(content_of(x), "shape", ())),
     np.size: lambda x: node_of(content_of(x)).size,
     np.all: _reduced_truth(True),

@@ -20,11 +20,15 @@ _PLACES = "n k N num offset shift obj indices_or_sections num_or_sections condit
 _WAYS = (
     "keepdims dtype order ord kind mode stable copy ddof correction side endpoint decimals UPLO upper full_matrices "
     "compute_uv equal_nan invert assume_unique rowvar bias method increasing density returned retstep indexing sparse "
-    "newbyteorder hermitian optimize ndmin minlength trim overwrite_input"
+    "newbyteorder hermitian optimize rcond ndmin minlength trim overwrite_input"
 )
 KNOWN = frozenset(f"{_SHAPES} {_PLACES} {_WAYS}".split())
 """The names of such arguments."""
-_MAY: dict[str, frozenset[str]] = {"linspace": frozenset({"start"}), "where": frozenset({"condition"})}
+_MAY: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("linspace", "logspace", "geomspace"), frozenset({"start"})),
+    **dict.fromkeys(("pinv", "polyfit"), frozenset({"rcond"})),
+    "where": frozenset({"condition"}),
+}
 """Functions in which a name means something else."""
 
 

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from .. import drop_in
 from .arrays import as_array, at_index, set_index
 from .core import Lambda
 from .lift import lift
 from .numpy_calls import numpy_call
 from .regions import Given, Named
-from .specialise import KINDS, Specialiser, calls
+from .specialise import Specialiser, calls
 from .values import Closure, List, Made, describe, function_like, type_of, wrapped
 
 _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
@@ -147,57 +146,3 @@ def _masks(s: Specialiser, x: Any, shape: tuple[int, ...]) -> list[Any]:
             mask = numpy_call(s, np.not_equal, [mask, 0], {})
         found.append(mask)
     return found
-
-
-# -- element by element ------------------------------------------------------------------------------------------------
-
-_OPTIONS = ("otypes", "doc", "excluded", "cache", "signature")
-
-
-@calls(np.vectorize)
-def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
-    options = dict(zip(("pyfunc", *_OPTIONS), given, strict=False)) | dict(named)
-    f = options.pop("pyfunc", None)
-    if f is None:
-        raise Error("np.vectorize: give it the function")
-    for name in ("excluded", "signature"):
-        if options.get(name) is not None:
-            raise Error(
-                f"np.vectorize with {name}= cannot be compiled; write a loop, or a function of the other arguments"
-            )
-    return Made(("vectorize", "np.vectorize"), lambda s, held, xs, more: _each(s, held[0], list(xs), more), (f,))
-
-
-def _each(s: Specialiser, f: Any, given: list[Any], named: Any) -> Any:
-    if named:
-        raise Error("what np.vectorize made takes its arguments by their places in a compiled function")
-    xs = [as_array(s, x) for x in given]
-    shape = np.broadcast_shapes(*map(_shape, xs))
-    if not shape:
-        return s.call(f, given)
-    if 0 in shape:
-        raise Error("np.vectorize of an array without elements cannot be compiled")
-    flat = [numpy_call(s, np.reshape, [numpy_call(s, np.broadcast_to, [x, shape], {}), (-1,)], {}) for x in xs]
-    several = False
-
-    def parts_at(i: Any) -> tuple[Any, ...]:
-        nonlocal several
-        found = s.call(f, [at_index(s, x, i) for x in flat])
-        several = isinstance(found, tuple)
-        return found if isinstance(found, tuple) else (found,)
-
-    rows = _filled(s, int(np.prod(shape)), parts_at)
-    found = tuple(numpy_call(s, np.reshape, [row, (*shape, *_shape(row)[1:])], {}) for row in rows)
-    return found if several else found[0]
-
-
-def _of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """The handler of what np.vectorize made before anything was compiled."""
-    made = function.original if isinstance(function, drop_in.vectorize) else function
-    if not isinstance(made, np.vectorize):
-        return None
-    options = {"excluded": made.excluded or None, "signature": made.signature}
-    return lambda s, given, named: s.call(_vectorize(s, [made.pyfunc], options), given, named)
-
-
-KINDS.insert(0, _of_vectorized)

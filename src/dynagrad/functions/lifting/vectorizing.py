@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from .. import drop_in
 from .numpy_calls import numpy_call
 from .regions import Given, Named
 from .specialise import KINDS, Specialiser, calls
@@ -119,6 +120,7 @@ def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
 
 def _of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """One that was made before anything was compiled."""
+    function = function.original if isinstance(function, drop_in.vectorize) else function
     if not isinstance(function, np.vectorize):
         return None
     f, kinds, excluded = _options(

@@ -54,7 +54,8 @@ def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
     for k, type in enumerate(hosted.arguments):
         x = array_at(arguments[k], type)
         given.append(x.copy() if type.shape else x.item())
-    found = hosted.operation.value(*given)
+    operation = hosted.operation
+    found = (operation.array if operation.array and hosted.result.shape else operation.value)(*given)
     if hosted.result.size:
         array_at(result, hosted.result)[...] = found
 
