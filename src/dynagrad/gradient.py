@@ -20,7 +20,7 @@ from .database import Database
 from .errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
 from .limits import function_failed, near_critical, out_of_time, unsettled
 from .loading import Along, Prepared, jet_words
-from .plan.compiled import STATUS, Settings, Stop, out_of_memory
+from .plan.compiled import STATUS, Failure, Settings, Stop, out_of_memory
 from .plan.model import Derivatives
 from .reading import code, place_text, reported, reported_item
 from .relation import IntColumn, Relation, fact_text, row_numbers
@@ -86,7 +86,8 @@ class Source:
         along = along or Along()
         prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop)
         for settings in self._runs(prepared, stop):
-            ended(prepared, prepared.chart.run(settings, stop))
+            prepared.chart.run(settings, stop)
+            ended(prepared)
         return prepared
 
     def _prepared(self, derivatives: Derivatives, along: Along, stop: Stop | None) -> Prepared:
@@ -134,32 +135,45 @@ class Source:
         return None
 
 
-def ended(prepared: Prepared, report: Any) -> None:
+# What each end means where a run is made again for its derivatives, and on the way back through it.
+_Ends = Mapping[str, Callable[[Prepared], BaseException]]
+_EITHER: _Ends = {
+    "interrupted": lambda prepared: KeyboardInterrupt(),
+    "unsettled": lambda prepared: ValueRangeError(unsettled(reported(prepared, prepared.chart.report))),
+    "near_critical": lambda prepared: ValueRangeError(near_critical(reported(prepared, prepared.chart.report))),
+    "function_failed": lambda prepared: function_failed(prepared, prepared.chart.report),
+    "no_memory": lambda prepared: out_of_memory(Failure.EXHAUSTED),
+}
+_AGAIN: _Ends = {
+    **_EITHER,
+    "timeout": lambda prepared: out_of_time("when the run was made again for its derivatives"),
+    "bytes": lambda prepared: NotConverged(
+        f"the run with its derivatives needs more than {prepared.chart.report.bytes:,} bytes, the limit that the chart "
+        "was run with; run it with a larger max_bytes, or stop it earlier with max_pops"
+    ),
+    "host_error": lambda prepared: Error(
+        "a function behind an external predicate failed when the run was made again for its derivatives"
+    ),
+}
+_BACKWARD: _Ends = {
+    **_EITHER,
+    "timeout": lambda prepared: out_of_time("on the way back through the run"),
+    "bytes": lambda prepared: out_of_memory(Failure.LIMITED),
+    "bad_adjoint": lambda prepared: _first(prepared, reported(prepared, prepared.chart.report)),
+}
+
+
+def ended(prepared: Prepared) -> None:
     """Raises for a repeated run that came to grief, which over dual numbers it can."""
-    status = STATUS[report.status]
-    if status in ("done", "max_pops"):
-        return
-    if status == "timeout":
-        raise out_of_time("when the run was made again for its derivatives")
-    if status == "unsettled":
-        raise ValueRangeError(unsettled(reported(prepared, report)))
-    if status == "near_critical":
-        raise ValueRangeError(near_critical(reported(prepared, report)))
-    if status == "interrupted":
-        raise KeyboardInterrupt
-    if status == "function_failed":
-        raise function_failed(prepared, report)
-    if status == "bytes":
-        raise NotConverged(
-            f"the run with its derivatives needs more than {report.bytes:,} bytes, the limit that the chart was run "
-            "with; run it with a larger max_bytes, or stop it earlier with max_pops"
-        )
-    if status == "no_memory":
-        raise out_of_memory(0)
-    if status == "host_error":
-        raise Error("a function behind an external predicate failed when the run was made again for its derivatives")
-    raise ValueRangeError(
-        f"a derivative of {cut(reported(prepared, report))} became NaN or infinite, and is the first that did"
+    status = STATUS[prepared.chart.report.status]
+    if status not in ("done", "max_pops"):
+        raise _AGAIN.get(status, _not_finite)(prepared)
+
+
+def _not_finite(prepared: Prepared) -> ValueRangeError:
+    return ValueRangeError(
+        f"a derivative of {cut(reported(prepared, prepared.chart.report))} became NaN or infinite, and is the first "
+        "that did"
     )
 
 
@@ -187,20 +201,8 @@ def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, 
     for seed in seeds:
         chart.seed(tables[seed.key].number, seed.codes, seed.cotangent, whole=whole)
     status = chart.backward(stop)
-    if status == "interrupted":
-        raise KeyboardInterrupt
-    if status == "timeout":
-        raise out_of_time("on the way back through the run")
-    if status == "bad_adjoint":
-        raise _first(prepared, reported(prepared, chart.report))
-    if status == "unsettled":
-        raise ValueRangeError(unsettled(reported(prepared, chart.report)))
-    if status == "near_critical":
-        raise ValueRangeError(near_critical(reported(prepared, chart.report)))
-    if status == "function_failed":
-        raise function_failed(prepared, chart.report)
-    if status in ("bytes", "no_memory"):
-        raise out_of_memory(status == "bytes")
+    if status in _BACKWARD:
+        raise _BACKWARD[status](prepared)
     if status != "done":
         raise Error(f"the backward pass ended with {status}")
 

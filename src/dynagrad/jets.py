@@ -175,7 +175,7 @@ class Core:
                 again = make_chart(binding, {}, self.limits, False)
                 again._over(class_of(*self._class(0, False)), Along())  # says so where it is the value
                 over = chart._require()
-                ended(over, over.chart.report)
+                ended(over)
             raise
         return Pass(self, chart, prepared, order)
 

@@ -51,12 +51,7 @@ CREATIONS = {
     "multi_dot of lists": lambda x: np.linalg.multi_dot([[[x[0], 1.0]], [[x[1], 1.0], [x[2], x[0]]], np.eye(2)]),
     "block of a row": lambda x: np.block([x, 2.0, x[0]]),
     "stack of numbers": lambda x: np.stack([x[0], x[1]]) + np.hstack([x[0], [x[1]]]),
-    "block of numbers": lambda x: np.block([[x[0], np.ones(2)], [numpy.ones(2), x[1] * x[2]]]),
     "block of equal blocks": lambda x: np.block([[np.outer(x, x), np.eye(3)], [np.zeros((3, 3)), np.outer(x, x)]]),
-    "an array without axes": lambda x: (lambda a: (a.__setitem__((), x[0] * x[1]), np.sin(a) * a + 1.0)[1])(
-        np.zeros(())
-    ),
-    "an element as an array": lambda x: (lambda a: (a[1, ...].__iadd__(x[0]), a)[1])(np.array(x) * x[1]),
     "where of lists": lambda x: np.where([True, False], [x[0], 1.0], [2.0, x[1]]),
     "outer of lists": lambda x: np.outer([x[0], x[1]], [x[2], 1.0]),
     "vectorize": lambda x: np.vectorize(lambda a, b: a * b if a > b else b)(x, [0.5, x[0], 0.1]),

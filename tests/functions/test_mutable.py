@@ -228,6 +228,18 @@ class TestWrites:
 
         assert dg.grad(f)(numpy.array([0.0, 4.0])).tolist() == [0.0, 0.25]
 
+    def test_arrays_without_axes(self):
+        def f(x):
+            a = np.zeros(())
+            a[()] = x * x
+            b = np.array([x, 2.0 * x])
+            c = b[1, ...]
+            c += a
+            return np.sum(b * a) + np.sin(a)  # (3 x + x**2) x**2 + sin x**2
+
+        assert numpy.isclose(dg.value_and_grad(f)(1.3)[0], f(1.3))
+        dg.check_derivatives(f, 1.3)
+
     def test_a_failed_write_changes_nothing(self):
         def f(x):
             a = np.zeros(3)

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,16 @@ STATUS = (
     "no_memory",
 )
 
-_LIMITED, _STOPPED, _LATE = 1, 3, 4  # of `dynagrad::Failure`
+
+class Failure(IntEnum):
+    """`dynagrad::Failure`: how a guarded call ended early."""
+
+    NONE = 0
+    LIMITED = 1
+    EXHAUSTED = 2
+    STOPPED = 3
+    LATE = 4
+
 
 LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
 
@@ -160,9 +170,9 @@ _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
 EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_uint64))
 
 
-def out_of_memory(failure: int) -> Error:
+def out_of_memory(failure: Failure) -> Error:
     """The error where memory ended: that of a limit, or that of the system."""
-    if failure == _LIMITED:
+    if failure is Failure.LIMITED:
         return NotConverged(
             "there is not enough room under the limit on bytes that the chart was run with; run it with a larger "
             "max_bytes"
@@ -172,11 +182,11 @@ def out_of_memory(failure: int) -> Error:
     )
 
 
-def _ended_early(failure: int) -> BaseException:
+def _ended_early(failure: Failure) -> BaseException:
     """The error where something could not be made."""
-    if failure == _STOPPED:  # by another thread
+    if failure is Failure.STOPPED:  # by another thread
         return KeyboardInterrupt()
-    if failure == _LATE:
+    if failure is Failure.LATE:
         return NotConverged("the limit on time was met while facts were loaded; raise timeout. There is no chart")
     return out_of_memory(failure)
 
@@ -188,7 +198,7 @@ def _until(stop: Stop | None) -> tuple[int, int, int | None]:
 
 def _went(failure: int, function: object, arguments: tuple[Any, ...]) -> None:
     if failure:
-        raise out_of_memory(failure)
+        raise out_of_memory(Failure(failure))
 
 
 def _address(array: npt.NDArray[Any]) -> int:
@@ -221,7 +231,7 @@ class Engine:
 
     def _made(self, pointer: int | None, function: object, arguments: tuple[Any, ...]) -> int:
         if pointer is None:
-            raise _ended_early(self.failure())
+            raise _ended_early(Failure(self.failure()))
         return pointer
 
     @staticmethod
@@ -484,5 +494,5 @@ class NativeChart:
         codes = np.array([*arguments, 0], np.int32)
         cell = int(self.engine.chart_locate(self.pointer, table, _address(codes)))
         if cell < -1:
-            raise out_of_memory(self.engine.failure())
+            raise out_of_memory(Failure(self.engine.failure()))
         return cell

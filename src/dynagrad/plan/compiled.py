@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 from ..errors import Error
 from ..native.cache import build
-from ..native.engine import STATUS, Engine, FactTable, NativeChart, Report, Settings, WeightTable, World, out_of_memory
+from ..native.engine import (
+    STATUS,
+    Engine,
+    FactTable,
+    Failure,
+    NativeChart,
+    Report,
+    Settings,
+    WeightTable,
+    World,
+    out_of_memory,
+)
 from ..native.library import Stop
 from .classes import Generated, generate
 from .model import Plan
@@ -47,6 +58,7 @@ __all__ = [
     "STATUS",
     "Compiled",
     "FactTable",
+    "Failure",
     "NativeChart",
     "Report",
     "Settings",
