@@ -1,4 +1,4 @@
-"""Array programs as people write them in numpy, and the same in jax: eight kernels of machine learning and statistics.
+"""Array programs as people write them in numpy, and the same in jax: nine kernels of machine learning and statistics.
 
 Each is written once, in a function of the namespace (`numpy`, or `jax.numpy`), so that both compile the same text; but
 for the filter, whose loop is a `lax.scan` in jax. Values, gradients and Hessian-vector products are compared by

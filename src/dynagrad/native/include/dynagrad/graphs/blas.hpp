@@ -355,11 +355,11 @@ inline void triangle_solve(const double* t, int64_t ti, int64_t tk, bool forward
         for (int64_t step = 0; step < end - start; ++step) {
             const int64_t i = forward ? start + step : end - 1 - step;
             double* row = b + i * m;
-            for (int64_t k = forward ? start : i + 1; k < (forward ? i : end); ++k) {
-                const double w = t[i * ti + k * tk];
-                const double* other = b + k * m;
-                for (int64_t j = columns.first; j < columns.last; ++j) row[j] -= w * other[j];
-            }
+            const int64_t from = forward ? start : i + 1, known_here = (forward ? i : end) - from;
+            double w[kBlock];
+            for (int64_t k = 0; k < known_here; ++k) w[k] = t[i * ti + (from + k) * tk];
+            times_rows(row + columns.first, w, b + from * m + columns.first, m, known_here,
+                       columns.last - columns.first, -1.0);
             if (unit) continue;
             const double d = t[i * ti + i * tk];
             for (int64_t j = columns.first; j < columns.last; ++j) row[j] /= d;
