@@ -93,9 +93,9 @@ def main(names: list[str]) -> int:
         text = (
             "# Benchmarks\n\n"
             "Made by `make bench`. Own run and peer take turns on the same machine, and each figure is the least of\n"
-            "several, for `scalars`, `arrays`, `taylor`, `nested`, `compiled` and `kernels` their median; `log`, `real`,\n"
-            "`rules` and the iterations in `cycles` take long and are run once. A loading time is binding and a\n"
-            "first run, less a later run. The baseline's log p of all sentences is kept in `benchmarks/build`.\n\n"
+            "several, for `scalars`, `arrays`, `taylor`, `nested`, `compiled` and `kernels` their median; `log`,\n"
+            "`real`, `rules` and the iterations in `cycles` take long and are run once. A loading time is binding\n"
+            "and a first run, less a later run. The baseline's log p of all sentences is kept in `benchmarks/build`.\n\n"
             f"The machine: {machine()}.\n\n"
         )
         (HERE / "RESULTS.md").write_text(text + markdown(table) + "\n")
