@@ -95,7 +95,7 @@ def main(names: list[str]) -> int:
             "Made by `make bench`. Own run and peer take turns on the same machine, and each figure is the least of\n"
             "several, for `scalars`, `arrays`, `taylor`, `nested`, `compiled` and `kernels` their median; `log`,\n"
             "`real`, `rules` and the iterations in `cycles` take long and are run once. A loading time is binding\n"
-            "and a first run, less a later run. The baseline's log p of all sentences is kept in `benchmarks/build`.\n\n"
+            "and a first run, less a later run. The baseline's log p of all sentences is in `benchmarks/build`.\n\n"
             f"The machine: {machine()}.\n\n"
         )
         (HERE / "RESULTS.md").write_text(text + markdown(table) + "\n")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import NotDifferentiable
 
 _COMPLEX = "its result is complex, and derivatives are of reals; keep two parts as reals"
-_IN_PLACE = "it changes an array in place, and arrays with derivatives are not changed"
+_IN_PLACE = "it changes an array in place, which arrays of dynagrad.numpy, and copies such as x.copy(), let it"
 _STEP = "it only looks at values, so its result is constant; call it on a plain array, outside of the derivative"
 _GROWS = "how many elements it gives depends on the values"
 
@@ -26,12 +26,12 @@ WHY: dict[str, str] = {
     "np.float32": "derivatives are of float64; leave the conversion out, or convert the result",
     "np.float16": "derivatives are of float64; leave the conversion out, or convert the result",
     # in place
-    "np.copyto": f"{_IN_PLACE}; use np.where, or np.broadcast_to(x, shape) where it was np.full",
-    "np.put": f"{_IN_PLACE}; use np.where or np.stack",
-    "np.place": f"{_IN_PLACE}; use np.where",
-    "np.putmask": f"{_IN_PLACE}; use np.where",
-    "np.put_along_axis": f"{_IN_PLACE}; use np.where(np.arange(n) == i, new, x)",
-    "np.fill_diagonal": f"{_IN_PLACE}; use np.where(np.eye(n, dtype=bool), new, x)",
+    "np.copyto": f"{_IN_PLACE}; or use np.where, or np.broadcast_to(x, shape) where it was np.full",
+    "np.put": f"{_IN_PLACE}; or use np.where or np.stack",
+    "np.place": f"{_IN_PLACE}; or use np.where",
+    "np.putmask": f"{_IN_PLACE}; or use np.where",
+    "np.put_along_axis": f"{_IN_PLACE}; or use np.where(np.arange(n) == i, new, x)",
+    "np.fill_diagonal": f"{_IN_PLACE}; or use np.where(np.eye(n, dtype=bool), new, x)",
     "np.resize": "use np.tile and a slice",
     # sets
     "np.unique": f"{_GROWS}; take x[np.unique(plain, return_index=True)[1]] of the plain values",

@@ -133,7 +133,7 @@ def check_options(name: str, options: dict[str, Any]) -> None:
         if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
             raise Error(
                 f"{name}: out= and in-place operators such as `a += x` would write a number with derivatives into an "
-                "array; write `a = a + x`"
+                "array; write `a = a + x`, or make the array with dynagrad.numpy"
             )
         harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
         harmless = harmless or (option == "where" and value is True)
