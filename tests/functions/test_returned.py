@@ -259,6 +259,9 @@ def test_a_dual_is_made_of_a_function() -> None:
     assert back(dg.Dual(lambda h: dg.grad(h)(3.0))) == (36.0,)
     assert back(dg.Dual(lambda h: dg.derivative(h, 2)(3.0))) == (12.0,)
     assert back(dg.Dual(integral) * 3.0 + dg.Dual(lambda h: h(1.0))) == (close(12.0),)
+    one = dg.Dual(lambda h: h(1.0))
+    assert back(-one) == (-6.0,) and back(one - dg.Dual(lambda h: h(2.0)) / 4.0) == (0.0,)
+    assert back(sum([one, one])) == (12.0,)
     assert back(dg.Dual(lambda h: 0)) == back(dg.Dual()) == (0.0,)
     assert dg.Dual(lambda h: 0)(sin) == 0.0 and dg.Dual(lambda h: np.float64(2.0) * h(1))(sin) == 2.0 * math.sin(1)
 

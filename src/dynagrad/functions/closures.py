@@ -291,6 +291,19 @@ class Dual:
     def __add__(self, other: Any) -> Dual:
         return self._plus(other)
 
+    def __sub__(self, other: Any) -> Dual:
+        return self._plus(-other)
+
+    def __neg__(self) -> Dual:
+        return self._times(-1.0)
+
+    def __radd__(self, other: Any) -> Dual:
+        """For `sum()`, which begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __truediv__(self, c: Any) -> Dual:
+        return self._times(1.0 / c)
+
     def __mul__(self, c: Any) -> Dual:
         return self._times(c)
 

@@ -269,8 +269,8 @@ def join_along(original: Any, key: Any) -> Any:
         numbers = [int(n) for n in directive.split(",")]
     except ValueError:
         raise Error(
-            f"np.{'r_' if original is np.r_ else 'c_'}: {directive!r} makes a matrix, and numbers with derivatives are in "
-            "arrays; the directives are "
+            f"np.{'r_' if original is np.r_ else 'c_'}: {directive!r} makes a matrix, and numbers with derivatives are "
+            "in arrays; the directives are "
             f"'axis', 'axis,ndmin' and 'axis,ndmin,place'{place()}"
         ) from None
     axis, least, at = (*numbers, *(0, 1, -1)[len(numbers) :])[:3]
