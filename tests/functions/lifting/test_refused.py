@@ -26,6 +26,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "1.0 / x",
         "this may raise ZeroDivisionError as the function runs, and the `try` in line 8 catches it",
     ),
+    "pow": ("def f(x):\n    return pow(int(x), 2, 5)", (2.0,), "pow(int(x), 2, 5)", "pow() with three arguments"),
     "yield": ("def f(x):\n    yield x", (1.0,), "yield x", "yield cannot be compiled; compiled functions are made of"),
     "class": ("def f(x):\n    class A:\n        pass\n    return x", (1.0,), "class A", "a class inside a function"),
     "del": ("def f(x):\n    del x\n    return 1.0", (1.0,), "del x", "`del` of a variable cannot"),

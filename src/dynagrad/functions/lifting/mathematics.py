@@ -142,6 +142,8 @@ def _divmod(s: Specialiser, given: Given, named: Named) -> Any:
 @calls(pow)
 def _pow(s: Specialiser, given: Given, named: Named) -> Any:
     if len(given) == 3:
+        if not all(map(known, given)):
+            raise Error("pow() with three arguments is of whole numbers that are known; write (a**b) % n")
         return pow(*map(unwrapped, given))
     return binary(s, "power", *given)
 
