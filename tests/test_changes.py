@@ -234,7 +234,7 @@ def test_where_a_change_has_no_room_a_fresh_run_is_made(name: str, phase: str, m
     for limited in (True, False):
         failed: list[bool] = []
         usual = getattr(engine.NativeChart, phase)
-        error = engine.out_of_memory(engine._LIMITED if limited else engine._LIMITED + 1)
+        error = engine.out_of_memory(engine.Failure.LIMITED if limited else engine.Failure.EXHAUSTED)
         monkeypatch.setattr(engine.NativeChart, phase, _failing_once(usual, error, failed))
         value = 0.5 if limited else 0.125
         chart.set("edge/2", [(0, 1, value)])
