@@ -52,12 +52,12 @@ class Memory:
     numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes.
     """
 
-    __slots__ = ("__weakref__", "content", "count", "look", "starts", "version", "written")
+    __slots__ = ("__weakref__", "content", "count", "next_forget", "starts", "version", "written")
 
     def __init__(self, content: Any, written: Sequence[Any] = (), starts: Sequence[int] = (), count: int = 1) -> None:
         self.content = content
         self.written, self.starts, self.count = list(written), list(starts), count
-        self.version, self.look = 0, 0
+        self.version, self.next_forget = 0, 0
 
     @property
     def is_number(self) -> bool:
@@ -91,7 +91,7 @@ class Memory:
     def forget(self) -> None:
         """Drops the numbers that were written over, when there are many. One of which an element is left stays whole;
         so the next look is when as much has been written again."""
-        if self.count < max(self.look, 4 * self.content.size + _SPARE):
+        if self.count < max(self.next_forget, 4 * self.content.size + _SPARE):
             return
         numbers = self.content["number"]
         at = numbers != 0
@@ -103,7 +103,7 @@ class Memory:
         for k in kept.tolist():
             self.enter(before[k])
         numbers[at] = np.asarray(self.starts, dtype=np.int64)[renamed] + offsets
-        self.look = 2 * self.count
+        self.next_forget = 2 * self.count
 
 
 class NoAttribute(Error, AttributeError):

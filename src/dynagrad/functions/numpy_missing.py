@@ -39,10 +39,6 @@ WHY: dict[str, str] = {
     "np.intersect1d": f"{_GROWS}; choose with x[np.isin(plain, other)]",
     "np.setdiff1d": f"{_GROWS}; choose with x[~np.isin(plain, other)]",
     "np.setxor1d": f"{_GROWS}; choose with x[np.isin(plain, other)]",
-    "np.unique_all": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.unique_counts": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.unique_inverse": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.unique_values": f"{_GROWS}; take elements at places found with np.unique of the plain values",
     "np.trim_zeros": f"{_GROWS}; use a slice",
     # histograms, polynomials
     "np.histogram2d": "its counts are steps; use np.histogram of flat places, or of plain arrays",
@@ -67,10 +63,6 @@ WHY: dict[str, str] = {
     "np.busday_offset": _STEP,
     "np.is_busday": _STEP,
     "np.datetime_as_string": _STEP,
-    "np.save": "save the plain result, after the derivative",
-    "np.savez": "save the plain result, after the derivative",
-    "np.savez_compressed": "save the plain result, after the derivative",
-    "np.savetxt": "save the plain result, after the derivative",
     "np.where": "give it a mask and two arrays",
 }
 """What to do about functions by their names."""

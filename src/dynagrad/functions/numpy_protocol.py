@@ -26,7 +26,7 @@ from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation
-from . import (  # each of which enters its handlers
+from . import (  # noqa: F401 - they enter their handlers into numpy_functions.FUNCTIONS
     numpy_arranging,
     numpy_callables,
     numpy_fitting,
@@ -41,17 +41,6 @@ from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of, of_
 from .numpy_missing import unknown
 from .numpy_ufuncs import METHODS
 from .passes import place, running
-
-HANDLERS = (
-    numpy_arranging,
-    numpy_callables,
-    numpy_fitting,
-    numpy_grids,
-    numpy_linalg,
-    numpy_signals,
-    numpy_statistics,
-)
-"""The files whose handlers are in `numpy_functions.FUNCTIONS`, beside its own."""
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 

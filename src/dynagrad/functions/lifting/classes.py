@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import Error
 from .containers import attribute, bound, vars_of
 from .regions import Given, Named
-from .specialise import KINDS, Specialiser, calls
+from .specialise import Specialiser, calls
 from .values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
 
 
@@ -122,7 +122,7 @@ def _partial(s: Specialiser, given: Given, named: Named) -> Any:
 calls(functools.partial)(_partial)
 
 
-def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
     if isinstance(function, Instance) and "__call__" in vars_of(function.cls):
         return lambda s, given, named: s.call(attribute(s, function, "__call__"), given, named)
@@ -168,7 +168,6 @@ def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 
 _COMPILED = __name__.rsplit(".", 2)[0] + ".compiled"
-KINDS.append(_other_kinds)
 
 
 @calls(dataclasses.replace)

@@ -303,8 +303,8 @@ def _in_graph(
     start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
     start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
     trial = _Trial(test, states, after, start, since)
-    if s.token in kept:  # what is checked comes first
-        place = sum(map(len, map(leaf_types, [*forms, *(kept[ref] for ref in order[: order.index(s.token)])])))
+    place = s.place_of_token(forms, order, list(kept.values()))
+    if place >= 0:  # what is checked comes first
         trial.before(place)
         made = finish(trial)
         made.insert(place, made.pop(0))

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
-from ...graph.types import KINDS as NUMBERS
+from ...graph.types import KINDS
 from ..math_functions import MATH, SPECIAL
 from .arrays import holds_node
 from .containers import attribute
@@ -41,7 +41,7 @@ def _scalar(x: Any, name: str) -> Node:
 def _float(s: Specialiser, given: Given, named: Named) -> Any:
     if not given or known(given[0]):
         return float(*map(unwrapped, given))
-    return as_type(_scalar(given[0], "float"), NUMBERS["real"])
+    return as_type(_scalar(given[0], "float"), KINDS["real"])
 
 
 @calls(int)
@@ -239,7 +239,7 @@ def _of_math(function: Any, instead: Any) -> None:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
         s.may_raise(ValueError, OverflowError)
-        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given], {})
+        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given], {})
 
     calls(function)(handler)
 
@@ -253,7 +253,7 @@ def _special(function: Any, instead: Any) -> None:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
         s.may_raise(ValueError, OverflowError)
-        return s.call(instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given])
+        return s.call(instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given])
 
     calls(function)(handler)
 
@@ -266,7 +266,7 @@ for _function, _instead in SPECIAL.items():
 def _isclose(s: Specialiser, given: Given, named: Named) -> Any:
     if all(map(known, [*given, *named.values()])):
         return math.isclose(*map(unwrapped, given), **{key: unwrapped(x) for key, x in named.items()})
-    a, b = (as_type(_scalar(x, "isclose"), NUMBERS["real"]) for x in given)
+    a, b = (as_type(_scalar(x, "isclose"), KINDS["real"]) for x in given)
     relative, absolute = named.get("rel_tol", 1e-9), named.get("abs_tol", 0.0)
     apart, size = abs(a - b), np.maximum(abs(a), abs(b))
     near = (apart <= np.maximum(size * relative, absolute)) & (apart < math.inf)
@@ -317,4 +317,4 @@ def _ldexp(s: Specialiser, given: Given, named: Named) -> Any:
 def _modf(s: Specialiser, given: Given, named: Named) -> Any:
     if known(given[0]):
         return math.modf(unwrapped(given[0]))
-    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), NUMBERS["real"])], {})
+    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), KINDS["real"])], {})

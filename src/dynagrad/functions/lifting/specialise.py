@@ -39,7 +39,7 @@ from .core import (
     While,
 )
 from .lift import lift
-from .patterns import Mismatch, build, flatten, leaf_types, merge, pattern
+from .patterns import Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
 from .source import error
 from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
 
@@ -50,8 +50,8 @@ PRIMITIVES: dict[str, Handler] = {}
 """What primitives do: `(specialiser, *arguments)`."""
 CALLS: dict[Any, Handler] = {}
 """What functions of libraries do: `(specialiser, arguments, named)`."""
-KINDS: list[Callable[[Specialiser, Any], Handler | None]] = []
-"""Further kinds of functions, each with a test that gives the handler."""
+FINDERS: list[Callable[[Specialiser, Any], Handler | None]] = []
+"""What finds the handlers of further kinds of functions, asked in this order; `__init__.py` has them."""
 
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where something known cannot be computed."""
@@ -285,8 +285,8 @@ class Specialiser:
             found = None
         if found is not None:
             return found
-        for kind in KINDS:
-            found = kind(self, function)
+        for find in FINDERS:
+            found = find(self, function)
             if found is not None:
                 return found
         return None
@@ -468,17 +468,21 @@ class Specialiser:
             [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
             for side, changed in zip(sides, changes, strict=True)
         ]
-        first = -1
-        if self.token in refs:
-            first = sum(len(leaf_types(p)) for p in joined[: 1 + refs.index(self.token)])
-            held = self.token.content
-            if isinstance(held, Node):  # what was checked before comes before the test
-                test = after(held, test)
+        first = self.place_of_token(joined[:1], refs, joined[1:])
+        held = self.token.content
+        if first >= 0 and isinstance(held, Node):  # what was checked before comes before the test
+            test = after(held, test)
         nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs, first))
         value = build(joined[0], nodes)
         for ref, p in zip(refs, joined[1:], strict=True):
             self.put(ref, outside(ref, build(p, nodes)))
         return value
+
+    def place_of_token(self, results: Sequence[Pattern], refs: Sequence[Ref], contents: Sequence[Pattern]) -> int:
+        """Which of the numbers of some results, and then of what changed, is the token's; -1 if it did not change."""
+        if self.token not in refs:
+            return -1
+        return sum(len(leaf_types(p)) for p in (*results, *contents[: refs.index(self.token)]))
 
     def selected(
         self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool, before: int = -1
