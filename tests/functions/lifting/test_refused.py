@@ -245,7 +245,7 @@ def test_what_is_no_function(f: Any) -> None:
 
 
 def test_the_function_itself_still_runs(made: Any) -> None:
-    f = made("def f(x):\n    try:\n        return x * x\n    finally:\n        pass")
+    f = made("def f(x):\n    print(end='')\n    return x * x")
     with pytest.raises(LiftError):
         specialised(f, (3.0,))
     assert f(3.0) == 9.0 and dg.grad(f)(3.0) == 6.0

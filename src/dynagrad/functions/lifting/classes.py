@@ -122,6 +122,21 @@ def _partial(s: Specialiser, given: Given, named: Named) -> Any:
 calls(functools.partial)(_partial)
 
 
+@calls(functools.update_wrapper)
+def _wrapping(s: Specialiser, given: Given, named: Named) -> Made:
+    """The first function, with the name of the second."""
+    names = dict(named)
+    wrapper, wrapped_, *_ = [*given, *(names[name] for name in ("wrapper", "wrapped")[len(given) :])]
+    name = attribute(s, wrapped_, "__name__") if not isinstance(wrapped_, Instance) else wrapped_.cls.__name__
+    return Made(("wraps", name), lambda s, held, given, named: s.call(held[0], given, named), (wrapper, wrapped_))
+
+
+@calls(functools.wraps)
+def _wraps(s: Specialiser, given: Given, named: Named) -> Made:
+    function = [*given, *named.values()][0]
+    return Made(("wraps", "wraps"), lambda s, held, given, _: _wrapping(s, [given[0], held[0]], {}), (function,))
+
+
 def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
     if isinstance(function, Instance) and "__call__" in vars_of(function.cls):

@@ -39,6 +39,7 @@ from .core import (
     While,
 )
 from .lift import lift
+from .limits import most_calls
 from .patterns import Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
 from .source import error
 from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
@@ -55,7 +56,6 @@ FINDERS: list[Callable[[Specialiser, Any], Handler | None]] = []
 
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where something known cannot be computed."""
-MOST_CALLS = 120  # of one function inside itself while it is specialised
 LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
 
 
@@ -328,10 +328,11 @@ class Specialiser:
             loose = len({f.level for f in active if f.level < self.level})
             if loose >= LOOSE_CALLS:
                 raise Recursion(active[0])
-            if len(active) >= MOST_CALLS:
+            if len(active) >= (most := most_calls()):
                 raise self.error(
-                    f"{code.name} calls itself more than {MOST_CALLS} times while it is compiled; only a condition "
-                    "that is decided as the function runs, or a shorter way, can end this"
+                    f"{code.name} calls itself more than {most} times while it is compiled, which is the limit on "
+                    "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. Only a condition "
+                    "that is decided as the function runs, or a shorter way, can end what never ends"
                 )
         frame = Frame(code, self.level, self.at)
         depth, at = len(self.frames), self.at
