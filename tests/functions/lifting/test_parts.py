@@ -194,3 +194,16 @@ def test_arrays_of_items_and_of_functions_of_places() -> None:
         lifted(lambda a: np.fromiter(a, float, np.argmin(a)), x)
     with pytest.raises(LiftError, match="too many for a structure"):
         lifted(lambda a: np.fromiter(itertools.repeat(a[0]), float), x)
+
+
+def test_classes_of_numpy_of_what_is_known() -> None:
+    def f(a: Any) -> Any:
+        p = np.poly1d([1.0, 2.0, 3.0])
+        places = [i[0] + 2 * i[1] for i in np.ndindex(2, 3)]
+        return p(a[0]), p(2.0), [a[0] * k for k in places], sum([a[i] * 2.0 for i in np.ndindex(a.shape)])
+
+    agrees(f, x)
+    with pytest.raises(LiftError, match=r"np\.poly1d has no derivative here: .* write np\.polyval"):
+        lifted(lambda a: dnp.poly1d([a[0], 1.0])(2.0), x)
+    with pytest.raises(LiftError, match=r"np\.ndenumerate has no derivative here: .* np\.ndindex"):
+        lifted(lambda a: sum(v for _, v in np.ndenumerate(a)), x)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ..numpy_missing import unknown
 from .containers import attribute, bound, vars_of
 from .regions import Given, Named
 from .specialise import Specialiser, calls
@@ -40,6 +41,13 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     raise Error(
         f"objects of {cls.__name__} cannot be made in a compiled function; there are dataclasses and named tuples"
     )
+
+
+def _of_numpy(cls: type, given: Given, named: Named) -> Any:
+    """An object of a class of numpy, where everything is known."""
+    if not all(map(known, [*given, *named.values()])):
+        raise unknown(f"np.{cls.__name__}")
+    return wrapped(cls(*map(unwrapped, given), **{name: unwrapped(x) for name, x in named.items()}))
 
 
 def _is_generated(init: Any) -> bool:
@@ -150,6 +158,8 @@ def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
             return None
         if issubclass(function, np.generic | np.finfo | np.iinfo | np.dtype):
             return None  # numpy's own, which numpy_calls.py has
+        if function.__module__.split(".")[0] == "numpy":
+            return lambda s, given, named: _of_numpy(function, given, named)
         return lambda s, given, named: construct(s, function, given, named)
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
         return _of_builtin(s, function)
@@ -157,6 +167,8 @@ def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         return lambda s, given, named: given[0]  # what is inside is compiled with the whole
     if type(function).__module__ == _COMPILED:  # what it was compiled from
         return lambda s, given, named: s.call(function.function, given, named)
+    if isinstance(function, np.poly1d):
+        return lambda s, given, named: s.call(np.polyval, [function.coeffs, *given], named)
     method = vars_of(type(function)).get("__call__")
     if isinstance(method, types.FunctionType) and not isinstance(function, types.FunctionType):
         return lambda s, given, named: s.call(method, [function, *given], named)
