@@ -1,5 +1,5 @@
-"""Array programs beside jax: value, gradient and Hessian-vector product of nine kernels, compiled; a short filter beside
-itself without compiling; determinants.
+"""Array programs beside jax: value, gradient and Hessian-vector product of nine kernels, compiled; a short filter, with
+and without compiling; determinants.
 
 The kernels are in `programs/kernels.py`, the same text for both libraries; both compute in float64 with the threads
 that they take by themselves. All figures of a kernel come from one run, in which the contenders take turns.
