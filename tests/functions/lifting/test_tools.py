@@ -379,6 +379,8 @@ def test_several_orders() -> None:
         (lambda x: filter_of(x)[0], "as the function runs"),
         (lambda x: sum(v for v, _ in filter(lambda t: t[0] > x, [(x, 1.0)])), "and write `if` inside of the loop"),
         (lambda x: min((x, "a"), (2.0, "b")), r"min.. chooses among items .* alike"),
+        (lambda x: sum(v for v in [x, 2.0] if v > x), r"which items a comprehension keeps .* sum\(filter\(f, x\)\)"),
+        (lambda x: [v for v in np.ones(3) * x if v > x], r"which items a comprehension keeps .* a loop with `if`"),
         (lambda x: next(i for i in [x]), "nothing remembers"),
         (lambda x: operator.index(x), "of whole numbers"),
         (lambda x: operator.indexOf([x], x), "np.argmax"),

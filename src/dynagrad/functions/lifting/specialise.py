@@ -21,6 +21,7 @@ from ...graph import operations as ops
 from ...graph.failures import after
 from ..drop_in import ORIGINALS
 from .core import (
+    KEPT,
     UNDEFINED,
     Apply,
     Atom,
@@ -415,6 +416,13 @@ class Specialiser:
 
     def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
         """An error that says which variable became what."""
+        if isinstance(e, If) and e.names == KEPT:
+            return self.error(
+                "which items a comprehension keeps is decided here as the function runs, and what it makes has a fixed "
+                "length; write a value for each item, as [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, of "
+                "numbers, functions of filter(), as sum(filter(f, x))",
+                e.at,
+            )
         what, path = "the result", problem.path
         names = e.names if isinstance(e, If) else e.state
         first, _, rest = path.removeprefix("[").partition("]")
