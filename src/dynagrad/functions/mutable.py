@@ -29,10 +29,10 @@ import numpy as np
 from ..errors import Error
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import LIFTS, Number, plain, real_part, shape_of
+from .numbers import LIFTS, Number, fresh, plain, real_part, shape_of
 from .numpy_functions import FUNCTIONS, item_of
 from .numpy_protocol import Methods, array_function, array_ufunc
-from .passes import place
+from .passes import is_sealed, place
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
 
 RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
@@ -49,15 +49,16 @@ class Memory:
     """What an array and its views have in common: the elements, and the numbers that were written into them.
 
     `content` is an array of floats, or of records, or one number that nothing was written into yet. Elements of written
-    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes.
+    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes, and `made` says
+    when this memory was, among the numbers of `fresh`.
     """
 
-    __slots__ = ("__weakref__", "content", "count", "look", "starts", "version", "written")
+    __slots__ = ("__weakref__", "content", "count", "look", "made", "starts", "version", "written")
 
     def __init__(self, content: Any, written: Sequence[Any] = (), starts: Sequence[int] = (), count: int = 1) -> None:
         self.content = content
         self.written, self.starts, self.count = list(written), list(starts), count
-        self.version, self.look = 0, 0
+        self.version, self.look, self.made = 0, 0, fresh()
 
     @property
     def is_number(self) -> bool:
@@ -66,6 +67,15 @@ class Memory:
     @property
     def has_records(self) -> bool:
         return type(self.content) is np.ndarray and self.content.dtype is RECORD
+
+    def check(self) -> None:
+        """Before a write: raises Error where what writes is run again later (`checkpoint.py`)."""
+        if is_sealed(self.made):
+            raise Error(
+                "checkpoint: the step writes into an array from outside of it, and the reverse pass would write there "
+                "again whenever it computes a step again; make the array part of the state, and return a changed copy "
+                f"of it: a = a.copy(), a[i] = x, return a{place()}"
+            )
 
     def keep_records(self) -> None:
         """From now on, elements may be those of written numbers."""
@@ -207,6 +217,7 @@ class MutableArray(Number):
 
     def __setitem__(self, index: Any, x: Any) -> None:
         memory, index = self._memory, _plain_index(index)
+        memory.check()
         if isinstance(x, MutableArray) and x._memory is memory and not memory.is_number:
             self.elements()[index] = x.elements()  # which may overlap
             memory.version += 1
@@ -401,6 +412,7 @@ class MutableArray(Number):
         WRITES[np.put](self, indices, values, mode)
 
     def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
+        self._memory.check()
         order = np.argsort(self.primal, axis=axis, kind=kind or "stable")
         if self._memory.is_number:
             self._memory.keep_records()
