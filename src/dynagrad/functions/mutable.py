@@ -29,7 +29,7 @@ import numpy as np
 from ..errors import Error
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import LIFTS, Number, fresh, plain, real_part, shape_of
+from .numbers import LIFTS, Number, as_element, fresh, plain, real_part, shape_of
 from .numpy_functions import FUNCTIONS, item_of
 from .numpy_protocol import Methods, array_function, array_ufunc
 from .passes import is_sealed, place
@@ -139,6 +139,7 @@ class MutableArray(Number):
     __slots__ = ("_memory", "_path", "_seen", "_settled")
 
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
+    element = True
 
     def __init__(self, memory: Memory, path: Path = ()) -> None:
         self._memory, self._path = memory, path
@@ -558,7 +559,7 @@ def _element(found: Any, memory: Memory) -> Any:
     source = memory.written[k]
     shape = shape_of(source)
     if not shape:
-        return source
+        return as_element(source)
     return item_of(source, tuple(int(i) for i in np.unravel_index(number - memory.starts[k], shape)))
 
 

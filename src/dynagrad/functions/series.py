@@ -35,10 +35,13 @@ class Series(Number):
     Coefficients that are missing at the end are zero; those that are there have one shape. They hold smaller tags.
     """
 
-    __slots__ = ("coefficients", "order", "tag")
+    __slots__ = ("coefficients", "element", "order", "tag")
 
-    def __init__(self, tag: int, order: int, coefficients: list[Any]) -> None:
-        self.tag, self.order, self.coefficients = tag, order, coefficients
+    def __init__(self, tag: int, order: int, coefficients: list[Any], element: bool = False) -> None:
+        self.tag, self.order, self.coefficients, self.element = tag, order, coefficients, element
+
+    def as_element(self, element: bool = True) -> Any:
+        return Series(self.tag, self.order, self.coefficients, element)
 
     @property
     def primal(self) -> Any:
@@ -177,6 +180,7 @@ class Unknown(Number):
     __slots__ = ("primal",)
 
     tag = 1 << 62  # younger than all: whatever is computed with it comes to `_refuse`
+    element = False
 
     def __init__(self, primal: Any) -> None:
         self.primal = primal

@@ -20,6 +20,7 @@ from ...graph.operation import Operation, apply
 from ...graph.types import KINDS, arrays
 from .. import structure
 from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
+from .elements import is_element
 from .specialise import Specialiser, primitive
 from .values import (
     Array,
@@ -221,18 +222,19 @@ def _as_whole(x: Any) -> Node:
 
 
 _COUNTING = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo"})
+_OF_TRUTHS = frozenset({"add", "subtract", "multiply"})
 
 
 def arithmetic(name: str, x: Any, y: Any) -> Any:
-    """An operator where one side is a node; truth values count as whole numbers, and those of arrays as in numpy."""
+    """An operator where one side is a node; truth values count as whole numbers, and those of arrays, and of their
+    elements, are what they are in numpy."""
     kinds = [_kind(x), _kind(y)]
     if name in _COUNTING and "boolean" in kinds and "real" not in kinds and "" not in kinds:
         types = [type_of(v) for v in (x, y)]
-        if kinds == ["boolean", "boolean"] and any(t is not None and t.shape for t in types):
+        if kinds == ["boolean", "boolean"] and name in _OF_TRUTHS and (is_element(x) or is_element(y)):
             if name == "subtract":
                 raise Error("truth values cannot be subtracted in numpy; use ^ or np.logical_xor")
-            if name in ("add", "multiply"):
-                return (x | y) if name == "add" else (x & y)
+            return bits("or" if name == "add" else "and", x, y)
         x, y = (
             as_type(v, arrays(KINDS["integer"], t.shape)) if t is not None and t.kind == "boolean" else v
             for v, t in zip((x, y), types, strict=True)
@@ -361,7 +363,7 @@ def unary(s: Specialiser, name: str, a: Any) -> Any:
     if isinstance(x, Node):
         if name == "invert":
             return wrapped(inverted(x))
-        if x.type.kind == "boolean" and x.type.shape:
+        if x.type.kind == "boolean" and is_element(x):
             raise Error("truth values have no sign in numpy; use ~ or np.logical_not")
         if x.type.kind == "boolean":
             x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]
