@@ -310,7 +310,9 @@ def into_the_state(x):
     return np.sum(dg.checkpoint(step, dnp.array([1.0, 2.0]), 3))
 
 
-@pytest.mark.parametrize("f", [outside, through_a_view, in_place, sorted_in_place, until, counted], ids=repr)
+@pytest.mark.parametrize(
+    "f", [outside, through_a_view, in_place, sorted_in_place, until, counted], ids=lambda f: f.__name__
+)
 def test_a_step_that_writes_to_what_is_outside_of_it(f):
     """Forward, and compiled, it is run once, and may; backward it is run again and again, and is refused."""
     slope = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6

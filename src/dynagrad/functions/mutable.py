@@ -31,6 +31,7 @@ from ..graph.operation import Operation
 from .applying import lift
 from .numbers import LIFTS, Number, as_element, fresh, plain, real_part, shape_of
 from .numpy_functions import FUNCTIONS, item_of
+from .numpy_linalg import rearranged, strided
 from .numpy_protocol import Methods, array_function, array_ufunc
 from .passes import is_sealed, place
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
@@ -304,6 +305,19 @@ class MutableArray(Number):
             return first._view(lambda whole: function(whole, *rest, **options))
         if function in WRITES and arguments and type(arguments[0]) is MutableArray:
             return WRITES[function](arguments[0], *_settled(list(arguments[1:])), **_settled(dict(options)))
+        if function is np.einsum and (one := rearranged(arguments)) is not None and type(one[0]) is MutableArray:
+            x, names, output = one
+            if any(len({n for n, c in zip(shape_of(x), names, strict=True) if c == letter}) > 1 for letter in output):
+                raise ValueError(f"einsum: axes with the same letter differ in length in {names!r}")
+            return x._view(
+                lambda whole: (
+                    strided(whole, names, output)
+                    if type(whole) is np.ndarray
+                    else np.einsum(f"{names}->{output}", whole)
+                )
+            )
+        if function is np.meshgrid and options.get("copy", True) is False:
+            return list(FUNCTIONS[function](*arguments, **options))
         if function is np.broadcast_arrays:
             shape = np.broadcast_shapes(*map(shape_of, arguments))
             return tuple(np.broadcast_to(x, shape) for x in arguments)
@@ -324,7 +338,7 @@ class MutableArray(Number):
         same = next((x for x, now in zip(arguments, given, strict=True) if found is now), None)
         if type(same) is MutableArray:
             return same
-        return found if function is np.einsum else _all_writable(found)  # which may be a view in another order
+        return _all_writable(found)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         now = self.settled()
@@ -504,6 +518,11 @@ def _copy_of(self: Any, order: str = "C") -> Any:
     return writable(self)
 
 
+def _copied_array(a: Any, order: str = "C") -> Any:
+    """`np.copy`, which makes an array of a single number."""
+    return a.copy(order) if type(a) is MutableArray else array_of(a)
+
+
 def _as_type(self: Any, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
     found = Methods.astype(self, dtype, **options)
     return writable(found) if copy else found
@@ -515,7 +534,7 @@ def _flattened(self: Any, order: str = "C") -> Any:
 
 for _name, _method in (("copy", _copy_of), ("astype", _as_type), ("flatten", _flattened)):
     setattr(Number, _name, _method)
-FUNCTIONS[np.copy] = _copy_of
+FUNCTIONS[np.copy] = _copied_array
 
 
 # -- making and reading ------------------------------------------------------------------------------------------------
@@ -529,12 +548,21 @@ def writable(x: Any) -> Any:
     (<MutableArray of array([0., 0.])>, 3.0)
     """
     if type(x) is np.ndarray:
-        if x.dtype is not _FLOAT or not x.ndim:
+        if x.dtype is not _FLOAT:
             return x
         return MutableArray(Memory(x if x.flags.writeable else x.copy()))
     if type(x) in LIFTS and type(x) is not MutableArray and shape_of(x):
         return MutableArray(Memory(x))
     return x
+
+
+def array_of(x: Any) -> Any:
+    """The same where also a single real is made an array, one without axes."""
+    if type(x) is float or type(x) is np.float64:
+        return MutableArray(Memory(np.array(x)))
+    if type(x) in LIFTS and type(x) is not MutableArray and not shape_of(x):
+        return MutableArray(Memory(x))
+    return writable(x)
 
 
 def _all_writable(x: Any) -> Any:

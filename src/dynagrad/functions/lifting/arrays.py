@@ -244,7 +244,11 @@ def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     if holds_node(unwrapped(index)):
         s.may_raise(IndexError)
     content = content_of(unwrapped(value))
-    store(s, x, placed(x.read(), index_of(index), content))
+    t, place = type_of(x), index_of(index)
+    if t is not None and not t.shape and _of_single(place):
+        store(s, x, node_of(fitted(content, t)))
+        return
+    store(s, x, placed(x.read(), place, content))
 
 
 def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
@@ -255,7 +259,7 @@ def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) ->
         raise Error(f"this array cannot be changed: {FOREIGN}")
     place, content, z = index_of(index), x.read(), content_of(unwrapped(value))
     t = type_of(content)
-    real = t is not None and t.kind == "real" and type_of(z) is not None
+    real = t is not None and bool(t.shape) and t.kind == "real" and type_of(z) is not None
     if not (real and _basic(place) and holds_node((content, place, z))):
         old = at_index(s, x, index)
         set_index(s, x, index, binary(s, "subtract" if negative else "add", old, value))
