@@ -34,6 +34,7 @@ from . import (  # each of which enters its handlers
     numpy_linalg,
     numpy_signals,
     numpy_statistics,
+    special,
 )
 from .applying import lift
 from .numbers import Number, as_element, real_part
@@ -129,7 +130,6 @@ _OPTIONS = {method: frozenset(inspect.signature(handler).parameters) for method,
 
 def of_scipy(ufunc: Any) -> Handler | None:
     """A ufunc of scipy.special, by its name."""
-    from . import special
 
     return special.UFUNCS.get(ufunc.__name__)
 

@@ -22,11 +22,13 @@ from ..graph.arrays import broadcast_to
 from ..graph.operation import Operation, apply
 from ..graph.series import slope
 from .applying import quiet, tangent_part
+from .closures import finite_choice
 from .copies import owned
 from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, tag_of, zero_like
 from .passes import opened
 from .splitting import SPLITS, cell_at, cells_of, split
 from .structure import is_function, leaves, no_hidden_numbers, of_result, transform
+from .verbs import derivative
 
 
 class Series(Number):
@@ -288,8 +290,6 @@ def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
     >>> derivative_n(lambda x: (x * x, [x / 3.0]), 2.0, 2)
     (2.0, [0.0])
     """
-    from .closures import finite_choice
-    from .verbs import derivative
 
     # The step is a power of two, so no digits are lost, and close to n / e, so that a coefficient is about as large as
     # its derivative: n! and 1 / n! leave the range of floats at n = 171.

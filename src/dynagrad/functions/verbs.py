@@ -214,7 +214,7 @@ def derivative(f: Function, n: int = 1) -> Function:
         if n == 0:
             return f(x)
         if n > 1:
-            from .series import derivative_n
+            from .series import derivative_n  # a circle
 
             return result("derivative", derivative_n(f, x, n))
         tag = fresh()

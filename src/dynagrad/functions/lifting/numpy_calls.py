@@ -30,11 +30,13 @@ from ..numpy_ufuncs import METHODS
 from .arrays import as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
 from .changed import at
 from .exact import EACH, kind_of_result, of_kind, of_whole
+from .masked import none_inside
 from .operators import arithmetic, bits, inverted, store
 from .parameters import check_known
 from .specialise import KINDS, Specialiser
 from .values import Array, Items, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from .views import VIEWS, einsum_view, meshgrid_views, view
+from .walks import items
 
 
 def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -147,8 +149,6 @@ _SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of array
 def _spelled(s: Specialiser, x: Any) -> Any:
     """What is gone over as a tuple."""
     if isinstance(x, Items) and not (x.kind == "range" and known(x)):
-        from .walks import items
-
         return items(s, x)
     return x
 
@@ -184,7 +184,6 @@ setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010
 
 
 def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
-    from .masked import none_inside
 
     none_inside((*given, *options.values()))
     depth: int = getattr(_inside, "depth", 0)
