@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+import dynagrad.numpy as dnp
 from dynagrad.functions.checkpoint import left
 from dynagrad.functions.numbers import TapeCell
 from dynagrad.graph import operations as ops
@@ -235,6 +236,112 @@ def test_the_schedule_is_the_best_one(c):
 
     for n in range(2, 90):
         assert ours(n, c) == fewest(n, c)
+
+
+def outside(x):
+    a = dnp.zeros(2)
+
+    def step(s):
+        a[0] += s * x
+        return s * x
+
+    return dg.checkpoint(step, 1.0, 3) + a[0]
+
+
+def through_a_view(x):
+    a = dnp.zeros(4)
+    b = a[1:3]
+
+    def step(s):
+        b[0] += 1.0
+        return s * x
+
+    return dg.checkpoint(step, 1.0, 3) + np.sum(a)
+
+
+def in_place(x):
+    a = dnp.zeros(2)
+
+    def step(s):
+        nonlocal a
+        a += s
+        return s * x
+
+    return dg.checkpoint(step, 1.0, 3) + np.sum(a)
+
+
+def sorted_in_place(x):
+    a = dnp.array([2.0, 1.0])
+
+    def step(s):
+        a.sort()
+        return s * x * a[0]
+
+    return dg.checkpoint(step, 1.0, 3)
+
+
+def until(x):
+    a = dnp.zeros(2)
+
+    def step(s):
+        if s[1] > 2:
+            return None
+        a[0] += s[0]
+        return s[0] * x, s[1] + 1
+
+    return dg.checkpoint(step, (1.0, 0))[0] + a[0]
+
+
+def counted(x):
+    counts = np.zeros(2, int)
+
+    def step(s):
+        counts[0] += 1
+        return s * x
+
+    return dg.checkpoint(step, 1.0, 3) + counts[0]
+
+
+def into_the_state(x):
+    def step(s):
+        s[0] = s[1] * x
+        return s
+
+    return np.sum(dg.checkpoint(step, dnp.array([1.0, 2.0]), 3))
+
+
+@pytest.mark.parametrize(
+    "f", [outside, through_a_view, in_place, sorted_in_place, until, counted], ids=lambda f: f.__name__
+)
+def test_a_step_that_writes_to_what_is_outside_of_it(f):
+    """Forward, and compiled, it is run once, and may; backward it is run again and again, and is refused."""
+    slope = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
+    assert dg.derivative(f)(1.5) == pytest.approx(slope, rel=1e-6)
+    assert dg.compile(dg.grad(f))(1.5) == pytest.approx(slope, rel=1e-6)
+    for verb in (dg.grad, dg.value_and_grad, dg.jacrev, lambda f: dg.derivative(dg.grad(f))):
+        with pytest.raises(dg.Error, match=r"writes into an array from outside of it.* part of the state.*a changed"):
+            verb(f)(1.5)
+
+
+def test_a_step_that_writes_to_its_state():
+    with pytest.raises(dg.Error, match=r"writing into it would lose.* write into a copy, y = x\.copy\(\)"):
+        dg.grad(into_the_state)(1.5)
+
+
+def test_a_step_that_writes_to_what_is_its_own():
+    def f(run, x):
+        def step(s):
+            s, a = s.copy(), dnp.zeros(2)
+            s[0] = s[1] * x
+            a += s
+            a[1] *= run(lambda t: t * x, a[0], 2)
+            return a
+
+        return np.sum(run(step, x * np.array([1.0, 2.0]), 5))
+
+    for verb in (dg.grad, dg.derivative, lambda f: dg.derivative(dg.grad(f)), lambda f: dg.grad(dg.grad(f))):
+        found = verb(lambda x: f(dg.checkpoint, x))(0.9)
+        assert found == pytest.approx(verb(lambda x: f(loop, x))(0.9), rel=1e-12)
 
 
 def test_what_goes_wrong_says_so():

@@ -167,7 +167,8 @@ BY_DIFFERENCES = frozenset(
     + ("histogram", "histogram_bin_edges", "hypot", "interp", "linalg.lstsq", "linalg.pinv", "logaddexp", "logaddexp2")
     + ("nanmedian", "piecewise", "polyfit", "quantile")
 )
-"""Of `MORE`, what numpy computes in float64 alone; those rows are held to differences in `test_numpy.py`."""
+"""Of `MORE`, what numpy computes in float64 alone; those rows are held to differences in `test_numpy.py`, and their
+functions to 50 digits in `test_fifty_digits_compiled.py`."""
 _MORE = {id(row) for row in MORE}
 
 

@@ -15,6 +15,7 @@ from ..errors import Error, shown
 from .numbers import plain, real_part
 from .structure import float_of, is_function, leaves, of_result, transform
 from .vectors import join, part, size
+from .verbs import argument, jvp, own, vjp
 
 Function = Callable[..., Any]
 _MODES = ("forward", "reverse")
@@ -44,7 +45,6 @@ def check_derivatives(
     ...     print(error)
     check_derivatives: forward: the derivative of the result by argument 1 should be 6 by differences, and is 3
     """
-    from .verbs import argument
 
     if not callable(f):
         raise Error(f"check_derivatives: {shown(f)} is no function")
@@ -104,7 +104,6 @@ def _check(
 
 def _value(f: Function, inputs: tuple[Any, ...]) -> Any:
     """The result at a point, with reals for what is whole there; `f` may change its arguments."""
-    from .verbs import own
 
     return of_result(f(*map(own, inputs)), lambda x: x, lambda g: g, float_of)
 
@@ -173,14 +172,12 @@ def _vector(x: Any) -> Any:
 
 
 def _forward_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:
-    from .verbs import jvp
 
     pushed = [_vector(jvp(f, inputs, _structured(inputs, u))[1]) for u in directions]
     return [[float(c @ d) for c in covectors] for d in pushed]
 
 
 def _reverse_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:
-    from .verbs import vjp
 
     back = vjp(f, *inputs)[1]
     pulled = [_vector(back(_structured(value, c))) for c in covectors]
@@ -191,13 +188,11 @@ _TABLES: dict[str, Function] = {"forward": _forward_table, "reverse": _reverse_t
 
 
 def _forward(f: Function, along: Any, by: Any) -> Function:
-    from .verbs import jvp
 
     return lambda *xs: jvp(f, xs, along)[1]
 
 
 def _reverse(f: Function, along: Any, by: Any) -> Function:
-    from .verbs import vjp
 
     return lambda *xs: vjp(f, *xs)[1](by)
 

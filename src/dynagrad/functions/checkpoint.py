@@ -9,11 +9,13 @@ and Walther 2000, "Algorithm 799: revolve").
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,8 @@ from ..errors import Error, shown
 from .closures import Entry
 from .copies import kept
 from .entries import Recorded
-from .numbers import Tape, TapeCell, plain, real_part
-from .passes import inside, located, opened, taping
+from .numbers import Tape, TapeCell, fresh, plain, real_part
+from .passes import inside, located, opened, sealed, taping
 from .structure import leaves, transform
 from .sweep import plus, sweep
 from .vectors import join, part
@@ -47,8 +49,11 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
     doubled when they are too many, half of them being spared for the way back). The tape holds one step at a time, or
     as many as have a few thousand entries.
 
-    `step` must compute the same each time from the same state and should not write into arrays of it. Its result is all
-    that derivatives go through: numbers that it puts elsewhere, such as in a list outside, are constants.
+    `step` must compute the same each time from the same state. In a reverse pass it is called more often than n times,
+    so it may not write into arrays from outside of it, those of the state included: that is an error there. What is to
+    be changed is part of the state, and a changed copy of it is returned. The result is all that derivatives go
+    through: numbers that a step puts elsewhere, such as in a list outside, are constants, and are put there at each
+    call.
 
     This is for the youngest reverse pass that is open; others that are open around it record the steps as usual, as
     does this one where a forward pass was begun inside of it. A forward pass, and no pass, simply run the loop.
@@ -79,7 +84,8 @@ def _run(step: Step, state: Any, n: int | None, snapshots: int | None) -> Any:
                 break
             state = _checked(new)
         return state
-    return _Loop(step, tape, state, most).run(n)
+    with sealed(fresh()):
+        return _Loop(step, tape, state, most).run(n)
 
 
 def _default(n: int | None) -> int:
@@ -162,7 +168,15 @@ class _Loop:
     def _measure(self) -> None:
         """How many steps make a small tape: the first one is recorded, and forgotten."""
         before = len(self.tape.entries)
+        outside = list(_captured(self.step))
+        seen = list(map(_checksum, outside))
         self.step(transform(self.state, self._cell))
+        if list(map(_checksum, outside)) != seen:
+            raise Error(
+                "checkpoint: the step writes into an array from outside of it, and the reverse pass would write there "
+                "again whenever it computes a step again; make the array part of the state, and return a changed copy "
+                "of it"
+            )
         self.stride = max(1, ROOM // max(1, _weight(self._forgotten(before).values())))
 
     def _cell(self, x: Any) -> Any:
@@ -239,7 +253,7 @@ class _Loop:
 
         deltas: list[Any] = list(part(delta, self.result))
         stack, last = list(pieces), pieces[-1][1] if pieces else 0
-        with opened(tape.tag, tape=tape), tape.pause(None), taping():
+        with opened(tape.tag, tape=tape), tape.pause(None), sealed(fresh()), taping():
             while stack:
                 with tape.pause(self.used):
                     more, (a, b, slots, state) = self._keeping(stack.pop())
@@ -289,6 +303,25 @@ def _held(entry: Any) -> Iterable[Any]:
     if isinstance(entry, Recorded):
         return map(real_part, (entry.result, *entry.arguments))
     return map(real_part, entry[1::2]) if isinstance(entry, tuple) else ()
+
+
+def _captured(f: Any, level: int = 0) -> Iterator[np.ndarray]:
+    """The plain arrays that a function closes over, and those of functions that it does."""
+    for cell in getattr(f, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # that has no content yet
+            x = cell.cell_contents
+            if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+                yield x
+            elif callable(x) and level < _LEVELS:
+                yield from _captured(x, level + 1)
+
+
+_LEVELS = 3
+
+
+def _checksum(x: np.ndarray) -> int:
+    """What shows that an array was written to; a copy might be too large."""
+    return zlib.crc32(np.ascontiguousarray(x).data)
 
 
 def _number(tape: Tape, x: Any) -> int | None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import Error, NotDifferentiable, shown
 from ..graph import operations as ops
-from ..graph.arrays import surely_finite
+from ..graph.arrays import sum_to, surely_finite
 from ..graph.buffers import SMALLEST
 from ..graph.operation import apply
 from .combinations import Combination
@@ -359,7 +359,6 @@ def inner(c: Any, x: Any) -> Any:
 
 
 def _summed(x: Any) -> Any:
-    from ..graph.arrays import sum_to
 
     return sum_to(())(x) if np.shape(x) else x
 

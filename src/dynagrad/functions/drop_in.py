@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from .mutable import Memory, MutableArray, writable
+from .mutable import MutableArray, array_of, writable
 from .numbers import LIFTS, Number, plain, shape_of
 from .numpy_functions import FUNCTIONS, of_dtype
 from .passes import inside, place
@@ -71,8 +71,8 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
     def ours(*arguments: Any, **options: Any) -> Any:
         given = [joined(x) for x in arguments]
         found = original(*given, **{key: joined(x) for key, x in options.items()})
-        if original is np.einsum:
-            return found  # which may be a view in another order
+        if original is np.einsum or (original is np.meshgrid and options.get("copy", True) is False):
+            return found  # which may be views
         if isinstance(found, tuple) and hasattr(found, "_fields"):
             return type(found)(*[_new(part, given) for part in found])
         return type(found)([_new(x, given) for x in found]) if type(found) in (list, tuple) else _new(found, given)
@@ -175,10 +175,10 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
     if type(object) is MutableArray and not options.get("copy", True) and ndmin <= len(shape_of(object)):
         return _typed("np.array", object, dtype)
     if not holds_number(object):
-        return writable(np.array(object, **_without_type({"dtype": dtype}), ndmin=ndmin, **options))
+        return array_of(np.array(object, **_without_type({"dtype": dtype}), ndmin=ndmin, **options))
     found = _typed("np.array", _stacked(object), dtype)
     short = ndmin - len(shape_of(found))
-    return writable(FUNCTIONS[np.reshape](found, (1,) * short + shape_of(found)) if short > 0 else found)
+    return array_of(FUNCTIONS[np.reshape](found, (1,) * short + shape_of(found)) if short > 0 else found)
 
 
 def _as_array(original: Any) -> Any:
@@ -187,7 +187,8 @@ def _as_array(original: Any) -> Any:
         if type(a) in LIFTS:
             if type(a) is MutableArray and original in _LAID_OUT:
                 return _typed(f"np.{original.__name__}", a._view(original), dtype)
-            return _typed(f"np.{original.__name__}", a, dtype)
+            found = _typed(f"np.{original.__name__}", a, dtype)
+            return found if shape_of(a) else array_of(found)
         if isinstance(a, np.ndarray) or not holds_number(a):
             found = original(a, dtype, **options)
             return found if isinstance(a, np.ndarray) else writable(found)
@@ -215,7 +216,7 @@ def _filled(original: Any) -> Any:
         value = _typed(f"np.{original.__name__}", value, dtype)
         if not isinstance(value, Number):
             return np.full(shape, value)
-        return writable(FUNCTIONS[np.broadcast_to](value, shape))
+        return array_of(FUNCTIONS[np.broadcast_to](value, shape))
 
     return ours
 
@@ -234,10 +235,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -
 def _zeros(original: Any) -> Any:
     @stands_for(original)
     def ours(shape: Any, dtype: Any = float, **options: Any) -> Any:
-        found = original(shape, **_without_type({"dtype": dtype}), **options)
-        if not found.ndim and found.dtype == np.float64:
-            return MutableArray(Memory(found))  # an array without axes may be written to, as `a[()] = x`
-        return writable(found)
+        return writable(original(shape, **_without_type({"dtype": dtype}), **options))
 
     return ours
 
@@ -373,7 +371,9 @@ _HANDLED = tuple(map(_handled, (np.apply_along_axis, np.apply_over_axes, np.piec
 
 @stands_for(np.isscalar)
 def isscalar(element: Any) -> bool:
-    return not shape_of(element) if type(element) in LIFTS else np.isscalar(element)
+    if type(element) in LIFTS:
+        return type(element) is not MutableArray and not shape_of(element)
+    return np.isscalar(element)
 
 
 class _ArrayType(type):
@@ -386,7 +386,9 @@ class _ArrayType(type):
         return types.new_class(name, plainly, options, lambda body: body.update(namespace))
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, np.ndarray) or (type(instance) in LIFTS and bool(shape_of(instance)))
+        if type(instance) in LIFTS:
+            return type(instance) is MutableArray or bool(shape_of(instance))
+        return isinstance(instance, np.ndarray)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return subclass is cls or issubclass(subclass, np.ndarray | MutableArray)

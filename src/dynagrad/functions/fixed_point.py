@@ -31,6 +31,7 @@ from .splitting import split
 from .structure import is_function, leaves, together, transform
 from .sweep import sweep
 from .vectors import join, part, size
+from .verbs import argument
 
 
 @strict_options
@@ -56,7 +57,6 @@ def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_
 
 
 def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) -> Any:
-    from .verbs import argument
 
     if not callable(f):
         raise Error(f"fixed_point: {shown(f)} is no function")

@@ -1,6 +1,6 @@
 """Jacobians and Hessians: the derivatives of a function by each element of its arguments, as structures of arrays.
 
-They are made of `jvp` and `vjp` along unit vectors, one pass for each. Shapes and structures are those of JAX.
+They are made of `jvp` and of pullbacks along unit vectors, one pass for each. Shapes and structures are those of JAX.
 Functions have no elements, so none may be among what is differentiated by; of one in the result, each call has a
 Jacobian.
 """
@@ -20,7 +20,7 @@ from .passes import place
 from .returned import calls_differentiated, snapshot
 from .structure import is_function, is_real, leaves, of_result, together, transform
 from .vectors import size
-from .verbs import argument, chosen, jvp, marked, needs_function, own, vjp
+from .verbs import argument, chosen, jvp, marked, needs_function, own, rows
 
 Function = Callable[..., Any]
 
@@ -57,7 +57,8 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
 
     Shapes and structures are those of `jacfwd`. Functions in the result become functions that evaluate `f` again in
-    each call, and go back from what the function gives there.
+    each call, and go back from what the function gives there. Each row is the gradient of that component of the result
+    alone: it is infinite, or a `NotDifferentiable`, where that is.
 
     >>> import numpy as np
     >>> jacrev(lambda x: x[0] * x[1])(np.array([2.0, 3.0]))
@@ -181,12 +182,12 @@ def _by_rows(x: Any, of_these: Function, again: Callable[[], Function]) -> Any:
 
     `again` gives the function once more, for later: as it is now, whatever becomes of other arguments of it.
     """
-    value, back = vjp(of_these, x)
+    value, row = rows("jacrev", of_these, x)
     value = of_result(value, lambda y: y, lambda f: f)
-    rows = iter([back(unit)[0] for unit in basis(value)])
+    found = iter([row(unit) for unit in basis(value)])
 
     def leaf(y: Any) -> Any:
-        shape, mine = shape_of(y), [next(rows) for _ in range(size(y))]
+        shape, mine = shape_of(y), [next(found) for _ in range(size(y))]
         return transform(x, lambda r: np.zeros((*shape, *shape_of(r)))) if not mine else _by_output(mine, shape)
 
     if not any(is_function(y) for y in leaves(value)):

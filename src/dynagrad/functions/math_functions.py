@@ -146,11 +146,19 @@ def of_math(original: Any) -> Any:
         if derived is None and original not in LOOKS:
             return original(*given, **options)  # of whole numbers: it says so
         value = original(*map(_stripped, given), **{key: real_part(x) for key, x in options.items()})
-        return derived(*given, **options) if derived is not None and original not in LOOKS else value
+        if derived is None or original in LOOKS:
+            return value
+        found = derived(*given, **options)
+        return (_as_float(found[0]), *found[1:]) if isinstance(found, tuple) else _as_float(found)
 
     ours.__module__ = MODULE
     ORIGINALS[ours] = original
     return ours
+
+
+def _as_float(x: Any) -> Any:
+    """A result as Python's own functions give it, which is no scalar of numpy's."""
+    return x.as_element(False) if type(x) in LIFTS and x.element else x
 
 
 def _listed(x: Any) -> Any:

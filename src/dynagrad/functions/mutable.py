@@ -29,10 +29,11 @@ import numpy as np
 from ..errors import Error
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import LIFTS, Number, plain, real_part, shape_of
+from .numbers import LIFTS, Number, as_element, fresh, plain, real_part, shape_of
 from .numpy_functions import FUNCTIONS, item_of
+from .numpy_linalg import rearranged, strided
 from .numpy_protocol import Methods, array_function, array_ufunc
-from .passes import place
+from .passes import is_sealed, place
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
 
 RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
@@ -89,15 +90,16 @@ class Memory:
     """What an array and its views have in common: the elements, and the numbers that were written into them.
 
     `content` is an array of floats, or of records, or one number that nothing was written into yet. Elements of written
-    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes.
+    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes, and `made` says
+    when this memory was, among the numbers of `fresh`.
     """
 
-    __slots__ = ("__weakref__", "content", "count", "next_forget", "starts", "version", "written")
+    __slots__ = ("__weakref__", "content", "count", "made", "next_forget", "starts", "version", "written")
 
     def __init__(self, content: Any, written: Sequence[Any] = (), starts: Sequence[int] = (), count: int = 1) -> None:
         self.content = content
         self.written, self.starts, self.count = list(written), list(starts), count
-        self.version, self.next_forget = 0, 0
+        self.version, self.next_forget, self.made = 0, 0, fresh()
 
     @property
     def is_number(self) -> bool:
@@ -106,6 +108,15 @@ class Memory:
     @property
     def has_records(self) -> bool:
         return type(self.content) is np.ndarray and self.content.dtype is RECORD
+
+    def check(self) -> None:
+        """Before a write: raises Error where what writes is run again later (`checkpoint.py`)."""
+        if is_sealed(self.made):
+            raise Error(
+                "checkpoint: the step writes into an array from outside of it, and the reverse pass would write there "
+                "again whenever it computes a step again; make the array part of the state, and return a changed copy "
+                f"of it: a = a.copy(), a[i] = x, return a{place()}"
+            )
 
     def keep_records(self) -> None:
         """From now on, elements may be those of written numbers."""
@@ -169,6 +180,7 @@ class MutableArray(Number):
     __slots__ = ("_memory", "_settled", "_way")
 
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
+    element = True
 
     def __init__(self, memory: Memory, way: View | None = None) -> None:
         self._memory, self._way = memory, way
@@ -237,6 +249,7 @@ class MutableArray(Number):
 
     def __setitem__(self, index: Any, x: Any) -> None:
         memory, index = self._memory, _plain_index(index)
+        memory.check()
         if isinstance(x, MutableArray) and x._memory is memory and not memory.is_number:
             self.elements()[index] = x.elements()  # which may overlap
             memory.version += 1
@@ -322,6 +335,19 @@ class MutableArray(Number):
             return first._view(lambda whole: function(whole, *rest, **options))
         if function in WRITES and arguments and type(arguments[0]) is MutableArray:
             return WRITES[function](arguments[0], *_settled(list(arguments[1:])), **_settled(dict(options)))
+        if function is np.einsum and (one := rearranged(arguments)) is not None and type(one[0]) is MutableArray:
+            x, names, output = one
+            if any(len({n for n, c in zip(shape_of(x), names, strict=True) if c == letter}) > 1 for letter in output):
+                raise ValueError(f"einsum: axes with the same letter differ in length in {names!r}")
+            return x._view(
+                lambda whole: (
+                    strided(whole, names, output)
+                    if type(whole) is np.ndarray
+                    else np.einsum(f"{names}->{output}", whole)
+                )
+            )
+        if function is np.meshgrid and options.get("copy", True) is False:
+            return list(FUNCTIONS[function](*arguments, **options))
         if function is np.broadcast_arrays:
             shape = np.broadcast_shapes(*map(shape_of, arguments))
             return tuple(np.broadcast_to(x, shape) for x in arguments)
@@ -342,7 +368,7 @@ class MutableArray(Number):
         same = next((x for x, now in zip(arguments, given, strict=True) if found is now), None)
         if type(same) is MutableArray:
             return same
-        return found if function is np.einsum else _all_writable(found)  # which may be a view in another order
+        return _all_writable(found)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         now = self.settled()
@@ -431,6 +457,7 @@ class MutableArray(Number):
         WRITES[np.put](self, indices, values, mode)
 
     def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
+        self._memory.check()
         order = np.argsort(self.primal, axis=axis, kind=kind or "stable")
         if self._memory.is_number:
             self._memory.keep_records()
@@ -521,6 +548,11 @@ def _copy_of(self: Any, order: str = "C") -> Any:
     return writable(self)
 
 
+def _copied_array(a: Any, order: str = "C") -> Any:
+    """`np.copy`, which makes an array of a single number."""
+    return a.copy(order) if type(a) is MutableArray else array_of(a)
+
+
 def _as_type(self: Any, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
     found = Methods.astype(self, dtype, **options)
     return writable(found) if copy else found
@@ -532,7 +564,7 @@ def _flattened(self: Any, order: str = "C") -> Any:
 
 for _name, _method in (("copy", _copy_of), ("astype", _as_type), ("flatten", _flattened)):
     setattr(Number, _name, _method)
-FUNCTIONS[np.copy] = _copy_of
+FUNCTIONS[np.copy] = _copied_array
 
 
 # -- making and reading ------------------------------------------------------------------------------------------------
@@ -546,12 +578,21 @@ def writable(x: Any) -> Any:
     (<MutableArray of array([0., 0.])>, 3.0)
     """
     if type(x) is np.ndarray:
-        if x.dtype is not _FLOAT or not x.ndim:
+        if x.dtype is not _FLOAT:
             return x
         return MutableArray(Memory(x if x.flags.writeable else x.copy()))
     if type(x) in LIFTS and type(x) is not MutableArray and shape_of(x):
         return MutableArray(Memory(x))
     return x
+
+
+def array_of(x: Any) -> Any:
+    """The same where also a single real is made an array, one without axes."""
+    if type(x) is float or type(x) is np.float64:
+        return MutableArray(Memory(np.array(x)))
+    if type(x) in LIFTS and type(x) is not MutableArray and not shape_of(x):
+        return MutableArray(Memory(x))
+    return writable(x)
 
 
 def _all_writable(x: Any) -> Any:
@@ -576,7 +617,7 @@ def _element(found: Any, memory: Memory) -> Any:
     source = memory.written[k]
     shape = shape_of(source)
     if not shape:
-        return source
+        return as_element(source)
     return item_of(source, tuple(int(i) for i in np.unravel_index(number - memory.starts[k], shape)))
 
 

@@ -46,6 +46,7 @@ class Number:
 
     tag: int
     primal: Any
+    element: bool  # whether numpy would have a scalar of its own here, such as an element of an array
     __apply_operation__: Callable[[Operation, Sequence[Any]], Any]  # `lift` of `applying.py`
     __array_ufunc__: Callable[..., Any]  # of `numpy_protocol.py`
 
@@ -55,6 +56,10 @@ class Number:
 
     def settled(self) -> Any:
         """The number that an array which may be written to is now (`mutable.py`); all others are what they are."""
+        return self
+
+    def as_element(self, element: bool = True) -> Any:
+        """The same number as a scalar of numpy's, whose comparisons are truth values of numpy's, too; or as none."""
         return self
 
     @property
@@ -94,13 +99,13 @@ class Number:
         return _binary(ops.power, other, self)
 
     def __neg__(self) -> Any:
-        return Number.__apply_operation__(ops.negative, (self,))
+        return _unary(ops.negative, self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return Number.__apply_operation__(ops.absolute, (self,))
+        return _unary(ops.absolute, self)
 
     def __lt__(self, other: Any) -> Any:
         return _compared(ops.less, self, other)
@@ -154,13 +159,14 @@ def _on_bundles(operation: Operation) -> tuple[Operator, Operator]:
             if kind is float:
                 y, p, _ = slopes(a, other)
                 d = d * p
-                return Bundle(self.tag, y, d)
+                return Bundle(self.tag, y, d, self.element)
             if kind is Bundle and other.tag == self.tag and type(other.primal) is type(other.tangent) is float:
                 y, p, q = slopes(a, other.primal)
                 d = d * p + other.tangent * q
-                return Bundle(self.tag, y, d)
+                return Bundle(self.tag, y, d, self.element or other.element)
             if kind in _EXACT:
-                return forward(self, plain(other))
+                found = forward(self, plain(other))
+                return found if kind is int else as_element(found)
         return _binary(operation, self, other)
 
     def reflected(self: Bundle, other: Any) -> Any:
@@ -169,9 +175,10 @@ def _on_bundles(operation: Operation) -> tuple[Operator, Operator]:
             if type(other) is float:
                 y, _, q = slopes(other, a)
                 d = d * q
-                return Bundle(self.tag, y, d)
+                return Bundle(self.tag, y, d, self.element)
             if type(other) in _EXACT:
-                return reflected(self, plain(other))
+                found = reflected(self, plain(other))
+                return found if type(other) is int else as_element(found)
         return _binary(operation, other, self)
 
     return forward, reflected
@@ -183,10 +190,13 @@ _EXACT = frozenset([int, np.float64])  # what becomes a float without another th
 class Bundle(Number):
     """A primal and a tangent along one tag: `primal + tag * tangent`, where the square of the tag is zero."""
 
-    __slots__ = ("primal", "tag", "tangent")
+    __slots__ = ("element", "primal", "tag", "tangent")
 
-    def __init__(self, tag: int, primal: Any, tangent: Any) -> None:
-        self.tag, self.primal, self.tangent = tag, primal, tangent
+    def __init__(self, tag: int, primal: Any, tangent: Any, element: bool = False) -> None:
+        self.tag, self.primal, self.tangent, self.element = tag, primal, tangent, element
+
+    def as_element(self, element: bool = True) -> Any:
+        return Bundle(self.tag, self.primal, self.tangent, element)
 
     def held(self) -> Sequence[Any]:
         return (self.primal, self.tangent)
@@ -261,16 +271,18 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
                     y, p, q = slopes(a, b)
                     number = fresh()
                     tape.entries[number] = (self.number, p, other.number, q)
-                    return TapeCell(tape, y, number)
+                    return TapeCell(tape, y, number, self.element or other.element)
             elif kind is float:
                 y, p, _ = slopes(a, other)
                 number = fresh()
                 tape.entries[number] = (self.number, p)
-                return TapeCell(tape, y, number)
+                return TapeCell(tape, y, number, self.element)
             elif kind in _EXACT:
-                return forward(self, plain(other))
+                found = forward(self, plain(other))
+                return found if kind is int else as_element(found)
         if kind in _USUAL:
-            return Number.__apply_operation__(operation, (self, other))
+            found = Number.__apply_operation__(operation, (self, other))
+            return as_element(found) if self.element or (kind is TapeCell and other.element) else found
         return _binary(operation, self, other)
 
     def reflected(self: TapeCell, other: Any) -> Any:
@@ -280,28 +292,31 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
                 y, _, q = slopes(other, a)
                 number = fresh()
                 tape.entries[number] = (self.number, q)
-                return TapeCell(tape, y, number)
+                return TapeCell(tape, y, number, self.element)
             if type(other) in _EXACT:
-                return reflected(self, plain(other))
+                found = reflected(self, plain(other))
+                return found if type(other) is int else as_element(found)
         if type(other) in _USUAL:
-            return Number.__apply_operation__(operation, (other, self))
+            found = Number.__apply_operation__(operation, (other, self))
+            return as_element(found) if self.element else found
         return _binary(operation, other, self)
 
     return forward, reflected
 
 
-def _on_cell(operation: Operation) -> Callable[[Any], Any]:
-    """The same for an operator with one argument."""
+def _on_cell(operation: Operation, of_numpy: bool = False) -> Callable[[Any], Any]:
+    """The same for an operator with one argument, or for a function of numpy."""
     slopes = SLOPES[operation]
 
     def method(self: TapeCell) -> Any:
         a, tape = self.primal, self.tape
         if type(a) is not float or tape.paused:
-            return Number.__apply_operation__(operation, (self,))
+            found = Number.__apply_operation__(operation, (self,))
+            return as_element(found) if of_numpy or self.element else found
         y, p = slopes(a)
         number = fresh()
         tape.entries[number] = (self.number, p)
-        return TapeCell(tape, y, number)
+        return TapeCell(tape, y, number, of_numpy or self.element)
 
     return method
 
@@ -309,10 +324,13 @@ def _on_cell(operation: Operation) -> Callable[[Any], Any]:
 class TapeCell(Number):
     """A value computed in a reverse pass."""
 
-    __slots__ = ("number", "primal", "tape")
+    __slots__ = ("element", "number", "primal", "tape")
 
-    def __init__(self, tape: Tape, primal: Any, number: int) -> None:
-        self.tape, self.primal, self.number = tape, primal, number
+    def __init__(self, tape: Tape, primal: Any, number: int, element: bool = False) -> None:
+        self.tape, self.primal, self.number, self.element = tape, primal, number, element
+
+    def as_element(self, element: bool = True) -> Any:
+        return TapeCell(self.tape, self.primal, self.number, element)
 
     @property
     def tag(self) -> int:  # type: ignore[override]
@@ -332,12 +350,12 @@ class TapeCell(Number):
                 return quick(self)
             operation = _OF_TWO.get(ufunc)
             if operation is not None:
-                return Number.__apply_operation__(operation, inputs)
+                return as_element(Number.__apply_operation__(operation, inputs))
         return Number.__array_ufunc__(self, ufunc, method, *inputs, **options)
 
 
 _UFUNCS: dict[Any, Callable[[Any], Any]] = {
-    operation.array: _on_cell(operation)
+    operation.array: _on_cell(operation, of_numpy=True)
     for operation in SLOPES
     if len(operation.arguments) == 1 and isinstance(operation.array, np.ufunc)
 }
@@ -482,13 +500,29 @@ def _binary(operation: Operation, a: Any, b: Any) -> Any:
     for x in (a, b):
         if not isinstance(x, _OPERANDS) and not hasattr(type(x), "__apply_operation__") and not isinstance(x, Real):
             return NotImplemented
-    return Number.__apply_operation__(operation, (a, b))
+    found = Number.__apply_operation__(operation, (a, b))
+    return as_element(found) if _is_element(a) or _is_element(b) else found
+
+
+def _unary(operation: Operation, x: Any) -> Any:
+    found = Number.__apply_operation__(operation, (x,))
+    return as_element(found) if x.element else found
 
 
 def _compared(operation: Operation, a: Any, b: Any) -> Any:
     if not isinstance(b, _OPERANDS) and not isinstance(b, Real):
         return NotImplemented
-    return apply(operation, real_part(a), real_part(plain(b)))
+    found = apply(operation, real_part(a), real_part(plain(b)))
+    return np.bool_(found) if type(found) is bool and (a.element or _is_element(b)) else found
+
+
+def _is_element(x: Any) -> bool:
+    return x.element if isinstance(x, Number) else isinstance(x, np.generic)
+
+
+def as_element(x: Any) -> Any:
+    """A result of numpy's: a single number is a scalar of numpy's; see `Number.element`."""
+    return x.as_element() if type(x) in LIFTS and not x.element and not shape_of(x) else x
 
 
 def bundle(tag: int, primal: Any, tangent: Any) -> Any:

@@ -22,7 +22,7 @@ from ..graph.arrays import shape_of
 from ..graph.families import sinc
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import Number, plain, real_part
+from .numbers import Number, as_element, plain, real_part
 from .passes import place
 
 Handler = Callable[..., Any]
@@ -699,4 +699,4 @@ def item_of(x: Any, index: Any) -> Any:
         raise Error(
             "an index is a whole number, and this one carries derivatives; use np.argmax and the like to make one"
         )
-    return lift(arrays.getitem(index), (x,))
+    return as_element(lift(arrays.getitem(index), (x,)))

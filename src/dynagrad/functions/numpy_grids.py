@@ -83,7 +83,8 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
         raise ValueError("np.meshgrid: indexing is 'xy' or 'ij'")
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
-    found = [np.reshape(plain(x), [-1 if k == i else 1 for k in range(n)]) for i, x in zip(order, xi, strict=True)]
+    given = list(map(plain, xi)) if copy else list(xi)  # or else views of these
+    found = [np.reshape(x, [-1 if k == i else 1 for k in range(n)]) for i, x in zip(order, given, strict=True)]
     return tuple(found) if sparse else np.broadcast_arrays(*found)
 
 

@@ -127,6 +127,22 @@ def _einsum(*operands: Any, optimize: Any = None) -> Any:
     return lift(arrays.einsum(tuple(inputs), output), xs)
 
 
+def rearranged(operands: Sequence[Any]) -> tuple[Any, str, str] | None:
+    """An array whose axes `einsum` puts in another order, or takes diagonals of, and the letters of its axes and of the
+    result's: that is a view in numpy. None where it computes something."""
+    if len(operands) != 2 if isinstance(operands[0], str) else len(operands) not in (2, 3):
+        return None
+    (names,), output, _ = _subscripts(operands)
+    return (operands[isinstance(operands[0], str)], names, output) if set(names) == set(output) else None
+
+
+def strided(whole: Any, names: str, output: str) -> Any:
+    """The view of a plain array, of any kind of elements."""
+    shape = [min(n for n, c in zip(whole.shape, names, strict=True) if c == letter) for letter in output]
+    steps = [sum(n for n, c in zip(whole.strides, names, strict=True) if c == letter) for letter in output]
+    return np.lib.stride_tricks.as_strided(whole, shape, steps)
+
+
 def _letter(axis: Any) -> str:
     """The letter of an axis that has a number; letters are in the order of numbers."""
     i = operator.index(axis)

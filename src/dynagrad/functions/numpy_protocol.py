@@ -34,9 +34,10 @@ from . import (  # noqa: F401 - they enter their handlers into numpy_functions.F
     numpy_linalg,
     numpy_signals,
     numpy_statistics,
+    special,
 )
 from .applying import lift
-from .numbers import Number, real_part
+from .numbers import Number, as_element, real_part
 from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of, of_dtype
 from .numpy_missing import WHY, unknown
 from .numpy_ufuncs import METHODS
@@ -85,19 +86,26 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
             check_options(f"np.{ufunc.__name__}", options)
         operation = UFUNCS.get(ufunc)
         if operation is not None and ufunc not in STEPS:
-            return lift(operation, inputs)
+            return as_element(lift(operation, inputs))
         if ufunc in STEPS:
             return ufunc(*map(real_part, inputs))
         handler = COMPOSED.get(ufunc) or of_scipy(ufunc)
         if handler is not None:
-            return handler(*inputs)
+            return _elements(handler(*inputs))
         raise unknown(f"np.{ufunc.__name__}")
     handler = METHODS[method]
     if ufunc in STEPS and method != "at":
         return getattr(ufunc, method)(*map(real_part, inputs), **{k: _stripped(v) for k, v in options.items()})
     options, others = _own_options(_OPTIONS[method], options)
     check_options(f"np.{ufunc.__name__}.{method}", others)
-    return handler(ufunc, *inputs, **options)
+    return _elements(handler(ufunc, *inputs, **options))
+
+
+def _elements(x: Any) -> Any:
+    """Results of numpy's, of which the single ones are scalars of numpy's."""
+    if isinstance(x, tuple):
+        return type(x)(*map(as_element, x)) if hasattr(x, "_fields") else tuple(map(as_element, x))
+    return as_element(x)
 
 
 def _own_options(names: frozenset[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -111,7 +119,6 @@ _OPTIONS = {method: frozenset(inspect.signature(handler).parameters) for method,
 
 def of_scipy(ufunc: Any) -> Handler | None:
     """A ufunc of scipy.special, by its name."""
-    from . import special
 
     return special.UFUNCS.get(ufunc.__name__)
 
@@ -206,7 +213,7 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
             return array_ufunc(self, BY_UFUNC[function], "reduce", *arguments, **({"axis": None} | options))
         arguments, options = spelled(function, arguments, options)
-        return handler(*arguments, **options)
+        return _elements(handler(*arguments, **options))
     if function in LOOKS:
         return function(*_stripped(list(arguments)), **_stripped(options))
     raise unknown(name_of(function))
@@ -338,7 +345,7 @@ class Methods:
     cumsum, cumprod, clip, trace = map(_method, (np.cumsum, np.cumprod, np.clip, np.trace))
     diagonal, repeat, take = map(_method, (np.diagonal, np.repeat, np.take))
     ravel, flatten, squeeze, swapaxes = map(_method, (np.ravel, np.ravel, np.squeeze, np.swapaxes))
-    dot = numpy_linalg.dot
+    dot = _method(np.dot)
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis)
@@ -398,10 +405,10 @@ class Methods:
         return bool(np.any(np.equal(real_part(self), real_part(x))))
 
     def __matmul__(self, other: Any) -> Any:
-        return lift(arrays.matmul, (self, other))
+        return as_element(lift(arrays.matmul, (self, other)))
 
     def __rmatmul__(self, other: Any) -> Any:
-        return lift(arrays.matmul, (other, self))
+        return as_element(lift(arrays.matmul, (other, self)))
 
     def __mod__(self, other: Any) -> Any:
         return lift(ops.modulo, (self, other))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from ..graph import arrays, integers
+from ..graph import arrays, integers, places
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from .applying import lift
@@ -479,6 +479,5 @@ def _added(place: Any, inside: Any, weights: Any, count: int) -> Any:
     place = np.where(inside, place, 0)
     if isinstance(place, np.ndarray):
         return lift(arrays.place((place.astype(np.intp),), (count,)), (weights,))
-    from ..graph import places  # which nodes are made of
 
     return places.at_add(arrays.broadcast_to((count,))(0.0), (place,), weights)

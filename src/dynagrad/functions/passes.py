@@ -61,6 +61,33 @@ class opened:
             _locate(error, trace)
 
 
+_sealed: ContextVar[int] = ContextVar("_sealed", default=0)
+
+
+class sealed:
+    """A context in which arrays that were made before may not be written to: what is computed in it is computed again.
+
+    `now` is of the numbers that arrays are counted by (`numbers.fresh`).
+    """
+
+    __slots__ = ("before", "now")
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def __enter__(self) -> None:
+        self.before = _sealed.get()
+        _sealed.set(self.now)
+
+    def __exit__(self, *_: object) -> None:
+        _sealed.set(self.before)
+
+
+def is_sealed(made: int) -> bool:
+    """Whether an array with this number is from outside of what is computed again."""
+    return made < _sealed.get()
+
+
 def is_open(tag: int) -> bool:
     return tag in _open
 

@@ -21,6 +21,7 @@ from .copies import kept
 from .numbers import Number, plain, zero_like
 from .passes import located
 from .structure import is_function, is_real, parts
+from .verbs import _vjp as vjp_unchecked
 
 Function = Callable[..., Any]
 
@@ -184,7 +185,6 @@ class _Rules:
 
 def _transposed(linear: Function, zeros: Sequence[Any], delta: Any) -> Sequence[Any]:
     """The transpose of a linear map, applied: its pullback, at any point."""
-    from .verbs import _vjp as vjp_unchecked  # verbs check what users give, and this is in the middle of a pass
 
     return vjp_unchecked("custom_rule", linear, zeros, once=True)[1](delta)
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ..graph.draw import Shown
     from .lifting import Specialised
 
+# What compiles and what draws is imported by the first call, as in `compiled.py`.
+
 
 def graph(function: Callable[..., Any], *arguments: Any, **named: Any) -> Shown:
     """The graph that `dg.compile` makes of a function for arguments like these.

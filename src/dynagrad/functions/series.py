@@ -22,11 +22,13 @@ from ..graph.arrays import broadcast_to
 from ..graph.operation import Operation, apply
 from ..graph.series import slope
 from .applying import quiet, tangent_part
+from .closures import finite_choice
 from .copies import owned
 from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, tag_of, zero_like
 from .passes import opened
 from .splitting import SPLITS, cell_at, cells_of, split
 from .structure import is_function, leaves, no_hidden_numbers, of_result, transform
+from .verbs import derivative
 
 
 class Series(Number):
@@ -35,10 +37,13 @@ class Series(Number):
     Coefficients that are missing at the end are zero; those that are there have one shape. They hold smaller tags.
     """
 
-    __slots__ = ("coefficients", "order", "tag")
+    __slots__ = ("coefficients", "element", "order", "tag")
 
-    def __init__(self, tag: int, order: int, coefficients: list[Any]) -> None:
-        self.tag, self.order, self.coefficients = tag, order, coefficients
+    def __init__(self, tag: int, order: int, coefficients: list[Any], element: bool = False) -> None:
+        self.tag, self.order, self.coefficients, self.element = tag, order, coefficients, element
+
+    def as_element(self, element: bool = True) -> Any:
+        return Series(self.tag, self.order, self.coefficients, element)
 
     @property
     def primal(self) -> Any:
@@ -177,6 +182,7 @@ class Unknown(Number):
     __slots__ = ("primal",)
 
     tag = 1 << 62  # younger than all: whatever is computed with it comes to `_refuse`
+    element = False
 
     def __init__(self, primal: Any) -> None:
         self.primal = primal
@@ -284,8 +290,6 @@ def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
     >>> derivative_n(lambda x: (x * x, [x / 3.0]), 2.0, 2)
     (2.0, [0.0])
     """
-    from .closures import finite_choice
-    from .verbs import derivative
 
     # The step is a power of two, so no digits are lost, and close to n / e, so that a coefficient is about as large as
     # its derivative: n! and 1 / n! leave the range of floats at n = 171.

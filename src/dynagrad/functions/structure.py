@@ -228,6 +228,11 @@ def _constants(x: Any) -> Iterator[Any]:
         for part in taken[0]:
             yield from _constants(part)
     elif not is_function(x) and not (isinstance(x, np.ndarray) and x.dtype.kind != "O"):
+        if isinstance(x, np.ndarray) and any(is_real(part) and not isinstance(part, Number) for part in x.flat):
+            raise Error(
+                "the result has reals in an array of objects, where derivatives do not go; return a list, or make an "
+                f"array of floats of them: x.astype(float){place()}"
+            )
         yield x
 
 

@@ -214,7 +214,7 @@ def derivative(f: Function, n: int = 1) -> Function:
         if n == 0:
             return f(x)
         if n > 1:
-            from .series import derivative_n
+            from .series import derivative_n  # a circle
 
             return result("derivative", derivative_n(f, x, n))
         tag = fresh()
@@ -241,8 +241,9 @@ class Pullback:
         self.tape, self._arguments, self._value, self._again = tape, arguments, value, again
         self._once = once
 
-    def __call__(self, cotangent: Any, *, beside_nan: bool = False) -> tuple[Any, ...]:
-        """With `beside_nan`, results that are NaN and have no weight in the cotangent pass nothing on."""
+    def __call__(self, cotangent: Any, *, beside_nan: bool = False, beside_zero: bool = False) -> tuple[Any, ...]:
+        """With `beside_nan`, results that are NaN and have no weight in the cotangent pass nothing on; with
+        `beside_zero`, no results that have none do."""
         value = self._value
         if type(value) is TapeCell and value.tape is self.tape and type(cotangent) is float and not value.shape:
             with opened(self.tape.tag):  # what a gradient asks for
@@ -251,13 +252,13 @@ class Pullback:
         if any(isinstance(c, Dual) and c._terms() for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
-        masks = Masks() if beside_nan else None
+        masks = Masks() if beside_nan or beside_zero else None
 
         def plant(y: Any, c: Any) -> Any:
             if isinstance(y, TapeCell) and y.tape is self.tape:
                 seed[y.number] = apply(ops.add, seed[y.number], c) if y.number in seed else c
                 if masks is not None:
-                    lost = np.isnan(real_part(y)) & (np.asarray(real_part(c)) == 0.0)
+                    lost = (beside_zero | np.isnan(real_part(y))) & (np.asarray(real_part(c)) == 0.0)
                     masks.mark(y.number, np.where(lost, 0.0, 1.0))
             return y
 
@@ -360,6 +361,20 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
         return result("vjp", finite_pullback("vjp", found, value, cotangent))
 
     return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]
+
+
+def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
+    """The value at x, and from a unit vector of it the gradient of that component alone: whatever is infinite in
+    others has no part in it."""
+    value, pullback = _vjp(verb, f, (x,))
+
+    def row(unit: Any) -> Any:
+        found = pullback(unit)
+        if has_nan(found):
+            found = pullback(unit, beside_zero=True)
+        return result(verb, finite_pullback(verb, found, value, unit))[0]
+
+    return result(verb, value), row
 
 
 def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:

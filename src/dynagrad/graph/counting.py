@@ -36,6 +36,10 @@ SAFE: frozenset[Operation] = frozenset(
 """Operations on elements whose partial derivatives are finite where their arguments and results are."""
 
 
+JOINING = frozenset(["stack", "concatenate"])
+"""Operations whose arguments stand side by side in the result: those of which nothing counts are left out."""
+
+
 class Counting:
     """Which elements count in the adjoints of one sweep: what was found out of them is kept, since sums may be long."""
 
@@ -63,6 +67,11 @@ class Counting:
             return ops.greater(weight, 0.0)  # type: ignore[no-any-return]
         known = np.asarray(weight) > 0
         return None if known.all() else constant(known if known.shape else bool(known))
+
+    def nothing(self, delta: Node) -> bool:
+        """Whether it is known that no element counts."""
+        weight = self.weight(delta)
+        return weight is not None and not isinstance(weight, Node) and not np.any(weight)
 
     def weight(self, delta: Node) -> Weight:
         """Zero for what does not count, and more for what does; found after those of what it is made of."""

@@ -16,7 +16,7 @@ from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
 from .control import LOOPS, PART, POP, PUSH, merge, part_types, pop, push
 from .control import empty as empty_stack
-from .counting import SAFE, Counting
+from .counting import JOINING, SAFE, Counting
 from .life import Adjoints, choose
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
@@ -319,6 +319,8 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Count
             parts = [(i, _shrunk(d, arguments[i])) for i, d in parts]
         else:
             parts = [(i, _grown(d, arguments[i])) for i, d in parts]
+        if len(arguments) > 1 and type(node.operation.code) is tuple and node.operation.code[0] in JOINING:
+            parts = [(i, d) for i, d in parts if not counting.nothing(d)]
     return [(arguments[index], part) for index, part in parts]
 
 

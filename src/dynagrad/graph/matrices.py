@@ -28,6 +28,7 @@ from . import operations as ops
 from . import series as power_series
 from .arrays import (
     diagonal,
+    extreme,
     getitem,
     insert_axes,
     linear,
@@ -322,13 +323,30 @@ _right_basis = _step("right_basis", lambda a: _svd(a)[2])
 _orientation = _step("orientation", lambda a: single(np.linalg.det(_svd(a)[0]) * np.linalg.det(_svd(a)[2])))
 
 
+def _even(a: list[Any]) -> tuple[list[Any], Any]:
+    """Matrices with their rows, and then their columns, divided by powers of two, so that the largest elements are near
+    1; and the sum of these powers."""
+    exponents, last = 0.0, len(shape_of(a[0])) - 1
+    for axis in (last, last - 1):
+        sizes = functools.reduce(ops.maximum, map(ops.absolute, a))
+        largest = extreme(True, (axis,), True)(sizes)
+        in_range = ops.where(ops.less(largest, math.inf), ops.where(ops.greater(largest, 0.0), largest, 1.0), 1.0)
+        exponent = ops.floor(ops.log2(in_range))
+        a = [ops.multiply(ops.exp2(ops.negative(exponent)), c) for c in a]
+        exponents = ops.add(exponents, total((last - 1, last))(exponent))
+    return a, exponents
+
+
 def _determinant_series(n: int, y: Any, a: list[Any]) -> list[Any]:
     """Without division, so that it is right near singular matrices, and zero where a line has no more powers.
 
     In a basis where a[0] is diagonal, and not negative, its own products are not added to others of the other sign.
+    That mixes rows, and columns, so those are made even before.
     (Bird 2011, "A simple division-free algorithm for computing determinants".)
     """
-    left, right, size = _left_basis(a[0]), _right_basis(a[0]), shape_of(a[0])[-1]
+    size = shape_of(a[0])[-1]
+    a, exponents = _even(a) if size else (a, 0.0)
+    left, right = _left_basis(a[0]), _right_basis(a[0])
     matrix = [matmul(matmul(left, c), right) for c in a]
     later = np.triu(np.ones((size, size)), 1)
 
@@ -343,8 +361,10 @@ def _determinant_series(n: int, y: Any, a: list[Any]) -> list[Any]:
         factor = [next_of(c) for c in found]
         found = power_series.multilinear(lambda p, q: matmul(p, q))(n, matmul(factor[0], matrix[0]), factor, matrix)
     sign = ops.multiply((-1.0) ** (size - 1), _orientation(a[0]))
+    half = ops.floor(ops.multiply(0.5, exponents))  # in two, since one of them may be out of range
+    first, second = ops.multiply(sign, ops.exp2(half)), ops.exp2(ops.subtract(exponents, half))
     corner = getitem((..., 0, 0))
-    return [y, *(ops.multiply(sign, corner(c)) for c in found[1:])]
+    return [y, *(ops.multiply(second, ops.multiply(first, corner(c))) for c in found[1:])]
 
 
 determinant: Operation = several(

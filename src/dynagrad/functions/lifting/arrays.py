@@ -14,8 +14,10 @@ from ...errors import Error
 from ...graph import Node, integers, places
 from ...graph import arrays as whole_arrays
 from ...graph.node import constant
-from ...graph.types import KINDS, Type
+from ...graph.types import KINDS, Type, arrays
 from ..numpy_functions import FUNCTIONS
+from .masked import chosen, either, spread
+from .operators import binary, store
 from .specialise import Specialiser
 from .values import (
     Array,
@@ -28,6 +30,7 @@ from .values import (
     unwrapped,
     wrapped,
 )
+from .walks import items
 
 FOREIGN = "it belongs to whoever made the function; change a copy of it"
 
@@ -75,8 +78,6 @@ def as_array(s: Specialiser, x: Any) -> Array | Any:
     if isinstance(x, Array):
         return x
     if isinstance(x, Items):
-        from .walks import items
-
         x = items(s, x)
     return wrapped(content_of(unwrapped(x)) if holds_node(unwrapped(x)) else np.asarray(unwrapped(x)))
 
@@ -155,8 +156,6 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
     place = index_of(index)
     content = unwrapped(x)
     if _is_mask(place):
-        from .masked import chosen
-
         return chosen(s, content, place)
     t = type_of(content)
     if t is not None and not t.shape and _of_single(place):
@@ -208,14 +207,12 @@ def placed(content: Any, index: Any, value: Any) -> Any:
 
 
 def shaped(kind: Type, shape: Type) -> Type:
-    from ...graph.types import arrays
 
     return arrays(kind, shape.shape)
 
 
 def _masked(node: Node, mask: Node, value: Any) -> Any:
     """The content of an array with something else where a mask chooses, which only the graph knows."""
-    from .masked import either, spread
 
     rows = node.shape[mask.ndim :]
     if isinstance(value, Masked):
@@ -237,25 +234,27 @@ def _masked(node: Node, mask: Node, value: Any) -> Any:
 
 def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     """`x[index] = value` of an array."""
-    from .operators import store
 
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
     if holds_node(unwrapped(index)):
         s.may_raise(IndexError)
     content = content_of(unwrapped(value))
-    store(s, x, placed(x.read(), index_of(index), content))
+    t, place = type_of(x), index_of(index)
+    if t is not None and not t.shape and _of_single(place):
+        store(s, x, node_of(fitted(content, t)))
+        return
+    store(s, x, placed(x.read(), place, content))
 
 
 def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
     """`x[index] += value` and `x[index] -= value` of an array."""
-    from .operators import binary
 
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
     place, content, z = index_of(index), x.read(), content_of(unwrapped(value))
     t = type_of(content)
-    real = t is not None and t.kind == "real" and type_of(z) is not None
+    real = t is not None and bool(t.shape) and t.kind == "real" and type_of(z) is not None
     if not (real and _basic(place) and holds_node((content, place, z))):
         old = at_index(s, x, index)
         set_index(s, x, index, binary(s, "subtract" if negative else "add", old, value))
@@ -274,7 +273,6 @@ def add_each(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> 
 
 
 def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
-    from .operators import store
 
     content = x.read()
     if holds_node(place):

@@ -14,7 +14,11 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node, integers
 from .. import drop_in
+from .arrays import add_index, at_index, set_index
 from .core import UNDEFINED
+from .methods import array_attribute
+from .numpy_calls import joined_along
+from .operators import binary, update
 from .specialise import Specialiser, primitive
 from .values import (
     Array,
@@ -121,8 +125,6 @@ def spread(s: Specialiser, function: Any, arguments: tuple[Any, ...], named: Dic
 def getitem(s: Specialiser, x: Any, index: Any) -> Any:
     """`x[index]`."""
     if isinstance(x, Array | Node | np.ndarray):
-        from .arrays import at_index
-
         return at_index(s, x, index)
     if isinstance(x, Dict | dict):
         content = x.content if isinstance(x, Dict) else x
@@ -146,8 +148,6 @@ def getitem(s: Specialiser, x: Any, index: Any) -> Any:
     if isinstance(x, Instance) and hasattr(x.cls, "__getitem__"):
         return s.call(attribute(s, x, "__getitem__"), [index])
     if x is np.r_ or x is np.c_ or x is drop_in.r_ or x is drop_in.c_:
-        from .numpy_calls import joined_along
-
         return joined_along(drop_in.ORIGINALS.get(x, x), unwrapped(index))
     if known(index) and not isinstance(x, Closure | Made):
         return wrapped(x[unwrapped(index)])
@@ -177,8 +177,6 @@ def _one(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any:
 def setitem(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`."""
     if isinstance(x, Array | np.ndarray):
-        from .arrays import set_index
-
         set_index(s, x, index, value)
     elif isinstance(x, Dict):
         s.write(x, {**x.content, key_of(index): value})
@@ -219,11 +217,8 @@ def delitem(s: Specialiser, x: Any, index: Any) -> None:
 @primitive("update_item")
 def update_item(s: Specialiser, name: str, x: Any, index: Any, value: Any) -> None:
     """`x[index] += value` and its kin."""
-    from .operators import update
 
     if isinstance(x, Array | np.ndarray) and name in ("add", "subtract"):
-        from .arrays import add_index
-
         add_index(s, x, index, value, name == "subtract")
         return
     setitem(s, x, index, update(s, name, getitem(s, x, index), value))
@@ -238,8 +233,6 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
     if isinstance(x, Instance):
         return _of_object(s, x, name)
     if isinstance(x, Array | Node) or (isinstance(x, np.ndarray) and not isinstance(x, np.matrix)):
-        from .methods import array_attribute
-
         return array_attribute(s, x, name)
     if isinstance(x, List | Dict):
         method = METHODS.get((type(x), name))
@@ -259,7 +252,7 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
         if isinstance(found, types.FunctionType):
             return bound(name, found, x)
     if isinstance(x, Made) and isinstance(x.kind, tuple) and x.kind[0] == "super":
-        from .classes import above
+        from .classes import above  # a circle
 
         return above(s, x, name)
     if isinstance(x, Closure | Made | Items):
@@ -376,7 +369,6 @@ def _index(s: Specialiser, x: Any, value: Any) -> int:
 
 def _count(s: Specialiser, x: Any, value: Any) -> Any:
     """How many items are equal to a value, which only the graph may know."""
-    from .operators import binary
 
     equal = [binary(s, "equal", item, value) for item in items(s, x)]
     found: Any = 0

@@ -40,17 +40,28 @@ def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) ->
                 seeds[at] = constant(1.0)
             return take(seeds)
 
-        if node.size <= UNROLLED:
-            rows = [along(k) for k in range(node.size)]
-            found.append([_stack(list(each)) for each in zip(*rows, strict=True)] if rows else [])
-            continue
-        shapes = [n.shape for n in along(0)]
-        init = [zero(arrays(real, (node.size, *shape))) for shape in shapes]
+        found.append(_each(node.size, along))
+    return found
 
-        def body(k: Node, *sofar: Node) -> list[Node]:
-            return [places.at_set(a, k, n) for a, n in zip(sofar, along(k), strict=True)]
 
-        found.append(control.repeat(whole(node.size), body, init))
+def _each(size: int, along: Callable[[Any], list[Node]]) -> list[Node]:
+    """What a function of a place gives for each of so many, as arrays with a new first axis."""
+    if size <= UNROLLED:
+        each = [along(k) for k in range(size)]
+        return [_stack(list(column)) for column in zip(*each, strict=True)]
+    init = [zero(arrays(real, (size, *n.shape))) for n in along(0)]
+
+    def body(k: Node, *sofar: Node) -> list[Node]:
+        return [places.at_set(a, k, n) for a, n in zip(sofar, along(k), strict=True)]
+
+    return control.repeat(whole(size), body, init)
+
+
+def _component(node: Node, k: Any) -> Node:
+    """One of the elements of a node, whose gradient goes through that element alone."""
+    if not node.shape:
+        return node
+    found: Node = FUNCTIONS[np.reshape](node, (node.size,))[k]
     return found
 
 
@@ -105,11 +116,11 @@ def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
     """The Jacobian, an adjoint for each output."""
     region, alone = _chosen_region(s, "jacrev", f, argnums, given, named)
 
-    def take(seeds: list[Node]) -> list[Node]:
-        found = derive.generate_adjoints(region.outputs, seeds, region.variables)
+    def take(output: Node) -> list[Node]:
+        found = derive.generate_adjoints([output], [1.0], region.variables)
         return region.closed([found[v] for v in region.variables], region.variables)
 
-    rows = _columns(region.outputs, take)
+    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in region.outputs]  # type: ignore[misc]
     table = [
         [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(region.variables)]
         for o, out in enumerate(region.outputs)

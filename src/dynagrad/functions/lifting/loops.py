@@ -14,6 +14,7 @@ from typing import Any
 from ...errors import LiftError
 from ...graph import Node, control, integers
 from ...graph.node import fresh, whole
+from ...graph.operations import logical_and
 from ...graph.types import integer
 from . import specialise
 from .core import For, While
@@ -207,7 +208,6 @@ class _For:
             return going, (i + 1, *s.evaluate(self.e.body, self._see(at(i), rest)))
 
         def finish(trial: _Trial) -> list[Node]:
-            from ...graph.operations import logical_and
 
             test = logical_and(integers.less(trial.counter, count), node_of(trial.test))
             return control.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)

@@ -234,7 +234,7 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
         except TypeError:
             raise refused(first) from None
     if isinstance(function, np.ufunc) or function in _EACH:
-        from .numpy_calls import numpy_call
+        from .numpy_calls import numpy_call  # a circle
 
         return elementwise(lambda *xs: unwrapped(numpy_call(s, function, xs, dict(named))), given)
     raise refused(first)

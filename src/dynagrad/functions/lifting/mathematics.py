@@ -221,9 +221,9 @@ def _sum(s: Specialiser, given: Given, named: Named) -> Any:
     if isinstance(x, Array | np.ndarray):
         return binary(s, "add", found, numpy_call(s, np.sum, [x], {"axis": 0}))
     for item in items(s, x):
-        found = (
-            item if type(found) is int and found == 0 and type_of(item) is not None else binary(s, "add", found, item)
-        )
+        t = type_of(item)
+        nothing = type(found) is int and found == 0 and t is not None and t.kind != "boolean"  # these are counted
+        found = item if nothing else binary(s, "add", found, item)
     return found
 
 

@@ -12,6 +12,7 @@ from .arrays import at_index, converted, set_index
 from .numpy_calls import flat, numpy_call
 from .specialise import Specialiser
 from .values import Array, List, Made, describe, type_of, unwrapped, wrapped
+from .walks import items
 
 _METHODS: dict[str, Any] = {
     name: getattr(np, name)
@@ -128,7 +129,6 @@ def _item(s: Specialiser, x: Any, *index: Any) -> Any:
 
 
 def _tolist(s: Specialiser, x: Any) -> Any:
-    from .walks import items
 
     t = type_of(x)
     if t is None or not t.shape:

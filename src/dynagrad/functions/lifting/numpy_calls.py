@@ -29,11 +29,13 @@ from ..numpy_ufuncs import METHODS
 from .arrays import as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
 from .exact import EACH, kind_of_result, of_kind, of_whole
 from .known_arguments import check_known
+from .masked import none_inside
 from .operators import arithmetic, bits, inverted, store
 from .specialise import Specialiser
 from .ufunc_at import at
 from .values import Array, Items, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
-from .views import VIEWS, view
+from .views import VIEWS, einsum_view, meshgrid_views, view
+from .walks import items
 
 
 def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -56,6 +58,10 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     with np.errstate(all="ignore"):
         result = _computed(function, given, options)
     first = arguments[0] if arguments else None
+    if function is np.einsum and (seen := einsum_view(arguments, options, _computed)) is not None:
+        return seen
+    if function is np.meshgrid and options.get("copy", True) is False:
+        return meshgrid_views(arguments, result, _computed, options)
     if isinstance(first, Array):
         if function in VIEWS and not isinstance(result, tuple | list):
             seen = view(function, first, given[1:], options, _computed)
@@ -65,12 +71,18 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
             axis = _axis_of_pieces(function, given, options, len(shape_of(first.read())))
             return List(tuple(_pieces(s, first, axis, [shape_of(x)[axis] for x in result])))
     made = wrapped(result)
+    if function in _MADE and not isinstance(made, Array) and type_of(made) is not None:
+        return Array(node_of(made))
     if isinstance(made, Array):
         if function in (np.reshape, np.ravel, np.full) or (function is np.array and isinstance(first, List | tuple)):
             made.ordered = True
         elif function in _LIKE and isinstance(given[0], Node):
             made.ordered = False  # as what it is like, which may lie otherwise
     return made
+
+
+_MADE: frozenset[Any] = frozenset([np.array, np.asarray, np.asanyarray, np.copy, np.zeros, np.ones, np.full])
+"""Functions that make an array of a single number, too: one without axes."""
 
 
 def _into(s: Specialiser, out: Any, result: Any) -> Any:
@@ -136,8 +148,6 @@ _SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of array
 def _spelled(s: Specialiser, x: Any) -> Any:
     """What is gone over as a tuple."""
     if isinstance(x, Items) and not (x.kind == "range" and known(x)):
-        from .walks import items
-
         return items(s, x)
     return x
 
@@ -173,7 +183,6 @@ setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010
 
 
 def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
-    from .masked import none_inside
 
     none_inside((*given, *options.values()))
     depth: int = getattr(_inside, "depth", 0)

@@ -16,10 +16,12 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
+from ...graph.arrays import reshape
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS, arrays
 from .. import structure
 from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
+from .elements import is_element
 from .specialise import Specialiser, primitive
 from .values import (
     Array,
@@ -43,6 +45,7 @@ from .values import (
     unwrapped,
     wrapped,
 )
+from .walks import items
 
 PYTHON: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
     "add": (operator.add, "__add__", "+"),
@@ -99,7 +102,7 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """An operator of Python on two values."""
     compute, method, sign = PYTHON[name]
     if isinstance(a, Masked) or isinstance(b, Masked):
-        from .masked import elementwise
+        from .masked import elementwise  # a circle
 
         return elementwise(lambda x, y: unwrapped(binary(s, name, x, y)), [a, b])
     if name != "add" or not (isinstance(a, str) and isinstance(b, str)):
@@ -135,7 +138,7 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         isinstance(b, List | tuple) and type_of(a) is not None
     ):
         if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
-            from .arrays import as_array
+            from .arrays import as_array  # a circle
 
             return binary(s, name, as_array(s, a), as_array(s, b))
     if name in ("equal", "not_equal"):
@@ -225,25 +228,26 @@ def _as_whole(x: Any) -> Node:
 
 
 _COUNTING = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo"})
+_OF_TRUTHS = frozenset({"add", "subtract", "multiply"})
 
 
 def arithmetic(name: str, x: Any, y: Any) -> Any:
-    """An operator where one side is a node; truth values count as whole numbers, and those of arrays as in numpy."""
+    """An operator where one side is a node; truth values count as whole numbers, and those of arrays, and of their
+    elements, are what they are in numpy."""
     kinds = [_kind(x), _kind(y)]
     if name in _COUNTING and "boolean" in kinds and "real" not in kinds and "" not in kinds:
         types = [type_of(v) for v in (x, y)]
-        if kinds == ["boolean", "boolean"] and any(t is not None and t.shape for t in types):
+        if kinds == ["boolean", "boolean"] and name in _OF_TRUTHS and (is_element(x) or is_element(y)):
             if name == "subtract":
                 raise Error("truth values cannot be subtracted in numpy; use ^ or np.logical_xor")
-            if name in ("add", "multiply"):
-                return (x | y) if name == "add" else (x & y)
+            return bits("or" if name == "add" else "and", x, y)
         x, y = (
             as_type(v, arrays(KINDS["integer"], t.shape)) if t is not None and t.kind == "boolean" else v
             for v, t in zip((x, y), types, strict=True)
         )
     found = PYTHON[name][0](x, y)
     if name == "matmul" and "real" not in kinds:
-        from .exact import of_kind
+        from .exact import of_kind  # a circle
 
         return of_kind(found, "integer" if "integer" in kinds else "boolean")
     return found
@@ -291,7 +295,7 @@ def _of_duals(s: Specialiser, name: str, a: Any, b: Any) -> Any:
 
 def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
     """Operators that a class defines."""
-    from .containers import attribute
+    from .containers import attribute  # a circle
 
     if isinstance(a, Instance) and hasattr(a.cls, method):
         if getattr(a.cls, method) is not getattr(object, method, None) and not _generated(a.cls, method):
@@ -383,18 +387,18 @@ def _enter_unary(name: str, compute: Callable[[Any], Any], method: str) -> None:
 def unary(s: Specialiser, name: str, a: Any) -> Any:
     compute, method = UNARY[name]
     if isinstance(a, Masked):
-        from .masked import elementwise
+        from .masked import elementwise  # a circle
 
         return elementwise(lambda x: unwrapped(unary(s, name, x)), [a])
     if isinstance(a, Instance):
-        from .containers import attribute
+        from .containers import attribute  # a circle
 
         return s.call(attribute(s, a, method), [])
     x = unwrapped(a)
     if isinstance(x, Node):
         if name == "invert":
             return wrapped(inverted(x))
-        if x.type.kind == "boolean" and x.type.shape:
+        if x.type.kind == "boolean" and is_element(x):
             raise Error("truth values have no sign in numpy; use ~ or np.logical_not")
         if x.type.kind == "boolean":
             x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]
@@ -413,7 +417,7 @@ for _name, (_compute, _method) in UNARY.items():
 def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """`a += b` and its kin: arrays and lists change in place, and everything else is what `a + b` is."""
     if isinstance(a, Array):
-        from .arrays import fitted
+        from .arrays import fitted  # a circle
 
         s_type = type_of(a)
         assert s_type is not None
@@ -421,15 +425,13 @@ def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         store(s, a, fitted(new, s_type))
         return a
     if isinstance(a, List) and name == "add":
-        from .walks import items
-
         s.write(a, (*a.content, *items(s, b)))
         return a
     if isinstance(a, Dict) and isinstance(b, Dict) and name == "or":
         s.write(a, {**a.content, **b.content})
         return a
     if isinstance(a, Instance):
-        from .containers import attribute
+        from .containers import attribute  # a circle
 
         method = PYTHON[name][1].replace("__", "__i", 1)
         if hasattr(a.cls, method):
@@ -466,7 +468,6 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
                 raise s.error(
                     f"{describe(x)} is no condition; use np.any, np.all, or np.where for a choice at each element"
                 )
-            from ...graph.arrays import reshape
 
             return truth(s, content[(0,) * content.ndim] if content.ndim else reshape(())(content))
         return bool(content)
@@ -477,18 +478,16 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
     if isinstance(x, List | Dict):
         return bool(x.content)
     if isinstance(x, Items):
-        from .walks import items
-
         return bool(items(s, x))
     if isinstance(x, Instance):
-        from .containers import attribute
+        from .containers import attribute  # a circle
 
         for method in ("__bool__", "__len__"):
             if hasattr(x.cls, method):
                 return truth(s, s.call(attribute(s, x, method), []))
         return True
     if isinstance(x, Masked):
-        from .masked import refused
+        from .masked import refused  # a circle
 
         raise refused(x)
     if isinstance(x, Perhaps):
@@ -546,7 +545,6 @@ def contained(s: Specialiser, a: Any, b: Any) -> Any:
         return unwrapped(a) in b.content
     if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Items)):
         return bool(unwrapped(a) in unwrapped(b))
-    from .walks import items
 
     found: Any = False
     for x in items(s, b):

@@ -22,6 +22,7 @@ from ...graph.node import fresh
 from ...graph.types import KINDS, Type, arrays
 from ..structure import is_registered
 from .core import UNDEFINED
+from .masked import refused
 from .values import (
     Array,
     Cell,
@@ -213,8 +214,6 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
     if x is UNDEFINED:
         raise Error("the function may return a variable that has no value")
     if isinstance(x, Masked):
-        from .masked import refused
-
         raise refused(x)
     if isinstance(x, Perhaps):
         raise Error(

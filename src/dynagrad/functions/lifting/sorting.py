@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
-from .arrays import holds_node, stacked
+from .arrays import at_index, holds_node, stacked
 from .containers import METHODS
 from .numpy_calls import numpy_call
 from .patterns import Leaf, Mismatch, Pattern, build, flatten, merge, pattern
@@ -86,7 +86,6 @@ def _order(s: Specialiser, keys: Sequence[Any]) -> Any:
 
 
 def _at(s: Specialiser, x: Array, places: Any) -> Any:
-    from .arrays import at_index
 
     return at_index(s, x, places)
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import Error, LiftError
-from ...graph import Node, control
+from ...graph import Node, control, integers
 from ...graph import operations as ops
 from ...graph.failures import after
+from ...graph.node import constant
 from ..drop_in import ORIGINALS
 from .core import (
     KEPT,
@@ -213,7 +214,7 @@ class Specialiser:
 
     def truth(self, x: Any) -> bool | Node:
         """A value as a condition."""
-        from .operators import truth
+        from .operators import truth  # a circle
 
         return truth(self, x)
 
@@ -402,7 +403,7 @@ class Specialiser:
 
     def choose(self, e: If, test: Node, env: dict[str, Any]) -> Any:
         """A choice that the graph makes."""
-        from .operators import simple
+        from .operators import simple  # a circle
 
         easy = simple(e.then) and simple(e.otherwise)
 
@@ -531,8 +532,6 @@ def _settled(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
 
 def select(test: Node, a: Node, b: Node) -> Node:
     """One of two numbers."""
-    from ...graph import integers
-    from ...graph.node import constant
 
     found: Node
     if a.type.kind != "boolean":

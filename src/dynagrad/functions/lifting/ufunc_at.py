@@ -40,7 +40,7 @@ def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
 
 def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], place: Any, value: list[Any]) -> None:
     """All places that occur, and then those that occur again, and so on."""
-    from .numpy_calls import numpy_call
+    from .numpy_calls import numpy_call  # a circle
 
     value = [as_array(s, v) for v in value]
     numbers = np.asarray(np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[place])
@@ -62,6 +62,6 @@ def _shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _row(s: Specialiser, x: Any, shape: tuple[int, ...]) -> Any:
-    from .numpy_calls import numpy_call
+    from .numpy_calls import numpy_call  # a circle
 
     return numpy_call(s, np.ravel, [numpy_call(s, np.broadcast_to, [x, shape], {})], {})

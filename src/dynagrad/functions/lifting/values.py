@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
+from ...graph.control import convert
 from ...graph.node import as_node, constant, whole
 from ...graph.types import KINDS, Type, arrays
 from ..closures import Dual
@@ -249,7 +250,6 @@ def type_of(x: Any) -> Type | None:
 
 def as_type(x: Any, wanted: Type) -> Node:
     """A number or the content of an array as a node of a type; whole numbers and truth values become reals."""
-    from ...graph.control import convert
 
     if isinstance(x, Array):
         x = x.read()

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...graph import Node
+from ..numpy_linalg import rearranged
 from .arrays import holds_node
-from .values import Array, type_of
+from .values import Array, List, type_of, unwrapped, wrapped
 
 Compute = Callable[[Any, list[Any], dict[str, Any]], Any]
 Back = tuple[Any, list[Any]]
@@ -65,6 +66,44 @@ def view(
         return compute(way[0], [new, *way[1]], {})
 
     return Array(None, x.owner, x, look, None, None if way is None else back)
+
+
+def einsum_view(arguments: Sequence[Any], options: dict[str, Any], compute: Compute) -> Array | None:
+    """What `einsum` gives of one array whose axes it only rearranges: a view, which can be written to unless it is of
+    diagonals; None for all else."""
+    at = [i for i, x in enumerate(arguments) if isinstance(x, Array)]
+    given = [unwrapped(x) for x in arguments]
+    one = rearranged(given) if len(at) == 1 else None
+    if one is None:
+        return None
+    x, (_, names, output) = arguments[at[0]], one
+
+    def back(content: Any, new: Any) -> Any:
+        return compute(np.einsum, [f"{output}->{names}", new], options)
+
+    return Array(
+        None,
+        x.owner,
+        x,
+        lambda content: compute(np.einsum, [f"{names}->{output}", content], options),
+        None,
+        back if len(set(names)) == len(names) else None,
+    )
+
+
+def meshgrid_views(arguments: Sequence[Any], found: Sequence[Any], compute: Compute, options: dict[str, Any]) -> Any:
+    """What `meshgrid` without copies gives: views of the arrays, which can be read."""
+    given = [unwrapped(x) for x in arguments]
+
+    def one(i: int) -> Any:
+        def look(content: Any) -> Any:
+            return compute(np.meshgrid, [*given[:i], content, *given[i + 1 :]], options)[i]
+
+        x = arguments[i]
+        return Array(None, x.owner, x, look) if isinstance(x, Array) else wrapped(found[i])
+
+    made = tuple(map(one, range(len(found))))
+    return List(made) if isinstance(found, list) else made
 
 
 def _shared(x: Array, look: Callable[[Any], Any]) -> Iterator[bool]:

@@ -39,7 +39,7 @@ def walk(s: Specialiser, x: Any) -> Walk:
     if isinstance(x, range):
         return _range(s, x.start, x.stop, x.step)
     if isinstance(x, Array | np.ndarray) and type_of(x) is not None:
-        from .arrays import at_index
+        from .arrays import at_index  # a circle
 
         t = type_of(x)
         assert t is not None
@@ -79,7 +79,7 @@ def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
     if isinstance(x, str | bytes | frozenset | set | list | dict | KeysView | ValuesView | ItemsView):
         return tuple(x)
     if isinstance(x, Instance) and hasattr(x.cls, "__iter__"):
-        from .containers import attribute
+        from .containers import attribute  # a circle
 
         return items(s, s.call(attribute(s, x, "__iter__"), []))
     return None
@@ -94,7 +94,7 @@ def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | 
         return None
 
     def at(i: Node) -> Any:
-        from .arrays import at_index, stacked
+        from .arrays import at_index, stacked  # a circle
 
         return at_index(s, stacked(list(inside)), i)
 
