@@ -21,6 +21,8 @@ from ...graph import Node
 from ...graph.node import as_node, constant, whole
 from ...graph.types import KINDS, Type, arrays
 from ..closures import Dual
+from ..mutable import MutableArray
+from ..numbers import Number
 from .core import Lambda, Position
 
 _serial = itertools.count()
@@ -346,6 +348,8 @@ def describe(x: Any) -> str:
         return "an array of complex numbers" if isinstance(content, np.ndarray) else f"the complex number {content:.60}"
     if isinstance(content, np.ndarray):
         return f"an array of {content.dtype}"
+    if isinstance(content, Number | MutableArray):
+        return "a value with derivatives from outside (make it an argument of the compiled function, or compile it all)"
     return f"{x!r:.60} of type {type(x).__name__}"
 
 
