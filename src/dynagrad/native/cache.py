@@ -2,8 +2,9 @@
 
 An entry is three files in the cache folder: the library, its source beside it for people to read, and a seal, written
 last, that holds the library's hash. What has no seal that fits is no entry, so that neither a killed compiler nor a
-damaged disk can make one; nor is what others may have written (`sealed`). Which folder it is says `cache_folder`. No
-knowledge of flags lives here.
+damaged disk can make one; nor is what others may have written (`sealed`). Which folder it is says `cache_folder`. What
+all libraries of a kind have in common is an entry too, an object that they are linked with. No knowledge of flags lives
+here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompileError
@@ -24,35 +26,44 @@ from .file_lock import file_lock
 from .fingerprint import fingerprint
 from .zig_files import archive_of, pack, unpack
 
+RUNTIME = {"charts": "#include <dynagrad/runtime.hpp>\n"}
+"""What libraries of a kind are linked with."""
+
 
 def build(
-    source: str, *, optimise: int = 3, flags: Sequence[str] = (), progress: Callable[[str], None] | None = None
+    source: str,
+    *,
+    optimise: int = 3,
+    flags: Sequence[str] = (),
+    runtime: str = "",
+    progress: Callable[[str], None] | None = None,
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
 
-    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `progress` is called with a line of
-    text before a compiler starts, and not at all if none does.
+    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `runtime` is the kind of the library,
+    a key of `RUNTIME`, if it is of one. `progress` is called with a line of text before a compiler starts, and not at
+    all if none does.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
     'extern "C" int one() { return 1; }'
     """
     tool = toolchain.compiler()
-    options = (*toolchain.flags(tool, optimise), *flags)
-    name = fingerprint(source, tool, options)
+    common = _common(tool, runtime, flags)
+    options = (*toolchain.flags(tool, optimise), *flags, *([f"-DDYNAGRAD_LINKED={runtime}"] if common else []))
+    job = _Job(source, tool, options, toolchain.SUFFIX, common)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
-        found = None if place is None else entry(place, name)
+        found = None if place is None else entry(place, job.name)
         if found is not None:
             return found
-    work = functools.partial(_compile, name=name, source=source, tool=tool, options=options, progress=progress)
     try:
         if home is not None:
-            return work(home)
+            return _compile(home, job, progress)
     except OSError as error:
         reason = str(error)
     try:
-        return work(temporary_folder(reason))
+        return _compile(temporary_folder(reason), job, progress)
     except OSError as error:
         raise CompileError(
             f"there is no place for a compiled program: in the cache folder, {reason}; in a temporary one, {error}\n"
@@ -60,9 +71,36 @@ def build(
         ) from None
 
 
-def entry(home: Path, name: str) -> Path | None:
-    """The library of that name if it is whole."""
-    library = home / (name + toolchain.SUFFIX)
+@dataclass(frozen=True)
+class _Job:
+    """What an entry is made of: a library, or an object. `common` is linked to it."""
+
+    source: str
+    tool: toolchain.Compiler
+    options: tuple[str, ...]
+    suffix: str
+    common: _Job | None = None
+
+    @functools.cached_property
+    def name(self) -> str:
+        return fingerprint(self.source, self.tool, self.options)
+
+
+def _common(tool: toolchain.Compiler, runtime: str, flags: Sequence[str]) -> _Job | None:
+    """The object that libraries of a kind are linked with; None where each has all of its own.
+
+    It is compiled in one way, however much its libraries are optimised, but with what they define.
+    """
+    if not runtime or not toolchain.links(tool):
+        return None
+    defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
+    options = toolchain.of_object((*toolchain.flags(tool, 2), "-DDYNAGRAD_RUNTIME", *defined))
+    return _Job(RUNTIME[runtime], tool, options, ".o")
+
+
+def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
+    """The library, or the object, of that name if it is whole."""
+    library = home / (name + suffix)
     given = sealed.read(home / f"{name}.seal")
     if given is None:
         return None
@@ -70,39 +108,46 @@ def entry(home: Path, name: str) -> Path | None:
     return library if data is not None and given == sealed.seal(library.name, data) else None
 
 
-def _compile(
-    home: Path,
-    *,
-    name: str,
-    source: str,
-    tool: toolchain.Compiler,
-    options: Sequence[str],
-    progress: Callable[[str], None] | None,
-) -> Path:
+def _compile(home: Path, job: _Job, progress: Callable[[str], None] | None) -> Path:
     """Make the entry, unless another thread or process did so while this one waited."""
     sealed.make(home)
-    with file_lock(home / "locks" / name[:2]):  # names that begin alike share one, so that there are few
-        found = entry(home, name)
+    # Names that begin alike share a lock, so that there are few. Libraries wait for objects, and objects for nothing.
+    kind = "" if job.suffix == toolchain.SUFFIX else "object-"
+    with file_lock(home / "locks" / f"{kind}{job.name[:2]}"):
+        found = entry(home, job.name, job.suffix)
         if found is not None:
             return found
         _sweep(home)
         if progress is not None:
-            progress(f"compiling {source.count(chr(10)) + 1} lines of C++")
+            progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
         # In the same folder, so that the moves below are renames, which cannot be seen half done.
         with tempfile.TemporaryDirectory(prefix="tmp-", dir=home, ignore_cleanup_errors=True) as scratch:
-            made = Path(scratch) / (name + toolchain.SUFFIX)
-            zig, archive = Path(scratch) / "zig", archive_of(home, tool, options)
-            known = archive is None or unpack(archive, zig)
-            keep = home / "failed" / f"{name}.cpp"
-            toolchain.compile_source(source, made, tool=tool, options=options, zig_cache=zig, keep=keep)
-            if archive is not None and not known and zig.is_dir():
-                pack(archive, zig)
-            text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
-            seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
-            for file in (text, made, seal):
-                os.chmod(file, 0o700 if file == made else 0o600)
-                os.replace(file, home / file.name)
-        return home / made.name
+            return _compile_in(home, Path(scratch), job)
+
+
+def _compile_in(home: Path, scratch: Path, job: _Job) -> Path:
+    """Make the entry in a folder of its own, and move it to its place."""
+    made = scratch / (job.name + job.suffix)
+    zig, archive = scratch / "zig", archive_of(home, job.tool, job.options)
+    known = archive is None or unpack(archive, zig)
+    compile_source = functools.partial(
+        toolchain.compile_source, tool=job.tool, zig_cache=zig, keep=home / "failed" / f"{job.name}.cpp"
+    )
+    objects = [] if job.common is None else [_object(home, job.common)]
+    compile_source(job.source, made, options=job.options, objects=objects)
+    if archive is not None and not known and zig.is_dir() and job.suffix == toolchain.SUFFIX:
+        pack(archive, zig)
+    text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
+    seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
+    for file in (text, made, seal):
+        os.chmod(file, 0o700 if file == made else 0o600)
+        os.replace(file, home / file.name)
+    return home / made.name
+
+
+def _object(home: Path, job: _Job) -> Path:
+    """The object, made where it is not there."""
+    return entry(home, job.name, job.suffix) or _compile(home, job, None)
 
 
 def _sweep(home: Path) -> None:

@@ -133,7 +133,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "terms_node": (None, _P, _I, _P, _P, _I),
     "terms_find": (_I, _P, _I, _I, _P, _I),
     "facts_new": (_Made, _P, _L, _P, _L, _L, _P, _P),
-    "facts_free": (None, _L, _P),
+    "facts_free": (None, _P),
     "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
     "weights_free": (None, _P),
     "chart_new": (_Made, _P, _P, _P, _P),
@@ -313,7 +313,7 @@ class FactTable:
         held = [np.ascontiguousarray(c, np.int32) for c in columns]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
         self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows, *_until(stop))
-        _finally(self, engine.facts_free, table, self.pointer)
+        _finally(self, engine.facts_free, self.pointer)
 
 
 class WeightTable:

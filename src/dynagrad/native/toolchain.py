@@ -158,6 +158,25 @@ def _target() -> tuple[str, ...]:
     return ("-target", f"{machine}-linux-gnu.{major}.{minor}")
 
 
+def links(tool: Compiler) -> bool:
+    """Whether a library can be linked with parts of the runtime that were compiled before: whether this is a clang,
+    which makes nothing of a function that is known to be elsewhere (see `dynagrad/linked.hpp`).
+
+    >>> links(compiler())
+    True
+    """
+    return tool.zig or "clang" in tool.identity
+
+
+def of_object(options: Sequence[str]) -> tuple[str, ...]:
+    """The flags for an object that is linked later, from those for a library.
+
+    >>> of_object(["-O2", "-s", "-shared", "-fPIC"])
+    ('-O2', '-fPIC', '-c')
+    """
+    return (*(o for o in options if o not in ("-s", "-shared")), "-c")
+
+
 def compile_source(
     source: str,
     output: Path,
@@ -165,13 +184,15 @@ def compile_source(
     *,
     tool: Compiler | None = None,
     options: Sequence[str] | None = None,
+    objects: Sequence[Path] = (),
     zig_cache: Path | None = None,
     keep: Path | None = None,
 ) -> None:
     """Compile `source` to the shared library `output`, or raise `CompileError`.
 
-    The source is written beside the library. `options` replaces the flags. What zig remembers from one call to the
-    next (the stubs of libc, 2 MB) goes to `zig_cache`. A source that does not compile is copied to `keep`.
+    The source is written beside the library. `options` replaces the flags, those `of_object` for an object. `objects`
+    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`. A
+    source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
@@ -184,8 +205,11 @@ def compile_source(
         f"-I{_plain(include, scratch)}",
         text.name,
     ]
+    for number, file in enumerate(objects):  # by names of ours, as above
+        shutil.copyfile(file, scratch / f"part{number}.o")
+        command.append(f"part{number}.o")
     command += ["-o", output.name]
-    if not tool.zig:
+    if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
     zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
     ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}

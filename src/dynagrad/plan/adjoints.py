@@ -100,106 +100,79 @@ def write_clear(writer: ClassWriter) -> None:
     out.line()
 
 
-def _order(table: Table) -> str:
-    stored = table.order if table.kind == "dense" else range(table.arity)
-    return ", ".join(f"a[{i}]" for i in stored)
+def write_shown(writer: ClassWriter) -> None:
+    """In the constructor: the arrays of adjoints of each table, for those who look at them by its number."""
+    plan, out = writer.plan, writer.out
+    for table in [*writer.facts, *writer.derived]:
+        name, to = writer.names.table[table.key], f"tables[{table.number}]"
+        total, axioms = f"g_{name}", f"g_{name}"
+        if table.kind != "facts":
+            axioms = f"g_axioms_{name}"
+            swept = stage_of(plan, table).strategy == "sweep"
+            total = f"gt_{name}" if swept else update_adjoint(plan, writer.names, table)
+        out.line(f"{to}.adjoints = &g_{name}, {to}.totals = &{total};")
+        if table.kind == "facts" or writer.has_axioms(table):
+            out.line(f"{to}.axioms = &{axioms};")
 
 
 def write_readers(writer: ClassWriter) -> None:
     """`seed`, which gives an item its cotangent, and what reads adjoints: of an item, of all items, of rows."""
     plan, out = writer.plan, writer.out
-    tables = [*writer.facts, *writer.derived]
-
-    def total(table: Table) -> str:
-        name = writer.names.table[table.key]
-        if table.kind == "facts":
-            return f"g_{name}"
-        if stage_of(plan, table).strategy == "sweep":
-            return f"gt_{name}"
-        return update_adjoint(plan, writer.names, table)
-
-    def switch(head: str, lines: list[tuple[Table, str]], otherwise: str) -> None:
-        out.open(head)
-        out.open("switch (table)")
-        for table, text in lines:
-            out.line(f"case {table.number}: {text}")
-        out.close()
-        out.line(otherwise)
-        out.close()
-
     narrow = plan.selective or plan.semiring == "plain" or posteriors(plan)
-    out.open(
-        "static bool seed_at(adjoint_t* g, const auto& value, int64_t cell, const uint64_t* cotangent, bool whole)"
-    )
-    out.line("if (cell < 0) return false;")
-    if narrow:
-        out.line("(void)whole;")
-        out.line("g[cell] = back::gather(g[cell], back::start(cotangent, value[cell]));")
-    else:  # for an outside value the root's adjoint is one, whatever the root's scale
-        out.line("g[cell] = back::gather(g[cell], whole ? semiring::one() : back::start(cotangent, value[cell]));")
-    out.line("return true;")
+    whole = "back::start(cotangent, x)" if narrow else "whole ? semiring::one() : back::start(cotangent, x)"
+    out.open("int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole)")
+    out.line("const int64_t at = place(table, a);")
+    out.line("if (at < 0) return 0;")
+    out.line("const value_t x = Reads<semiring>::value(tables[table], at);")
+    out.line("adjoint_t& g = (*(Array<adjoint_t>*)tables[table].adjoints)[at];")
+    # for an outside value the root's adjoint is one, whatever the root's scale
+    out.line(f"g = back::gather(g, {whole});")
+    out.line("return (void)whole, 1;")
     out.close()
-    switch(
-        "int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole)",
-        [
-            (
-                t,
-                f"return seed_at(g_{writer.names.table[t.key]}.data, {_values(writer, t)}, "
-                f"{writer.names.table[t.key]}.find({_order(t)}), cotangent, whole);",
-            )
-            for t in tables
-        ],
-        "return (void)a, (void)cotangent, (void)whole, 0;",
-    )
-    outer = _finish() if narrow else "semiring::write(g[cell], words)"
-    out.open("static int64_t read_at(const adjoint_t* g, const auto& value, int64_t cell, uint64_t* words, bool whole)")
-    out.line("if (cell < 0) return 0;")
-    out.line(f"if (whole) {outer};")
-    out.line(f"else {_finish()};")
-    out.line("return 1;")
+    out.open("int64_t adjoint(int64_t table, const int32_t* a, uint64_t* words, int64_t whole) const")
+    out.line("const int64_t at = place(table, a);")
+    out.line("if (at < 0) return 0;")
+    out.line("const adjoint_t g = (*(Array<adjoint_t>*)tables[table].totals)[at];")
+    out.line("const value_t x = Reads<semiring>::value(tables[table], at);")
+    outer = "" if narrow else "if (whole) semiring::write(g, words);\n    else "
+    out.line(f"{outer}back::finish(g, x, words);")
+    out.line("return (void)whole, 1;")
     out.close()
-    switch(
-        "int64_t adjoint(int64_t table, const int32_t* a, uint64_t* words, int64_t whole) const",
-        [
-            (
-                t,
-                f"return read_at({total(t)}.data, {_values(writer, t)}, "
-                f"{writer.names.table[t.key]}.find({_order(t)}), words, whole);",
-            )
-            for t in tables
-        ],
-        "return (void)a, (void)words, (void)whole, 0;",
-    )
-    out.open(
-        "template <class T> static int64_t adjoints_of(const T& t, const adjoint_t* g, uint64_t* words, int64_t room)"
-    )
+    out.open("int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const")
+    out.line("const Shown& t = tables[table];")
+    out.line("if (!t.items) return 0;")
     out.line("int64_t count = 0;")
-    out.open("for (int64_t c = t.next(0); c >= 0; c = t.next(c + 1), count++)")
-    out.line("if (count < room) back::finish(g[c], t.value[c], words + count * semiring::adjoint_words);")
+    out.line("const int64_t bound = bound_of(*t.items);")
+    out.open(
+        "for (int64_t c = t.items->popped.next(0, bound); c >= 0; c = t.items->popped.next(c + 1, bound), count++)"
+    )
+    out.line("if (count >= room) continue;")
+    out.line("const adjoint_t g = (*(Array<adjoint_t>*)t.totals)[c];")
+    out.line("back::finish(g, Reads<semiring>::at(t.values, c), words + count * semiring::adjoint_words);")
     out.close()
     out.line("return count;")
     out.close()
-    switch(
-        "int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const",
-        [
-            (t, f"return adjoints_of({writer.names.table[t.key]}, {total(t)}.data, words, room);")
-            for t in writer.derived
-        ],
-        "return (void)words, (void)room, 0;",
-    )
     # of each row as it was given: rows that were merged into one share its adjoint
-    out.open(
-        "template <class F, class R> void rows_of(const F* facts, const R& relation, const adjoint_t* g, "
-        "const uint64_t* given, uint64_t* words, bool selects, bool multiplies, bool shifts, bool shares) const"
-    )
+    out.open("void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const")
+    out.line("enum Kind : uint8_t { sum, select, product, shift, softmax, step };")
+    rows = [t for t in [*writer.facts, *writer.derived] if t.kind == "facts" or writer.has_axioms(t)]
+    kinds = {t.number: copy_kind(plan, t) for t in rows}
+    listed = ", ".join(kinds.get(number, "sum") for number in range(max(kinds, default=0) + 1))
+    out.line(f"static constexpr Kind kinds[] = {{{listed}}};")
+    out.line("const Kind kind = kinds[table];")
+    out.line("const FactTable* const facts = tables[table].facts->table;")
+    out.line("const auto& value = *(const Weights<semiring>::View*)tables[table].view;")
+    out.line("const adjoint_t* const g = ((Array<adjoint_t>*)tables[table].axioms)->data;")
     out.line("const int64_t copies = facts->given - facts->rows;")
+    step = "memset((void*)words, 0, facts->given * semiring::adjoint_words * 8)"
+    out.line(f"if (kind == step) return (void){step};")
     if posteriors(plan):
         out.line("if (facts->in_order) return (void)memcpy((void*)words, g, facts->rows * sizeof(double));")
     out.line("Array<uint8_t> taken;")
-    out.line("if (selects) taken.zeros(facts->rows);")
+    out.line("if (kind == select) taken.zeros(facts->rows);")
     if writer.plain:
         out.line("Factors<semiring> factors{nullptr};")
-        out.open("for (int64_t n = 0; n < facts->given && multiplies && copies; n++)")
+        out.open("for (int64_t n = 0; n < facts->given && kind == product && copies; n++)")
         out.line(
             "factors.add(facts->row_of[n], given ? semiring::read(given + n * semiring::words) : semiring::one());"
         )
@@ -208,44 +181,17 @@ def write_readers(writer: ClassWriter) -> None:
     out.line("const int64_t row = facts->row_of[n];")
     out.line("const value_t x = given ? semiring::read(given + n * semiring::words) : semiring::one();")
     out.line("adjoint_t own = g[row];")
-    out.open("if (selects)")  # the first of several equal rows is the one that was used
-    out.line("if (taken[row] || semiring::primal(x) != semiring::primal(relation.value[row])) own = {};")
+    out.open("if (kind == select)")  # the first of several equal rows is the one that was used
+    out.line("if (taken[row] || semiring::primal(x) != semiring::primal(value[row])) own = {};")
     out.line("else taken[row] = 1;")
     out.close()
     if posteriors(plan):  # a row that was merged into another has its share of the weight
-        out.line("if (copies && !shifts) own = Posterior::of(Posterior::share(own, relation.value[row]), x);")
+        out.line("if (copies && kind != shift) own = Posterior::of(Posterior::share(own, value[row]), x);")
     if writer.plain:
-        out.line("if (multiplies && copies) own = back::scale(own, factors.others(row, x));")
-        out.line("if (shares && copies) own = semiring::share(own, x, relation.value[row]);")
-    out.line("(void)relation, (void)copies, (void)multiplies, (void)shares;")
+        out.line("if (kind == product && copies) own = back::scale(own, factors.others(row, x));")
+        out.line("if (kind == softmax && copies) own = semiring::share(own, x, value[row]);")
+    out.line("(void)copies;")
     # a copy that shifts the log of the others has the derivative of the whole, which is by the log of the whole
-    out.line("back::finish(own, shifts ? relation.value[row] : x, words + n * semiring::adjoint_words);")
+    out.line("back::finish(own, kind == shift ? value[row] : x, words + n * semiring::adjoint_words);")
     out.close()
     out.close()
-    lines = []
-    for t in tables:
-        if t.kind != "facts" and not writer.has_axioms(t):
-            continue
-        name = writer.names.table[t.key]
-        kind = copy_kind(plan, t)
-        member = name if t.kind == "facts" else f"axioms_{name}"
-        flags = ", ".join(str(kind == each).lower() for each in ("select", "product", "shift", "softmax"))
-        text = f"rows_of({member}.facts, {member}, g_{member}.data, given, words, {flags}); break;"
-        if kind == "step":
-            text = f"memset((void*)words, 0, {member}.facts->given * semiring::adjoint_words * 8); break;"
-        lines.append((t, text))
-    switch(
-        "void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const",
-        lines,
-        "(void)given, (void)words;",
-    )
-
-
-def _values(writer: ClassWriter, table: Table) -> str:
-    name = writer.names.table[table.key]
-    return f"{name}.value" if table.kind == "facts" else f"{name}.value.data"
-
-
-def _finish() -> str:
-    """From adjoint to derivative, at `cell`."""
-    return "back::finish(g[cell], value[cell], words)"

@@ -260,7 +260,7 @@ def write_restore(writer: ClassWriter) -> None:
 def write_swap(writer: ClassWriter) -> None:
     """`swap`: other rows for a fact table; the rows so far become the old ones, until `settled`."""
     out = writer.out
-    out.open("void swap(int64_t table, const void* facts, const void* weights, int64_t settled)")
+    out.open("void swap(int64_t table, const FactTable* facts, const void* weights, int64_t settled)")
     out.line("const auto* w = (const Weights<semiring>*)weights;")
     out.line("(void)facts, (void)w, (void)settled;")
     out.open("switch (table)")
@@ -269,20 +269,14 @@ def write_swap(writer: ClassWriter) -> None:
         if table.kind == "facts":
             out.open(f"case {table.number}:")
             out.line(f"old_{name} = {name};")
-            out.line(f"{name}.facts = (const facts_{name}*)facts;")
-            out.line(f"{name}.value = w->view(), {name}.has_zero = w->has_zero;")
-            if writer.plan.keeps_logs:
-                out.line(f"{name}.logs = w->logs.data;")
+            out.line(f"{name}.open(facts, w);")
             out.line("has_zero = has_zero || w->has_zero;")
             out.line(f"if (settled) old_{name} = {name};")
             out.line("break;")
             out.close()
         elif table.kind != "external" and writer.has_axioms(table):
             out.open(f"case {table.number}:")
-            out.line(f"axioms_{name}.facts = (const facts_{name}*)facts;")
-            out.line(f"axioms_{name}.value = w->view();")
-            if writer.plan.keeps_logs:
-                out.line(f"axioms_{name}.logs = w->logs.data;")
+            out.line(f"axioms_{name}.open(facts, w);")
             out.line("break;")
             out.close()
     out.close()

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import changing, components, convergence, resolving, resting, solving
-from .access import write_access
-from .adjoints import head_kind
+from . import adjoints, changing, components, convergence, resolving, resting, solving
+from .access import write_access, write_shown
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
 from .facade.text import comment
@@ -115,8 +114,6 @@ class ClassWriter:
             out.line("#define DYNAGRAD_LARGE")
         if self._ordered:
             out.line("#include <stdio.h>")
-        if plan.keeps_logs:
-            out.line("#define DYNAGRAD_LOGS")
         out.line("#include <dynagrad/chart.hpp>")
         if any(convergence.watches(plan, s) for s in plan.stages):
             out.line("#include <dynagrad/convergence.hpp>")
@@ -170,10 +167,15 @@ class ClassWriter:
         """The fact table of a predicate, with the groupings that its scans need."""
         name, out = self.names.table[table.key], self.out
         indexes = self.by_key.get(table.key, ()) if table.kind == "facts" else ()
-        out.open(f"struct facts_{name} : Facts<semiring, {table.arity}>")
+        if not indexes:
+            out.line(f"using facts_{name} = Ungrouped<{table.arity}>;")
+            out.line()
+            return
+        out.open(f"struct facts_{name} : Facts<{table.arity}>")
         for index in indexes:
             out.line(f"Grouping<{len(index.by)}> by{index.number}{{&account}};  // {self._index_text(index)}")
-        out.open("void index(World* world)")
+        out.line(f"static void index_rows(FactTable* t, World* w) {{ static_cast<facts_{name}*>(t)->group_rows(w); }}")
+        out.open("void group_rows(World* world)")
         out.line("(void)world;")
         for index in indexes:
             self._grouping(table, index)
@@ -194,11 +196,9 @@ class ClassWriter:
         out = self.out
         if self._simple(index):
             columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
-            keys = ", ".join([*(f"column[{columns[v]}].data" for v in index.by), "nullptr"])
-            out.open("")
-            out.line(f"const int32_t* keys[] = {{{keys}}};")
-            out.line(f"by{index.number}.build(keys, nullptr, rows);")
-            out.close()
+            keys = ", ".join([*(str(columns[v]) for v in index.by), "0"])
+            out.line(f"static constexpr int32_t columns{index.number}[] = {{{keys}}};")
+            out.line(f"group(by{index.number}, columns{index.number});")
             return
         out.open("")
         out.line("Array<uint8_t> keep(&account);")
@@ -242,7 +242,7 @@ class ClassWriter:
             out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
             for index in self.by_key.get(table.key, ()):
                 out.line(
-                    f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts->by{index.number}; }}"
+                    f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts()->by{index.number}; }}"
                 )
             out.close(f"}} {name}{f', old_{name}' if plan.changes is not None else ''};")
         for table in self.derived:
@@ -251,6 +251,8 @@ class ClassWriter:
             order = ", ".join(str(i + 1) for i in table.order)
             stored = f"  // arguments stored in the order {order}" if table.kind == "dense" and table.arity else ""
             out.line(f"{kind}<semiring, {table.arity}> {name}{{&account}};{stored}")
+            if table.updates:
+                out.line(f"const value_t nothing_{name} = {self.zero(table)};  // an update that is none")
             if self.has_axioms(table):
                 out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
             for index in self.by_key.get(table.key, ()):
@@ -278,7 +280,9 @@ class ClassWriter:
         out.line("Array<value_t> weight{&account};")
         if plan.keeps_logs:
             out.line("Array<double> weight_log{&account};")
-        out.line(f"int32_t (*externals[{max(1, len(plan.tables))}])(const int32_t*, uint64_t*) = {{}};")
+        if self.externals:
+            out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
+        out.line(f"Shown tables[{max(1, len(plan.tables))}];")
         out.line("bool has_zero = false;")
         members = len(out.lines)
         if plan.adjoint:
@@ -330,17 +334,15 @@ class ClassWriter:
 
     def _constructor(self) -> None:
         out = self.out
-        out.open("program(World* w, void* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)")
+        out.open(
+            "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)"
+        )
         out.line("(void)facts, (void)weights, (void)numbers;")
         for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
             name = self.names.table[table.key]
             member = name if table.kind == "facts" else f"axioms_{name}"
             n = table.number
-            out.line(f"{member}.facts = (const facts_{name}*)facts[{n}];")
-            out.line(f"{member}.value = ((Weights<semiring>*)weights[{n}])->view();")
-            out.line(f"{member}.has_zero = ((Weights<semiring>*)weights[{n}])->has_zero;")
-            if self.plan.keeps_logs:
-                out.line(f"{member}.logs = ((Weights<semiring>*)weights[{n}])->logs.data;")
+            out.line(f"{member}.open(facts[{n}], (const Weights<semiring>*)weights[{n}]);")
             out.line(f"has_zero = has_zero || {member}.has_zero;")
             if self.plan.changes is not None and table.kind == "facts":
                 out.line(f"old_{name} = {name};")
@@ -369,6 +371,9 @@ class ClassWriter:
                 out.line(f"{name}.open(nullptr, {_bool(updates)}, {_bool(places)});")
             for index in self.by_key.get(table.key, ()):
                 out.line(f"{name}_by{index.number}.open();")
+        write_shown(self)
+        if self.plan.adjoint:
+            adjoints.write_shown(self)
         for n, beam in enumerate(self.plan.rules.beams):
             if beam.item.key in self.plan.tables:
                 out.line(f"beam{n}.open();")
@@ -594,7 +599,7 @@ class ClassWriter:
             record_contribution(self, table, where, "fresh")
         resting.write_apart(self, table)
         convergence.write_sent(self, table)
-        if head_kind(self.plan, table) == "select":
+        if adjoints.head_kind(self.plan, table) == "select":
             better = improves(self, table, where)
             convergence.write_improved(self, table, "true" if improving else f"fresh || {better}")
         out.line(f"{where} = fresh ? x : {self.plus(table, where, 'x')};")

@@ -217,7 +217,7 @@ class base {
   dynagrad::Array<uint64_t> words[engine::tables + 1];
   int64_t fixed_rows[engine::tables + 1] = {}, fixed_words[engine::tables + 1] = {};  // of axioms
   int32_t column_low[sizeof engine::table_domain / sizeof(int)], column_high[sizeof engine::table_domain / sizeof(int)];
-  void* facts[engine::tables + 1] = {};
+  dynagrad::FactTable* facts[engine::tables + 1] = {};
   void* weights[engine::tables + 1] = {};
   int64_t runs = 0, gradients = 0, filled = 0;  // `filled`: which gradient's adjoints are in the chart
   bool bad = false, ready = false;
@@ -538,9 +538,9 @@ class base {
   int64_t count(int t) const { return words[t].size / engine::semiring::words; }
   void release(int t) {
     drop();  // the chart stands on these facts
-    engine::program::facts_free(t, facts[t]);
+    if (facts[t]) facts[t]->drop(facts[t]);
     dynagrad::dispose((dynagrad::Weights<engine::semiring>*)weights[t]);
-    facts[t] = weights[t] = nullptr;
+    facts[t] = nullptr, weights[t] = nullptr;
   }
   void drop() {
     dynagrad::dispose(chart_);
@@ -570,8 +570,8 @@ class base {
     auto* const w = dynagrad::blank<dynagrad::Weights<engine::semiring>>(failure);
     weights[t] = w;
     if (!w) dynagrad::out_of_memory(failure);
-    engine::program::facts_load(&world, t, facts[t], data, m);
-    engine::program::weigh(t, facts[t], words[t].data, *w);
+    dynagrad::load(facts[t], &world, data, m);
+    dynagrad::weigh<engine::semiring>(*facts[t], *w, words[t].data, engine::program::copies(t));
     loading = -1;
   }
 

@@ -11,6 +11,7 @@ namespace dynagrad {
 
 using Handle = uint64_t;
 inline Handle handle(uint32_t table, int64_t cell) { return (uint64_t)table << 32 | (uint32_t)cell; }
+constexpr Handle again = (Handle)1 << 63;  // on a tape: the item had been popped before
 inline uint32_t table_of(Handle h) { return (uint32_t)(h >> 32); }
 inline int64_t cell_of(Handle h) { return (int64_t)(uint32_t)h; }
 
@@ -79,7 +80,7 @@ struct Heap {
 };
 
 // Levels 0 .. count-1 where they are few enough for an array, else the same order from a heap of numbers.
-// A Level is a whole number wide enough for all forms of an order together.
+// A Level is a whole number wide enough for all forms of an order together: int64_t or __int128.
 template <class Level>
 struct Levels {
   struct Entry { Handle item; int64_t next; };
@@ -91,10 +92,10 @@ struct Levels {
   int64_t at = 0, count = 0;
   bool dense = false;
 
-  explicit Levels(Account* a) : top(a), entries(a), heap(a) {}
+  DYNAGRAD_ONCE explicit Levels(Account* a) : top(a), entries(a), heap(a) {}
 
   // Levels are 0 .. levels - 1.
-  void open(Level levels) {
+  DYNAGRAD_ONCE void open(Level levels) {
     at = 0;
     count = 0;
     entries.clear();
@@ -110,6 +111,9 @@ struct Levels {
       top[l] = entries.size;
       return;
     }
+    push_heap(h, level);
+  }
+  DYNAGRAD_ONCE void push_heap(Handle h, Level level) {
     heap.push({level, h});
     int64_t i = heap.size - 1;
     const Leveled e = heap[i];
@@ -126,6 +130,10 @@ struct Levels {
       top[at] = e.next;
       return true;
     }
+    pop_heap(h);
+    return true;
+  }
+  DYNAGRAD_ONCE void pop_heap(Handle& h) {
     h = heap[0].item;
     const Leveled last = heap[--heap.size];
     const int64_t n = heap.size;
@@ -139,7 +147,6 @@ struct Levels {
       i = c;
     }
     if (n) heap[i] = last;
-    return true;
   }
   int64_t waiting() const { return count; }
   // The least level on which an item waits, and whether there is one. Nothing may be pushed below it from then on.

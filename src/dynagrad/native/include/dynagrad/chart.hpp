@@ -9,6 +9,7 @@
 #include "agenda.hpp"
 #include "facts.hpp"
 #include "host.hpp"
+#include "looking.hpp"
 #include "memory.hpp"
 #include "rows.hpp"
 #include "semirings.hpp"
@@ -24,14 +25,14 @@ struct World {
   Array<Range> domain{&account};
   Array<int32_t> constant{&account};
   Array<Array<int32_t>*> rank{&account};   // per domain; null where atoms have no rank
-  ~World() {
+  DYNAGRAD_ONCE ~World() {
     for (int64_t i = 0; i < rank.size; i++) delete_rank(i);
   }
   void delete_rank(int64_t i) {
     dispose(rank[i]);
     rank[i] = nullptr;
   }
-  void set_rank(int64_t i, const int32_t* ranks, int64_t n) {
+  DYNAGRAD_ONCE void set_rank(int64_t i, const int32_t* ranks, int64_t n) {
     delete_rank(i);
     rank[i] = fails() ? nullptr : (Array<int32_t>*)obtain(sizeof(Array<int32_t>), true);
     if (!rank[i]) out_of_memory();
@@ -71,13 +72,13 @@ struct Report {
   int64_t unfinished = 0;  // iterated stages of which more is to come than the tolerance
 };
 
-inline int64_t clock_ns() {
+DYNAGRAD_ONCE int64_t clock_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-struct ChartBase {
+struct ChartBase : Looking {
   Account account;
   World* world;
   Settings settings;
@@ -91,16 +92,17 @@ struct ChartBase {
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
   int64_t back_timeout_ns = -1; // the limit on time of a pass back, from the start of the first run
   const char* message = "";     // what a function said that failed
+  int32_t (**externals)(const int32_t*, uint64_t*) = nullptr;  // by table
   Array<Handle> cycle{&account};  // of the component that diverges
 
-  explicit ChartBase(World* w) : world(w) {
+  DYNAGRAD_ONCE explicit ChartBase(World* w) : world(w) {
     w->account.beside = &account, account.beside = &w->account;
     account.limit = w->account.limit;
   }
-  ~ChartBase() { world->account.beside = nullptr; }
+  DYNAGRAD_ONCE ~ChartBase() { world->account.beside = nullptr; }
 
   // Says in the report that the run stopped for want of memory.
-  void stop_for_memory(Failure failure) {
+  DYNAGRAD_ONCE void stop_for_memory(Failure failure) {
     report.status = failure == limited ? at_bytes : no_memory;
     report.partial = 1;
     report.stage = stage;
@@ -111,14 +113,14 @@ struct ChartBase {
 
   // What a class that is not made for changes, or solves nothing, has none of.
   void change(int64_t, int64_t, const int32_t*, const uint64_t*, int64_t) {}
-  void swap(int64_t, const void*, const void*, int64_t) {}
+  void swap(int64_t, const FactTable*, const void*, int64_t) {}
   bool restore(int64_t, const int32_t*, const uint64_t*, const double*, int64_t) { return false; }
   int64_t bounds(int64_t, double*, int64_t) const { return 0; }
 
   // Called with the work that is about to be done; true if the run has to stop.
   bool spend(int64_t work) { return (budget -= work) < 0 && look(); }
 
-  __attribute__((noinline)) bool look() {
+  DYNAGRAD_ONCE bool look() {
     if (halt) return true;
     budget = 4096;
     if (unlocked && unlocked->interrupted(1 << 30)) return stop(interrupted);

@@ -2,6 +2,8 @@
 //
 // Rows are sorted by their arguments and merged with plus, so a row number is the fact's name for good; `row_of` says
 // where each given row went. A `Grouping` lists the rows that agree in some arguments, as stretches of one array.
+// `FactTable` and `Groups` are these without the number of their arguments, which is how they are made; `Facts` and
+// `Grouping` know it, which is how they are looked up.
 #pragma once
 #include "host.hpp"
 #include "memory.hpp"
@@ -16,9 +18,9 @@ struct Patience {
 };
 inline constinit thread_local const Patience* patience = nullptr;  // null where nobody would end it
 
-// Called for each row that takes time; ends the guarded call where patience does. Few rows are always loaded.
-inline void heed(int64_t row) {
-  if (__builtin_expect((row & 0x7fff) != 0x7fff, 1) || !patience) return;
+// Ends the guarded call where patience does.
+DYNAGRAD_ONCE void heed_now() {
+  if (!patience) return;
   const Patience* const waits = patience;
   patience = nullptr;  // not that of what the handler of a signal loads
   const bool stop = waits->unlocked->interrupted(1 << 30);
@@ -26,9 +28,13 @@ inline void heed(int64_t row) {
   if (stop) end_early(stopped);
   if (waits->timeout_ns >= 0 && waits->unlocked->elapsed() >= waits->timeout_ns) end_early(late);
 }
+// Called for each row that takes time. Few rows are always loaded.
+inline void heed(int64_t row) {
+  if (__builtin_expect((row & 0x7fff) == 0x7fff, 0)) heed_now();
+}
 
 // Stable sort of `order` by the numbers column[order[i]], radix 2^11 on what the range needs.
-inline void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_t>& spare, int32_t low, int64_t count) {
+DYNAGRAD_ONCE void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_t>& spare, int32_t low, int64_t count) {
   const int64_t n = order.size;
   spare.resize(n, 0);
   for (int shift = 0; (count - 1) >> shift > 0; shift += 11) {
@@ -43,96 +49,125 @@ inline void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_
   }
 }
 
-// Rows grouped by a key of K numbers, each group a stretch begin..end of `rows`.
-template <int K>
-struct Grouping {
-  struct Key { int32_t a[K ? K : 1]; };
+struct World;
+
+// Rows grouped by a key of some columns, each group a stretch begin..end of `rows`.
+struct Groups {
+  const int width;             // of a key
+  int32_t* const lows;         // of each of its columns
+  int64_t *const extents, *const strides;
   Array<int64_t> start;        // dense: by linear key; hashed: by key number
   Array<uint32_t> rows;        // row numbers, in groups
-  Array<Key> keys;
+  Array<int32_t> keys;
   Array<uint32_t> slots;
   uint64_t mask = 0;
   bool dense = false, identity = false;
   bool full = false;           // every cell of the key's ranges has one row, in order: row number = linear key
-  int32_t low[K ? K : 1];
-  int64_t extent[K ? K : 1], stride[K ? K : 1];
 
-  explicit Grouping(Account* a) : start(a), rows(a), keys(a), slots(a) {}
+  DYNAGRAD_ONCE Groups(Account* a, int n, int32_t* low, int64_t* extent, int64_t* stride)
+      : width(n), lows(low), extents(extent), strides(stride), start(a), rows(a), keys(a), slots(a) {}
+  DYNAGRAD_ONCE ~Groups() {}
 
-  // `key` has K columns of n numbers; rows whose `keep` is zero are left out (keep may be null).
-  void build(const int32_t* const* key, const uint8_t* keep, int64_t n) {
+  // `key` has the columns, of n numbers each; rows whose `keep` is zero are left out (keep may be null).
+  DYNAGRAD_ONCE void build(const int32_t* const* key, const uint8_t* keep, int64_t n) {
     rows.clear();
     rows.reserve(n);
     for (int64_t i = 0; i < n; i++)
-      if (!keep || keep[i]) rows.push((uint32_t)i);
+      if (!keep || keep[i]) rows.data[rows.size++] = (uint32_t)i;
     const int64_t m = rows.size;
     double product = 1;
     Array<uint32_t> spare;
-    for (int k = K - 1; k >= 0; k--) {
+    for (int k = width - 1; k >= 0; k--) {
+      const int32_t* const column = key[k];
       int32_t lo = INT32_MAX, hi = INT32_MIN;
       bool sorted = true;
       for (int64_t i = 0; i < m; i++) {
-        const int32_t x = key[k][rows[i]];
+        const int32_t x = column[rows[i]];
         if (x < lo) lo = x;
         if (x > hi) hi = x;
-        if (i && key[k][rows[i - 1]] > x) sorted = false;
+        if (i && column[rows[i - 1]] > x) sorted = false;
       }
       if (!m) lo = 0, hi = -1;
-      low[k] = lo;
-      extent[k] = (int64_t)hi - lo + 1;
-      product *= (double)extent[k];
-      if (m && !sorted) sort_by(key[k], rows, spare, lo, extent[k]);
+      lows[k] = lo;
+      extents[k] = (int64_t)hi - lo + 1;
+      product *= (double)extents[k];
+      if (m && !sorted) sort_by(column, rows, spare, lo, extents[k]);
     }
     dense = product <= 4.0 * (double)m + 4096;
     identity = !keep;
     for (int64_t i = 0; identity && i < m; i++) identity = rows[i] == i;
-    if (dense) {
-      int64_t step = 1;
-      for (int k = K - 1; k >= 0; k--) stride[k] = step, step *= extent[k];
-      start.zeros(step + 1);
-      for (int64_t i = 0; i < m; i++) {
-        heed(i);
-        start[linear(key, rows[i]) + 1]++;
-      }
-      for (int64_t c = 0; c < step; c++) start[c + 1] += start[c];
-      full = identity && step == m;
-      for (int64_t c = 0; full && c < step; c++) full = start[c] == c;
-    } else {
-      for (int64_t i = 0; i < m; i++) {
-        heed(i);
-        if (i && same(key, rows[i - 1], rows[i])) continue;
-        Key k;
-        for (int j = 0; j < K; j++) k.a[j] = key[j][rows[i]];
-        keys.push(k);
-        start.push(i);
-      }
-      start.push(m);
-      mask = 15;
-      while (mask < (uint64_t)keys.size * 2) mask = mask * 2 + 1;
-      slots.zeros((int64_t)mask + 1);
-      for (int64_t c = 0; c < keys.size; c++) {
-        heed(c);
-        uint64_t h = hash_arguments<K>(keys[c].a) & mask;
-        while (slots[h]) h = (h + 1) & mask;
-        slots[h] = (uint32_t)c + 1;
-      }
+    if (dense) build_dense(key, m);
+    else build_hashed(key, m);
+  }
+  DYNAGRAD_ONCE void build_dense(const int32_t* const* key, int64_t m) {
+    int64_t step = 1;
+    for (int k = width - 1; k >= 0; k--) strides[k] = step, step *= extents[k];
+    start.zeros(step + 1);
+    for (int64_t i = 0; i < m; i++) {
+      heed(i);
+      int64_t c = 0;
+      for (int k = 0; k < width; k++) c += ((int64_t)key[k][rows[i]] - lows[k]) * strides[k];
+      start[c + 1]++;
     }
+    for (int64_t c = 0; c < step; c++) start[c + 1] += start[c];
+    full = identity && step == m;
+    for (int64_t c = 0; full && c < step; c++) full = start[c] == c;
   }
-  int64_t linear(const int32_t* const* key, int64_t row) const {
-    int64_t c = 0;
-    for (int k = 0; k < K; k++) c += ((int64_t)key[k][row] - low[k]) * stride[k];
-    return c;
-  }
-  static bool same(const int32_t* const* key, int64_t a, int64_t b) {
-    for (int k = 0; k < K; k++)
-      if (key[k][a] != key[k][b]) return false;
-    return true;
+  DYNAGRAD_ONCE void build_hashed(const int32_t* const* key, int64_t m) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < m; i++) {
+      heed(i);
+      bool fresh = i == 0;
+      for (int k = 0; k < width && !fresh; k++) fresh = key[k][rows[i - 1]] != key[k][rows[i]];
+      if (!fresh) continue;
+      for (int k = 0; k < width; k++) keys.push(key[k][rows[i]]);
+      start.push(i);
+      count++;
+    }
+    start.push(m);
+    mask = 15;
+    while (mask < (uint64_t)count * 2) mask = mask * 2 + 1;
+    slots.zeros((int64_t)mask + 1);
+    for (int64_t c = 0; c < count; c++) {
+      heed(c);
+      uint64_t h = hash_arguments(keys.data + c * width, width) & mask;
+      while (slots[h]) h = (h + 1) & mask;
+      slots[h] = (uint32_t)c + 1;
+    }
   }
   struct Stretch { int64_t begin, end; };
   // Whether the rows of a stretch stand side by side, and a column that differs between them goes up by one.
   bool side_by_side(Stretch s, const int32_t* free) const {
     return identity && s.begin < s.end && free[s.end - 1] - (int64_t)free[s.begin] == s.end - s.begin - 1;
   }
+  // The group of a key.
+  DYNAGRAD_ONCE Stretch at(const int32_t* args) const {
+    if (dense) {
+      int64_t c = 0;
+      for (int k = 0; k < width; k++) {
+        const int64_t x = (int64_t)args[k] - lows[k];
+        if ((uint64_t)x >= (uint64_t)extents[k]) return {0, 0};
+        c += x * strides[k];
+      }
+      return {start[c], start[c + 1]};
+    }
+    uint64_t h = hash_arguments(args, width) & mask;
+    while (uint32_t s = slots[h]) {
+      if (!memcmp(keys.data + (int64_t)(s - 1) * width, args, width * sizeof(int32_t))) return {start[s - 1], start[s]};
+      h = (h + 1) & mask;
+    }
+    return {0, 0};
+  }
+};
+
+// The same for keys of K columns.
+template <int K>
+struct Grouping : Groups {
+  int32_t low[K ? K : 1];
+  int64_t extent[K ? K : 1], stride[K ? K : 1];
+
+  explicit Grouping(Account* a) : Groups(a, K, low, extent, stride) {}
+
   template <class... A>
   Stretch find(A... a) const {
     const int32_t args[] = {a..., 0};
@@ -145,9 +180,12 @@ struct Grouping {
       }
       return {start[c], start[c + 1]};
     }
-    uint64_t h = hash_arguments<K>(args) & mask;
+    return find_hashed(args);
+  }
+  __attribute__((noinline)) Stretch find_hashed(const int32_t* args) const {
+    uint64_t h = hash_arguments(args, K) & mask;
     while (uint32_t s = slots[h]) {
-      if (!memcmp(keys[s - 1].a, args, K * sizeof(int32_t))) return {start[s - 1], start[s]};
+      if (!memcmp(keys.data + (int64_t)(s - 1) * K, args, K * sizeof(int32_t))) return {start[s - 1], start[s]};
       h = (h + 1) & mask;
     }
     return {0, 0};
@@ -199,94 +237,93 @@ struct Weights<Log> {
   }
 };
 
-template <class S, int N>
-struct Facts {
-  using Value = typename S::Value;
-  static constexpr int arity = N;
+// The rows of facts.
+struct FactTable {
   Account account;
+  const int arity;
+  Array<int32_t>* const columns;
+  Groups* const points;        // by all arguments
   int64_t rows = 0, given = 0;
   bool in_order = false;       // rows are the given ones, as they came
-  Array<int32_t> column[N ? N : 1];
-  Array<uint32_t> row_of;      // given row -> row
-  Grouping<N> by_all;          // the point lookup
+  Array<uint32_t> row_of{&account};  // given row -> row
+  void (*index)(FactTable*, World*) = nullptr;  // builds the groupings of scans, once there are rows
+  void (*drop)(FactTable*) = nullptr;
 
-  Facts() : row_of(&account), by_all(&account) {
-    for (auto& c : column) c.account = &account;
-  }
+  DYNAGRAD_ONCE FactTable(int n, Array<int32_t>* c, Groups* all) : arity(n), columns(c), points(all) {}
+  FactTable(const FactTable&) = delete;
+  DYNAGRAD_ONCE ~FactTable() {}
 
-  void load(const int32_t* const* columns, int64_t n) {
+  DYNAGRAD_ONCE void load(const int32_t* const* from, int64_t n) {
     given = n;
     Array<uint32_t> order, spare;
     order.reserve(n);
-    for (int64_t i = 0; i < n; i++) order.push((uint32_t)i);
-    for (int k = N - 1; k >= 0; k--) {
+    for (int64_t i = 0; i < n; i++) order.data[i] = (uint32_t)i;
+    order.size = n;
+    for (int k = arity - 1; k >= 0; k--) {
       int32_t lo = INT32_MAX, hi = INT32_MIN;
       for (int64_t i = 0; i < n; i++) {
-        if (columns[k][i] < lo) lo = columns[k][i];
-        if (columns[k][i] > hi) hi = columns[k][i];
+        if (from[k][i] < lo) lo = from[k][i];
+        if (from[k][i] > hi) hi = from[k][i];
       }
-      if (n) sort_by(columns[k], order, spare, lo, (int64_t)hi - lo + 1);
+      if (n) sort_by(from[k], order, spare, lo, (int64_t)hi - lo + 1);
     }
-    row_of.resize(n, 0);
+    row_of.zeros(n);
     rows = 0;
     in_order = true;
-    for (int k = 0; k < N; k++) column[k].reserve(n);
+    for (int k = 0; k < arity; k++) columns[k].reserve(n);
     for (int64_t i = 0; i < n; i++) {
       heed(i);
       const uint32_t g = order[i];
       bool fresh = i == 0;
-      for (int k = 0; k < N && !fresh; k++) fresh = columns[k][g] != column[k][rows - 1];
+      for (int k = 0; k < arity && !fresh; k++) fresh = from[k][g] != columns[k].data[rows - 1];
       if (fresh) {
-        for (int k = 0; k < N; k++) column[k].push(columns[k][g]);
+        for (int k = 0; k < arity; k++) columns[k].data[rows] = from[k][g];
         rows++;
       }
       row_of[g] = (uint32_t)(rows - 1);
       in_order = in_order && fresh && (int64_t)g == i;
     }
-    const int32_t* keys[N ? N : 1];
-    for (int k = 0; k < N; k++) keys[k] = column[k].data;
-    by_all.build(keys, nullptr, rows);
+    Array<const int32_t*> keys;
+    for (int k = 0; k < arity; k++) columns[k].size = rows, keys.push(columns[k].data);
+    points->build(keys.data, nullptr, rows);
   }
-  // The given rows' numbers (null: all one), merged with plus where rows are equal.
-  template <class Plus>
-  void weigh(Weights<S>& weights, const uint64_t* words, Plus plus) const {
-    weigh(weights, words, plus, [](const Value& v) { return v; }, [](const Value&, const Value&) { return false; });
+  // Groups rows by columns of theirs.
+  DYNAGRAD_ONCE void group(Groups& groups, const int32_t* by) {
+    Array<const int32_t*> keys;
+    for (int k = 0; k < groups.width; k++) keys.push(columns[by[k]].data);
+    groups.build(keys.data, nullptr, rows);
   }
-  // Each is taken as `entered`; `differ` says whether two numbers may not be those of one row.
-  template <class Plus, class Entered, class Differ>
-  void weigh(Weights<S>& weights, const uint64_t* words, Plus plus, Entered entered, Differ differ) const {
-    weights.has_zero = false;
-#ifdef DYNAGRAD_LOGS
-    keep_logs(weights.logs, words);
-#endif
-    if (in_order && words && weights.read_all(words, rows)) return;
-    weights.open(rows);
-    weights.has_zero = false;
-    uint64_t w[S::words], z[S::words];
-    S::write(S::zero(), z);
-    Bits filled(nullptr);
-    filled.zeros(rows);
-    for (int64_t g = 0; g < given; g++) {
-      heed(g);
-      const Value v = entered(words ? S::read(words + g * S::words) : S::one());
-      const int64_t r = row_of[g];
-      const bool fresh = filled.set(r);
-      if (!fresh && weights.differs < 0 && differ(weights.view()[r], v)) weights.differs = r;
-      weights.set(r, fresh ? v : plus(weights.view()[r], v));
-    }
-    for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
-      S::write(weights.view()[r], w);
-      weights.has_zero = !memcmp(w, z, sizeof w);
-    }
+  // The row of a fact, or -1.
+  DYNAGRAD_ONCE int64_t row(const int32_t* arguments) const {
+    const auto s = points->at(arguments);
+    return s.begin < s.end ? (points->identity ? s.begin : (int64_t)points->rows[s.begin]) : -1;
   }
-  // The log of each row's weight, to the last digit also where that is near zero.
-  void keep_logs(Array<double>& logs, const uint64_t* words) const {
+  // The log of each row's weight, to the last digit also where that is near zero. A number is `width` words.
+  DYNAGRAD_ONCE void keep_logs(Array<double>& logs, const uint64_t* words, int width) const {
     logs.filled(rows, -INFINITY);
     for (int64_t g = 0; g < given; g++) {
-      double a = words ? as_double(words[g * S::words]) : 0, b = logs[row_of[g]];
+      double a = words ? as_double(words[g * width]) : 0, b = logs[row_of[g]];
       if (a < b) { const double t = a; a = b, b = t; }
       logs[row_of[g]] = b == -INFINITY ? a : a + log1p(::exp(b - a));
     }
+  }
+};
+
+// Fills a table that is new, in the world that its codes come from.
+DYNAGRAD_ONCE void load(FactTable* facts, World* world, const int32_t* const* columns, int64_t rows) {
+  facts->load(columns, rows);
+  if (facts->index) facts->index(facts, world);
+}
+
+// Facts of N arguments.
+template <int N>
+struct Facts : FactTable {
+  static constexpr int arity = N;
+  Array<int32_t> column[N ? N : 1];
+  Grouping<N> by_all{&account};
+
+  Facts() : FactTable(N, column, &by_all) {
+    for (auto& c : column) c.account = &account;
   }
   template <class... A>
   int64_t find(A... a) const {
@@ -294,6 +331,77 @@ struct Facts {
     return s.begin < s.end ? (by_all.identity ? s.begin : (int64_t)by_all.rows[s.begin]) : -1;
   }
 };
+
+// A table of one kind of facts, T, which says how it is grouped. Null where there is no room for it.
+template <class T>
+__attribute__((noinline)) FactTable* blank_facts(Failure& failure) {
+  T* const made = blank<T>(failure);
+  if (!made) return nullptr;
+  made->drop = [](FactTable* facts) { dispose(static_cast<T*>(facts)); };
+  made->index = T::index_rows;
+  return made;
+}
+
+// Facts that no scan looks up by some of their arguments.
+template <int N>
+struct Ungrouped : Facts<N> {
+  static constexpr void (*index_rows)(FactTable*, World*) = nullptr;
+};
+
+// What becomes of several numbers for one fact, and of each. Null: a number is taken as it is; any may be given.
+template <class S>
+struct Copies {
+  using Value = typename S::Value;
+  Value (*plus)(const Value&, const Value&);
+  Value (*entered)(const Value&) = nullptr;
+  bool (*differ)(const Value&, const Value&) = nullptr;  // whether two may not be those of one row
+  bool logs = false;
+};
+
+// The given rows' numbers (null: all one), merged with plus where rows are equal.
+template <class S>
+__attribute__((noinline)) void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words,
+                                     const Copies<S>& how) {
+  using Value = typename S::Value;
+  const int64_t rows = facts.rows;
+  weights.has_zero = false;
+  if (how.logs) facts.keep_logs(weights.logs, words, S::words);
+  if (facts.in_order && words && weights.read_all(words, rows)) return;
+  weights.open(rows);
+  weights.has_zero = false;
+  uint64_t w[S::words], z[S::words];
+  S::write(S::zero(), z);
+  Bits filled(nullptr);
+  filled.zeros(rows);
+  for (int64_t g = 0; g < facts.given; g++) {
+    heed(g);
+    Value v = words ? S::read(words + g * S::words) : S::one();
+    if (how.entered) v = how.entered(v);
+    const int64_t r = facts.row_of[g];
+    const bool fresh = filled.set(r);
+    if (!fresh && weights.differs < 0 && how.differ && how.differ(weights.view()[r], v)) weights.differs = r;
+    weights.set(r, fresh ? v : how.plus(weights.view()[r], v));
+  }
+  for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
+    S::write(weights.view()[r], w);
+    weights.has_zero = !memcmp(w, z, sizeof w);
+  }
+}
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // those of the semirings that are known
+#ifdef DYNAGRAD_LINKED
+#define DYNAGRAD_KNOWN extern template
+#else
+#define DYNAGRAD_KNOWN template
+#endif
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Real>&, const uint64_t*, const Copies<Real>&);
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Plain>&, const uint64_t*, const Copies<Plain>&);
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Log>&, const uint64_t*, const Copies<Log>&);
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Viterbi>&, const uint64_t*, const Copies<Viterbi>&);
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Tropical>&, const uint64_t*, const Copies<Tropical>&);
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Boolean>&, const uint64_t*, const Copies<Boolean>&);
+DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Count>&, const uint64_t*, const Copies<Count>&);
+#undef DYNAGRAD_KNOWN
+#endif
 
 // The point lookup of a fact table, by value: where rows stand in a full grid, all it takes is arithmetic.
 template <class F>
@@ -321,17 +429,27 @@ struct Finder {
 };
 
 // What a chart sees of a fact table: its rows, and the numbers that go with them now.
-template <class F, class S>
-struct Relation {
-  const F* facts;
-  typename Weights<S>::View value;
-  bool has_zero;
+struct RelationBase {
+  const FactTable* table = nullptr;
+  bool has_zero = false;
   const double* logs = nullptr;
-  int64_t rows() const { return facts->rows; }
-  Finder<F> finder() const { return Finder<F>(facts); }
-  const int32_t* column(int k) const { return facts->column[k].data; }
+  int64_t rows() const { return table->rows; }
+};
+template <class F, class S>
+struct Relation : RelationBase {
+  typename Weights<S>::View value;
+  // Other rows, or other numbers.
+  void open(const FactTable* facts, const Weights<S>* weights) {
+    table = facts;
+    value = weights->view();
+    has_zero = weights->has_zero;
+    logs = weights->logs.data;
+  }
+  const F* facts() const { return static_cast<const F*>(table); }
+  Finder<F> finder() const { return Finder<F>(facts()); }
+  const int32_t* column(int k) const { return facts()->column[k].data; }
   template <class... A>
-  int64_t find(A... a) const { return facts->find(a...); }
+  int64_t find(A... a) const { return facts()->find(a...); }
 };
 
 }  // namespace dynagrad

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "linked.hpp"
+
 namespace dynagrad {
 
 // What is needed of the interpreter. Any of the pointers may be null.
@@ -70,7 +72,7 @@ class Unlocked {
     static constexpr int64_t kBetweenLooks = 4000000;
     static constexpr int64_t kMostUnits = 256;  // few, so that units that suddenly get longer are noticed soon
 
-    __attribute__((noinline)) bool look() {
+    DYNAGRAD_ONCE bool look() {
         if (stopped_ || (stop_ != nullptr && __atomic_load_n(stop_, __ATOMIC_RELAXED) != 0)) {
             left_ = 0;
             return stopped_ = true;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "linked.hpp"
+
 // Placement, without the C++ library's <new>, which a compiler that comes alone may lack.
 namespace dynagrad {
 struct Here {};
@@ -64,7 +66,7 @@ struct Rescue {
 };
 inline constinit thread_local Rescue* rescue = nullptr;
 
-[[noreturn]] inline void end_early(Failure why) {
+[[noreturn]] DYNAGRAD_ONCE void end_early(Failure why) {
   if (!rescue) abort();
   rescue->failure = why;
   longjmp(rescue->place, 1);
@@ -87,12 +89,12 @@ inline void counted(int64_t) {}
 #endif
 
 // All memory is taken here, or counted as what is, and given back by `discard`. Null where there is none.
-inline void* obtain(size_t bytes, bool zeros) {
+DYNAGRAD_ONCE void* obtain(size_t bytes, bool zeros) {
   void* found = zeros ? calloc(1, bytes) : malloc(bytes);
   if (found) counted(1);
   return found;
 }
-inline void discard(void* memory) {
+DYNAGRAD_ONCE void discard(void* memory) {
   if (memory) counted(-1);
   ::free(memory);
 }
@@ -105,10 +107,10 @@ struct Blocks {
   inline static Room* kept[most] = {};
   inline static int64_t waiting = 0;  // bytes of them
 
-  static Room* fresh(int64_t bytes, bool zeros) {
+  DYNAGRAD_ONCE static Room* fresh(int64_t bytes, bool zeros) {
     return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
   }
-  static Room* find(int64_t bytes, bool zeros, const Account* account) {
+  DYNAGRAD_ONCE static Room* find(int64_t bytes, bool zeros, const Account* account) {
     if (fails()) out_of_memory();
     for (Room*& slot : kept) {
       if (bytes < least) break;
@@ -131,7 +133,7 @@ struct Blocks {
     return b;
   }
   // Room for an array that lies at `owner`, charged to an account if there is one.
-  static void* take(int64_t bytes, bool zeros, const void* owner, Account* account) {
+  DYNAGRAD_ONCE static void* take(int64_t bytes, bool zeros, const void* owner, Account* account) {
     const bool local = is_local(owner);
     if (!account && local) account = rescue->account;
     if (account && !account->fits(bytes)) out_of_memory(limited);
@@ -144,22 +146,48 @@ struct Blocks {
     if (local) b->link(&rescue->ring);
     return b + 1;
   }
-  static void give(void* data) {
+  DYNAGRAD_ONCE static void give(void* data) {
     if (!data) return;
     Room* b = (Room*)data - 1;
     b->unlink();
     if (b->account) b->account->add(-b->bytes);
     b->bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
   }
-  static void forget() {
+  // The `size` elements of `each` bytes at `data` in new room, for n of them and some more where that does not meet a limit.
+  DYNAGRAD_ONCE static void* regrow(void* data, int64_t size, int64_t& capacity, int64_t n, int64_t each,
+                                    const void* owner, Account* account) {
+    int64_t wanted = capacity + capacity / 2 + 8;
+    if (wanted < n) wanted = n;
+    if (account && !account->fits(wanted * each) && n + n / 8 < wanted) wanted = n + n / 8;
+    void* grown = take(wanted * each, false, owner, account);
+    if (data) memcpy(grown, data, size * each);
+    give(data);
+    capacity = wanted;
+    return grown;
+  }
+  // The room at `data` belongs to the array at `owner` now.
+  DYNAGRAD_ONCE static void settle(void* data, const void* owner, Account* account) {
+    if (!data) return;
+    Room* b = (Room*)data - 1;
+    b->unlink();
+    const bool local = is_local(owner);
+    Account* charged = account ? account : local ? rescue->account : nullptr;
+    if (charged != b->account) {
+      if (b->account) b->account->add(-b->bytes);
+      if (charged) charged->add(b->bytes);
+      b->account = charged;
+    }
+    if (local) b->link(&rescue->ring);
+  }
+  DYNAGRAD_ONCE static void forget() {
     for (Room*& slot : kept) discard(taken(slot));
   }
-  static Room* taken(Room*& slot) {
+  DYNAGRAD_ONCE static Room* taken(Room*& slot) {
     Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
     if (b) __atomic_fetch_sub(&waiting, b->bytes, __ATOMIC_RELAXED);
     return b;
   }
-  static void keep(Room* b) {
+  DYNAGRAD_ONCE static void keep(Room* b) {
     const int64_t bytes = b->bytes;
     for (Room*& slot : kept) {
       Room* none = nullptr;
@@ -174,20 +202,16 @@ struct Blocks {
 extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_blocks() { Blocks::forget(); }
 #endif
 
-// Not inlined, so that what lies on the stack in `work` lies below the frame of `guarded`; see `is_local`.
-template <class F>
-__attribute__((noinline)) void apart(F& work) { work(); }
-
 // Calls `work`, and says how it ended. Where it ends early, it ends there: arrays on the stack are given back, those
-// of objects elsewhere stay as they are. Arrays on the stack count towards `account`.
-template <class F>
-__attribute__((noinline)) Failure guarded(Account* account, F work) {
+// of objects elsewhere stay as they are. Arrays on the stack count towards `account`. By pointers, so that what lies on
+// the stack in `work` lies below the frame of this; see `is_local`.
+DYNAGRAD_ONCE Failure call_guarded(Account* account, void (*work)(void*), void* with) {
   Rescue here;
   here.outer = rescue, here.account = account, here.failure = none;
   here.ring.before = here.ring.after = &here.ring;
   if (setjmp(here.place) == 0) {
     rescue = &here;
-    apart(work);
+    work(with);
   } else {
     while (here.ring.after != &here.ring) {
       Room* b = here.ring.after;
@@ -198,6 +222,10 @@ __attribute__((noinline)) Failure guarded(Account* account, F work) {
   }
   rescue = here.outer;
   return here.failure;
+}
+template <class F>
+inline Failure guarded(Account* account, F work) {
+  return call_guarded(account, [](void* with) { (*(F*)with)(); }, &work);
 }
 
 // An object that lives until `dispose`, whose constructor takes no memory. Null where there is no room for it.
@@ -222,6 +250,17 @@ void dispose(T* object) {
   if (!object) return;
   object->~T();
   discard((void*)object);
+}
+
+// Writes an element of `each` bytes n times.
+DYNAGRAD_ONCE void repeat(void* to, int64_t n, const void* element, int64_t each) {
+  if (each == 8) {
+    uint64_t word;
+    memcpy(&word, element, 8);
+    for (int64_t i = 0; i < n; i++) memcpy((char*)to + 8 * i, &word, 8);
+  } else {
+    for (int64_t i = 0; i < n; i++) memcpy((char*)to + each * i, element, each);
+  }
 }
 
 template <class T>
@@ -271,21 +310,16 @@ struct Array {
   }
   void filled(int64_t n, T with) {
     zeros(n);
-    for (int64_t i = 0; i < n; i++) data[i] = with;
+    repeat((void*)data, n, &with, (int64_t)sizeof(T));
   }
   void reserve(int64_t n) {
-    if (n <= capacity) return;
-    int64_t wanted = capacity + capacity / 2 + 8;
-    if (wanted < n) wanted = n;
-    if (account && !account->fits(wanted * (int64_t)sizeof(T)) && n + n / 8 < wanted) wanted = n + n / 8;
-    T* grown = (T*)Blocks::take(wanted * (int64_t)sizeof(T), false, this, account);
-    if (data) memcpy((void*)grown, (void*)data, size * sizeof(T));
-    Blocks::give((void*)data);
-    data = grown;
-    capacity = wanted;
+    if (n > capacity) grow(n);
+  }
+  __attribute__((noinline)) void grow(int64_t n) {
+    data = (T*)Blocks::regrow((void*)data, size, capacity, n, (int64_t)sizeof(T), this, account);
   }
   void push(T x) {
-    if (size == capacity) reserve(size + 1);
+    if (size == capacity) grow(size + 1);
     data[size++] = x;
   }
   void resize(int64_t n, T with) {
@@ -300,21 +334,7 @@ struct Array {
     const int64_t n = size, c = capacity;
     data = other.data, size = other.size, capacity = other.capacity;
     other.data = d, other.size = n, other.capacity = c;
-    settle(), other.settle();
-  }
-  // The room belongs to this array now.
-  void settle() {
-    if (!data) return;
-    Room* b = (Room*)(void*)data - 1;
-    b->unlink();
-    const bool local = is_local(this);
-    Account* charged = account ? account : local ? rescue->account : nullptr;
-    if (charged != b->account) {
-      if (b->account) b->account->add(-b->bytes);
-      if (charged) charged->add(b->bytes);
-      b->account = charged;
-    }
-    if (local) b->link(&rescue->ring);
+    Blocks::settle((void*)data, this, account), Blocks::settle((void*)other.data, &other, other.account);
   }
   T& operator[](int64_t i) { return data[i]; }
   const T& operator[](int64_t i) const { return data[i]; }
@@ -383,10 +403,9 @@ inline uint64_t mix(uint64_t h) {
   return h;
 }
 
-template <int N>
-inline uint64_t hash_arguments(const int32_t* a) {
+inline uint64_t hash_arguments(const int32_t* a, int n) {
   uint64_t h = 0x9e3779b97f4a7c15ull;
-  for (int i = 0; i < N; i++) h = (h ^ (uint32_t)a[i]) * 0x9ddfea08eb382d69ull, h ^= h >> 29;
+  for (int i = 0; i < n; i++) h = (h ^ (uint32_t)a[i]) * 0x9ddfea08eb382d69ull, h ^= h >> 29;
   return h ^ h >> 32;
 }
 

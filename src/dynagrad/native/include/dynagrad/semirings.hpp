@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "linked.hpp"
+
 namespace dynagrad {
 
 inline double as_double(uint64_t w) { double d; memcpy(&d, &w, 8); return d; }
@@ -87,7 +89,7 @@ struct Log {
     }
     return plus_apart(a, b);
   }
-  __attribute__((noinline)) static Value plus_apart(Value a, Value b) {
+  DYNAGRAD_ONCE static Value plus_apart(Value a, Value b) {
     if (a.m == 0) return b;
     if (b.m == 0) return a;
     if (a.e < b.e) { Value t = a; a = b; b = t; }
@@ -103,7 +105,7 @@ struct Log {
     if (__builtin_expect(a.m >= small && a.m < big, 1)) return a;
     return a.m == 0 ? zero() : settled_apart(a);
   }
-  __attribute__((noinline)) static Value settled_apart(Value a) {
+  DYNAGRAD_ONCE static Value settled_apart(Value a) {
     while (a.m >= big && a.m < INFINITY) a = {a.m * small, a.e + 1};
     while (a.m < small) a = {a.m * big, a.e - 1};
     return a;
@@ -123,7 +125,7 @@ struct Log {
     p = p * r + 1.0 / 120, p = p * r + 1.0 / 24, p = p * r + 1.0 / 6, p = p * r + 0.5, p = p * r + 1, p = p * r + 1;
     return p * as_double((as_word(k + 0x1.8p52) + 1023) << 52);  // the low bits of k + 1.5 * 2^52 are those of k
   }
-  static Value read(const uint64_t* w) {
+  DYNAGRAD_ONCE static Value read(const uint64_t* w) {
     const double x = as_double(*w);
     if (fabs(x) < near) return {exp_near(x), 0};
     if (x == -INFINITY) return zero();
@@ -133,7 +135,7 @@ struct Log {
     return norm(exp(r), (int64_t)e);
   }
   // The mantissas of many numbers, where all their exponents are zero; else false, and what was written means nothing.
-  static bool read_mantissas(const uint64_t* words, int64_t n, double* m, bool& has_zero) {
+  DYNAGRAD_ONCE static bool read_mantissas(const uint64_t* words, int64_t n, double* m, bool& has_zero) {
     bool all = true;
     int64_t zeros = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -145,7 +147,7 @@ struct Log {
     has_zero = zeros > 0;
     return all;
   }
-  static double out(Value v) { return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest); }
+  DYNAGRAD_ONCE static double out(Value v) { return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest); }
   static void write(Value v, uint64_t* w) { *w = as_word(out(v)); }
   static bool better(Value, Value) { return false; }
   static double size(Value, Value update, Value) { return out(update); }
@@ -164,7 +166,7 @@ struct Log {
   using Adjoint = Value;
   static constexpr int adjoint_words = 1;
   static double primal(Value v) { return out(v); }
-  __attribute__((noinline)) static Adjoint signed_norm(double m, int64_t e) {
+  DYNAGRAD_ONCE static Adjoint signed_norm(double m, int64_t e) {
     if (m == 0) return zero();
     if (!(fabs(m) < INFINITY)) return {m, most};  // not sound
     for (; fabs(m) >= big; e++) m *= small;
@@ -178,7 +180,7 @@ struct Log {
     }
     return gather_apart(a, b);
   }
-  __attribute__((noinline)) static Adjoint gather_apart(Adjoint a, Adjoint b) {
+  DYNAGRAD_ONCE static Adjoint gather_apart(Adjoint a, Adjoint b) {
     if (a.m == 0) return b;
     if (b.m == 0) return a;
     if (a.e < b.e) { Adjoint t = a; a = b; b = t; }
@@ -229,7 +231,7 @@ struct Posterior {
     const double m = share.m * w.m;
     return __builtin_expect(e == 0, 1) ? m : apart(m, e);
   }
-  __attribute__((noinline)) static double apart(double m, int64_t e) {
+  DYNAGRAD_ONCE static double apart(double m, int64_t e) {
     return e < -8 ? 0 : ldexp(m, (int)(256 * (e > 8 ? 8 : e)));
   }
 };

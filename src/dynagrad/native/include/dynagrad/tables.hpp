@@ -6,6 +6,8 @@
 // popped once, contributions go straight to `value` and there is no `pending`.
 // Cells are numbers under 2^31. A cell of a Dense table is its place in the array, rows padded to eight cells; a cell
 // of a Hashed table is the order of arrival. The one caveat: `locate` on a Hashed table may move its arrays.
+// `DenseTable` and `HashedTable` are these without the number of their arguments and the type of their values: how they
+// are opened, and looked at from outside.
 #pragma once
 #include "memory.hpp"
 
@@ -17,35 +19,61 @@ struct Range {
   int64_t count = 0;
 };
 
-template <class S, int N>
-struct Dense {
-  using Value = typename S::Value;
-  static constexpr int arity = N, last = N ? N - 1 : 0;
-  Range range[N ? N : 1];      // in stored order, the last one contiguous
-  int64_t stride[N ? N : 1];
-  int64_t cells = 0;
+struct Table {
+  const bool dense;
+  const int width;             // how many arguments
   int64_t items = 0;
-  Array<Value> value, pending;
   Bits seen, popped;
   Array<uint32_t> place;       // in the agenda, where that needs one
 
-  explicit Dense(Account* a) : value(a), pending(a), seen(a), popped(a), place(a) {}
+  DYNAGRAD_ONCE Table(Account* a, bool d, int n) : dense(d), width(n), seen(a), popped(a), place(a) {}
+  DYNAGRAD_ONCE ~Table() {}
+};
 
-  void open(const Range* ranges, bool updates, bool places) {
+struct DenseTable : Table {
+  Range* const ranges;         // in stored order, the last one contiguous
+  int64_t* const strides;
+  int64_t cells = 0;
+
+  DenseTable(Account* a, int n, Range* r, int64_t* s) : Table(a, true, n), ranges(r), strides(s) {}
+
+  DYNAGRAD_ONCE void lay_out(const Range* given, bool places) {
     int64_t step = 1;
-    for (int i = N - 1; i >= 0; i--) {
-      range[i] = ranges[i];
-      if (range[i].count < 0) range[i].count = 0;
-      stride[i] = step;
-      step *= i == N - 1 ? (range[i].count + 7) / 8 * 8 : range[i].count;
+    for (int i = width - 1; i >= 0; i--) {
+      ranges[i] = given[i];
+      if (ranges[i].count < 0) ranges[i].count = 0;
+      strides[i] = step;
+      step *= i == width - 1 ? (ranges[i].count + 7) / 8 * 8 : ranges[i].count;
     }
-    cells = N ? step : 1;
+    cells = width ? step : 1;
     items = 0;
-    S::zero_bytes ? value.zeros(cells) : value.filled(cells, S::zero());
-    if (updates) S::zero_bytes ? pending.zeros(cells) : pending.filled(cells, S::zero());
     seen.zeros(cells);
     popped.zeros(cells);
     if (places) place.zeros(cells);
+  }
+  int64_t bound() const { return cells; }  // cells are below this
+  // The first item of the chart at or after a cell, or -1.
+  int64_t next(int64_t c) const { return popped.next(c, cells); }
+};
+
+template <class S, int N>
+struct Dense : DenseTable {
+  using Value = typename S::Value;
+  static constexpr int arity = N, last = N ? N - 1 : 0;
+  Range range[N ? N : 1];
+  int64_t stride[N ? N : 1];
+  Array<Value> value, pending;
+
+  explicit Dense(Account* a) : DenseTable(a, N, range, stride), value(a), pending(a) {}
+
+  void open(const Range* given, bool updates, bool places) {
+    lay_out(given, places);
+    fill(value);
+    if (updates) fill(pending);
+  }
+  void fill(Array<Value>& values) {
+    if (S::zero_bytes) values.zeros(cells);
+    else values.filled(cells, S::zero());
   }
   template <class... A>
   int64_t cell(A... a) const {
@@ -79,9 +107,6 @@ struct Dense {
       rest -= q * step;
     }
   }
-  int64_t bound() const { return cells; }  // cells are below this
-  // The first item of the chart at or after a cell, or -1.
-  int64_t next(int64_t c) const { return popped.next(c, cells); }
   // The cell where one argument, by its place in the stored order, is least, and the others are those of a cell.
   int64_t line(int64_t c, int place) const {
     const uint32_t outer = (uint32_t)(place ? stride[place - 1] : cells), step = (uint32_t)stride[place];
@@ -90,143 +115,212 @@ struct Dense {
   int64_t row_length() const { return N ? range[N - 1].count : 1; }
 };
 
-template <class S, int N>
-struct Hashed {
-  using Value = typename S::Value;
-  static constexpr int arity = N;
-  struct Key { int32_t a[N ? N : 1]; };
-  int64_t items = 0;
-  Array<Key> keys;
+struct HashedTable : Table {
+  Array<int32_t> keys;
   Array<uint32_t> slots;       // cell + 1, or 0
-  Array<Value> value, pending;
-  Bits seen, popped;
-  Array<uint32_t> place;
   uint64_t mask = 0;
+  int64_t cells = 0;
   int64_t room = 0;            // items that there is room for
   bool updates = false, places = false;
 
-  explicit Hashed(Account* a) : keys(a), slots(a), value(a), pending(a), seen(a), popped(a), place(a) {}
+  HashedTable(Account* a, int n) : Table(a, false, n), keys(a), slots(a) {}
 
-  void open(const Range*, bool with_updates, bool with_places) {
+  DYNAGRAD_ONCE void clear(bool with_updates, bool with_places) {
     updates = with_updates, places = with_places;
-    keys.clear(), value.clear(), pending.clear(), place.clear();
-    items = room = 0;
+    keys.clear(), place.clear();
+    items = cells = room = 0;
     slots.zeros(16);
     mask = 15;
     seen.zeros(64);
     popped.zeros(64);
   }
-  void grow() {
+  DYNAGRAD_ONCE void grow() {
     const uint64_t wider = mask * 2 + 1;
     slots.zeros_safely((int64_t)wider + 1);
     mask = wider;
-    for (int64_t c = 0; c < keys.size; c++) {
-      uint64_t h = hash_arguments<N>(keys[c].a) & mask;
+    for (int64_t c = 0; c < cells; c++) {
+      uint64_t h = hash_arguments(keys.data + c * width, width) & mask;
       while (slots[h]) h = (h + 1) & mask;
       slots[h] = (uint32_t)c + 1;
     }
   }
-  void widen(Bits& bits, int64_t n) {
-    if (n / 8 + 16 > bits.bytes.size) bits.bytes.resize(n / 4 + 64, 0);
+  // Room for one more item, and the slot of that, where there is room for its values, `most` of them. What there is is
+  // read also where there was none.
+  DYNAGRAD_ONCE uint64_t widen(const int32_t* args, int64_t most) {
+    const int64_t n = cells + 1;
+    keys.reserve(n * width);
+    if (places) place.reserve(n);
+    if (n / 8 + 16 > seen.bytes.size) seen.bytes.resize(n / 4 + 64, 0);
+    if (n / 8 + 16 > popped.bytes.size) popped.bytes.resize(n / 4 + 64, 0);
+    if ((uint64_t)n * 2 > mask) grow();
+    room = (int64_t)(mask / 2);
+    if (most < room) room = most;
+    if (width && keys.capacity / width < room) room = keys.capacity / width;
+    if (seen.bytes.size * 8 - 128 < room) room = seen.bytes.size * 8 - 128;
+    if (popped.bytes.size * 8 - 128 < room) room = popped.bytes.size * 8 - 128;
+    if (places && place.capacity < room) room = place.capacity;
+    uint64_t h = hash_arguments(args, width) & mask;
+    while (slots[h]) h = (h + 1) & mask;
+    return h;
+  }
+  int64_t bound() const { return cells; }
+  int64_t next(int64_t c) const { return popped.next(c, cells); }
+};
+
+template <class S, int N>
+struct Hashed : HashedTable {
+  using Value = typename S::Value;
+  static constexpr int arity = N;
+  Array<Value> value, pending;
+
+  explicit Hashed(Account* a) : HashedTable(a, N), value(a), pending(a) {}
+
+  void open(const Range*, bool with_updates, bool with_places) {
+    clear(with_updates, with_places);
+    value.clear(), pending.clear();
   }
   template <class... A>
   bool inside(A...) const { return true; }
   template <class... A>
   int64_t locate(A... a) {
     const int32_t args[] = {a..., 0};
-    uint64_t h = hash_arguments<N>(args) & mask;
+    uint64_t h = hash_arguments(args, N) & mask;
     while (uint32_t s = slots[h]) {
-      if (!memcmp(keys[s - 1].a, args, N * sizeof(int32_t))) return s - 1;
+      if (!memcmp(keys.data + (int64_t)(s - 1) * N, args, N * sizeof(int32_t))) return s - 1;
       h = (h + 1) & mask;
     }
-    const int64_t c = keys.size;
+    const int64_t c = cells;
     if (__builtin_expect(c >= room, 0)) h = make_room(args);
-    Key key;
-    memcpy(key.a, args, sizeof key.a);
-    keys.push(key);
+    memcpy(keys.data + c * N, args, N * sizeof(int32_t));
+    keys.size += N;
+    cells++;
     value.push(S::zero());
     if (updates) pending.push(S::zero());
     if (places) place.push(0);
     slots[h] = (uint32_t)c + 1;
     return c;
   }
-  // Room for more items in all arrays, or none: what is there is read also where there was none. The slot of the next.
   __attribute__((noinline)) uint64_t make_room(const int32_t* args) {
-    const int64_t n = keys.size + 1;
-    keys.reserve(n), value.reserve(n);
-    if (updates) pending.reserve(n);
-    if (places) place.reserve(n);
-    widen(seen, n), widen(popped, n);
-    if ((uint64_t)n * 2 > mask) grow();
-    room = (int64_t)(mask / 2);
-    const auto least = [&](int64_t n) { if (n < room) room = n; };
-    least(keys.capacity), least(value.capacity);
-    least(seen.bytes.size * 8 - 128), least(popped.bytes.size * 8 - 128);
-    if (updates) least(pending.capacity);
-    if (places) least(place.capacity);
-    uint64_t h = hash_arguments<N>(args) & mask;
-    while (slots[h]) h = (h + 1) & mask;
-    return h;
+    value.reserve(cells + 1);
+    if (updates) pending.reserve(cells + 1);
+    return widen(args, updates && pending.capacity < value.capacity ? pending.capacity : value.capacity);
   }
   template <class... A>
   int64_t find(A... a) const {
     const int32_t args[] = {a..., 0};
-    uint64_t h = hash_arguments<N>(args) & mask;
+    uint64_t h = hash_arguments(args, N) & mask;
     while (uint32_t s = slots[h]) {
-      if (!memcmp(keys[s - 1].a, args, N * sizeof(int32_t))) return popped.test(s - 1) ? (int64_t)s - 1 : -1;
+      if (!memcmp(keys.data + (int64_t)(s - 1) * N, args, N * sizeof(int32_t)))
+        return popped.test(s - 1) ? (int64_t)s - 1 : -1;
       h = (h + 1) & mask;
     }
     return -1;
   }
-  void arguments(int64_t c, int32_t* out) const { memcpy(out, keys[c].a, N * sizeof(int32_t)); }
-  int64_t bound() const { return keys.size; }
-  int64_t next(int64_t c) const { return popped.next(c, keys.size); }
+  void arguments(int64_t c, int32_t* out) const { memcpy(out, keys.data + c * N, N * sizeof(int32_t)); }
 };
 
+// Tables as they are looked at from outside: `order` says which argument is stored at each place of a dense one.
+
+// The cell of an item in the chart, or -1.
+DYNAGRAD_ONCE int64_t find_item(const Table& table, const int32_t* order, const int32_t* args) {
+  const int n = table.width;
+  if (table.dense) {
+    const auto& t = static_cast<const DenseTable&>(table);
+    int64_t c = 0;
+    for (int i = 0; i < n; i++) {
+      const int64_t x = (int64_t)args[order[i]] - t.ranges[i].low;
+      if ((uint64_t)x >= (uint64_t)t.ranges[i].count) return -1;
+      c += x * t.strides[i];
+    }
+    return t.popped.test(c) ? c : -1;
+  }
+  const auto& t = static_cast<const HashedTable&>(table);
+  uint64_t h = hash_arguments(args, n) & t.mask;
+  while (uint32_t s = t.slots[h]) {
+    if (!memcmp(t.keys.data + (int64_t)(s - 1) * n, args, n * sizeof(int32_t)))
+      return t.popped.test(s - 1) ? (int64_t)s - 1 : -1;
+    h = (h + 1) & t.mask;
+  }
+  return -1;
+}
+DYNAGRAD_ONCE void arguments_of(const Table& table, const int32_t* order, int64_t cell, int32_t* out) {
+  const int n = table.width;
+  if (!table.dense) {
+    memcpy(out, static_cast<const HashedTable&>(table).keys.data + cell * n, n * sizeof(int32_t));
+    return;
+  }
+  const auto& t = static_cast<const DenseTable&>(table);
+  for (int i = 0; i < n; i++) {
+    const int64_t q = i == n - 1 ? cell : cell / t.strides[i];
+    out[order[i]] = (int32_t)(q + t.ranges[i].low);
+    cell -= q * t.strides[i];
+  }
+}
+// One more than the largest cell.
+inline int64_t bound_of(const Table& table) {
+  return table.dense ? static_cast<const DenseTable&>(table).cells : static_cast<const HashedTable&>(table).cells;
+}
+
 // The items of a table that agree in some pattern: from a key of K numbers to cells. Items enter when they are popped.
-template <int K>
-struct Index {
-  struct Key { int32_t a[K ? K : 1]; };
-  Array<Key> keys;
+struct IndexTable {
+  const int width;
+  Array<int32_t> keys;
   Array<uint32_t> slots;
   Array<int64_t> first;        // per key, the newest entry + 1
   Array<int64_t> count;
   struct Entry { int64_t cell, next; };
   Array<Entry> entries;
   uint64_t mask = 0;
+  int64_t known = 0;           // keys
 
-  explicit Index(Account* a) : keys(a), slots(a), first(a), count(a), entries(a) {}
+  DYNAGRAD_ONCE IndexTable(Account* a, int n) : width(n), keys(a), slots(a), first(a), count(a), entries(a) {}
+  DYNAGRAD_ONCE ~IndexTable() {}
 
-  void open() {
+  DYNAGRAD_ONCE void open() {
+    known = 0;
     keys.clear(), first.clear(), count.clear(), entries.clear();
     slots.zeros(16);
     mask = 15;
   }
-  int64_t number(const int32_t* args) const {
-    uint64_t h = hash_arguments<K>(args) & mask;
+  // A new key, and its number.
+  DYNAGRAD_ONCE int64_t enter(const int32_t* args) {
+    const int64_t k = known++;
+    for (int i = 0; i < width; i++) keys.push(args[i]);
+    first.push(0);
+    count.push(0);
+    if ((uint64_t)known * 2 > mask) {
+      slots.zeros((int64_t)mask * 2 + 2);
+      mask = mask * 2 + 1;
+      for (int64_t j = 0; j < known; j++) place(j);
+    } else {
+      place(k);
+    }
+    return k;
+  }
+  void place(int64_t k) {
+    uint64_t h = hash_arguments(keys.data + k * width, width) & mask;
+    while (slots[h]) h = (h + 1) & mask;
+    slots[h] = (uint32_t)k + 1;
+  }
+  int64_t next(int64_t e) const { return entries[e - 1].next; }
+  int64_t cell(int64_t e) const { return entries[e - 1].cell; }
+};
+
+template <int K>
+struct Index : IndexTable {
+  explicit Index(Account* a) : IndexTable(a, K) {}
+
+  __attribute__((noinline)) int64_t number(const int32_t* args) const {
+    uint64_t h = hash_arguments(args, K) & mask;
     while (uint32_t s = slots[h]) {
-      if (!memcmp(keys[s - 1].a, args, K * sizeof(int32_t))) return s - 1;
+      if (!memcmp(keys.data + (int64_t)(s - 1) * K, args, K * sizeof(int32_t))) return s - 1;
       h = (h + 1) & mask;
     }
     return -1;
   }
   void insert(const int32_t* args, int64_t cell) {
     int64_t k = number(args);
-    if (k < 0) {
-      k = keys.size;
-      Key key;
-      memcpy(key.a, args, K * sizeof(int32_t));
-      keys.push(key);
-      first.push(0);
-      count.push(0);
-      if ((uint64_t)keys.size * 2 > mask) {
-        slots.zeros((int64_t)mask * 2 + 2);
-        mask = mask * 2 + 1;
-        for (int64_t j = 0; j < keys.size; j++) place(j);
-      } else {
-        place(k);
-      }
-    }
+    if (k < 0) k = enter(args);
     entries.push({cell, first[k]});
     first[k] = entries.size;
     count[k]++;
@@ -237,18 +331,11 @@ struct Index {
     first[k] = entries[--entries.size].next;
     count[k]--;
   }
-  void place(int64_t k) {
-    uint64_t h = hash_arguments<K>(keys[k].a) & mask;
-    while (slots[h]) h = (h + 1) & mask;
-    slots[h] = (uint32_t)k + 1;
-  }
   // Iteration: for (int64_t e = index.begin(key); e; e = index.next(e)) use index.cell(e)
   int64_t begin(const int32_t* args) const {
     const int64_t k = number(args);
     return k < 0 ? 0 : first[k];
   }
-  int64_t next(int64_t e) const { return entries[e - 1].next; }
-  int64_t cell(int64_t e) const { return entries[e - 1].cell; }
 };
 
 }  // namespace dynagrad

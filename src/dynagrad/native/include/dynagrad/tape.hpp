@@ -7,7 +7,7 @@
 #pragma once
 #include "chart.hpp"
 
-#define DYNAGRAD_TAPE  // the functions of abi.hpp that need one
+#define DYNAGRAD_TAPE  // for abi.hpp
 
 namespace dynagrad {
 
@@ -17,7 +17,7 @@ template <class S>
 struct Tape {
   using Value = typename S::Value;
   struct Saved { Value old, update; };
-  static constexpr Handle again = (Handle)1 << 63;  // the item had been popped before
+  static constexpr Handle again = dynagrad::again;
   Array<Handle> pops;
   Array<Saved> saved;          // of pops with `again`, in order
   Array<uint32_t> from;        // where plus selects: of each pop, the pop that its update came from

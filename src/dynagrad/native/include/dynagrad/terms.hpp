@@ -20,7 +20,7 @@ struct Terms {
 
   explicit Terms(Account* a) : nodes(a), children(a), slots(a) {}
 
-  void open(const Terms* below) {
+  DYNAGRAD_ONCE void open(const Terms* below) {
     base = below;
     offset = below ? below->offset + (int32_t)below->nodes.size : 0;
     nodes.clear();
@@ -43,7 +43,7 @@ struct Terms {
     return !arity || !memcmp(children.data + n.first, args, arity * sizeof(int32_t));
   }
   // The term's number, or -1 where no such term was ever made.
-  int32_t find(int32_t kind, int32_t payload, const int32_t* args, int32_t arity) const {
+  DYNAGRAD_ONCE int32_t find(int32_t kind, int32_t payload, const int32_t* args, int32_t arity) const {
     if (base) {
       const int32_t below = base->find(kind, payload, args, arity);
       if (below >= 0) return below;
@@ -55,7 +55,7 @@ struct Terms {
     }
     return -1;
   }
-  int32_t make(int32_t kind, int32_t payload, const int32_t* args, int32_t arity) {
+  DYNAGRAD_ONCE int32_t make(int32_t kind, int32_t payload, const int32_t* args, int32_t arity) {
     const int32_t known = find(kind, payload, args, arity);
     if (known >= 0) return known;
     children.reserve(children.size + arity);  // all room first: terms are looked up also where there was none
@@ -72,7 +72,7 @@ struct Terms {
     place(nodes.size - 1);
     return (int32_t)(nodes.size - 1) + offset;
   }
-  void place(int64_t i) {
+  DYNAGRAD_ONCE void place(int64_t i) {
     const Node& n = nodes[i];
     uint64_t h = hash(n.kind, n.payload, children.data + n.first, n.arity) & mask;
     while (slots[h]) h = (h + 1) & mask;

@@ -1,0 +1,16 @@
+// Which of the runtime is compiled with each program, and which once for all of them.
+//
+// What a program does in its inner loops is compiled with it. What it does now and then (taking memory, making terms,
+// sorting facts) is the same for every program: it is compiled once on a machine, from `runtime.cpp`, and linked to each.
+// Such functions are marked DYNAGRAD_ONCE, and are no templates, or those of templates that `runtime.cpp` instantiates.
+// A header that is written for C++ programs is linked with nothing, and has them all.
+#pragma once
+
+#if defined(DYNAGRAD_RUNTIME)  // the runtime itself: whole, whoever calls it
+#define DYNAGRAD_ONCE __attribute__((noinline, used)) inline
+#elif defined(DYNAGRAD_LINKED)  // a program that the runtime is linked to: known by name
+#pragma clang diagnostic ignored "-Wgnu-inline-cpp-without-extern"
+#define DYNAGRAD_ONCE __attribute__((noinline, gnu_inline)) inline
+#else
+#define DYNAGRAD_ONCE __attribute__((noinline)) inline
+#endif
