@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "gradient": gradient.wsj_gradient,
     "hessian": gradient.hessian,
     "crf": gradient.crf,
+    "calls": gradient.calls,
     "cost": gradient.cost,
     "scalars": functions.scalars,
     "arrays": functions.arrays,

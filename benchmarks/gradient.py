@@ -228,6 +228,45 @@ def crf() -> list[Row]:
     return [*rows, *missing, Row(what + ": worst difference", worst, "", target=1e-9, note=note)]
 
 
+# -- what a call costs -------------------------------------------------------------------------------------------------
+
+CALLED = (5, 20)  # tags and positions: so few that a call is most of the time
+
+
+def calls() -> list[Row]:
+    """Value and gradient by a call of `Program.function`, of arrays of a shape that was seen, and of one that was not,
+    and by a run of the bound program."""
+    tags, positions = CALLED
+    random = np.random.default_rng(0)
+    program = dg.Program(CHAIN, "log")
+    facts = {"tag/1": [(s,) for s in range(tags)]}
+    f = program.function("goal", inputs=["potential/3"])
+
+    def given(positions: int) -> tuple[Array, dict[str, Any]]:
+        return random.normal(size=(positions - 1, tags, tags)), facts | {"last/1": [(positions - 1,)]}
+
+    seen, others = given(positions)
+    of_other_lengths = itertools.count(positions + 1)
+    bound = program.bind({"potential/3": seen, **others})
+
+    def unseen() -> float:
+        array, others = given(next(of_other_lengths))
+        return timed(lambda: f.value_and_grad(array, facts=others))
+
+    def several() -> float:
+        return min(timed(lambda: f.value_and_grad(seen, facts=others)) for _ in range(20))
+
+    unseen(), several()  # compile
+    known, new, run = alternate(several, unseen, lambda: timed(lambda: value_and_gradient(bound, {}, "potential/3")))
+    what = (
+        f"a call of a function, chain of {tags} tags and {positions} positions, value and gradient: arrays of a shape"
+    )
+    return [
+        Row(f"{what} that was seen", known, "s", "a run of bound facts", run, 1.0),
+        Row(f"{what} that was not", new, "s", "one that was seen", known),
+    ]
+
+
 # -- how the cost grows ------------------------------------------------------------------------------------------------
 
 CKY = """

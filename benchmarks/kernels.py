@@ -1,4 +1,5 @@
-"""Array programs beside jax: value, gradient and Hessian-vector product of nine kernels, compiled, and determinants.
+"""Array programs beside jax: value, gradient and Hessian-vector product of nine kernels, compiled; a short filter, with
+and without compiling; determinants.
 
 The kernels are in `programs/kernels.py`, the same text for both libraries; both compute in float64 with the threads
 that they take by themselves. All figures of a kernel come from one run, in which the contenders take turns.
@@ -20,7 +21,7 @@ from .common import Row, medians
 from .compiled import in_turn
 from .functions import peer
 from .programs.check import off
-from .programs.kernels import KERNELS, Function, Kernel
+from .programs.kernels import KERNELS, Function, Kernel, kalman
 
 PARTS = ("value", "gradient", "Hessian-vector product")
 SIZES = (3, 20, 100, 200)  # of determinants
@@ -71,9 +72,22 @@ def determinants() -> list[Row]:
     return found
 
 
+def short_filter() -> list[Row]:
+    """A Kalman filter of 15 steps, whose loop is unrolled: compiled, and called as it is."""
+    plain = kalman(np)
+    *model, seen = KERNELS["kalman"].inputs(np.random.default_rng(0))
+    given = (*model, seen[:15])
+    found = []
+    for part, f in zip(PARTS[:2], (plain, dg.grad(plain)), strict=True):
+        own, other = medians(in_turn([partial(dg.compile(f), *given)]), in_turn([partial(f, *given)]))
+        found.append(Row(f"Kalman filter, 15 steps: {part}", own, "s", "without compiling", other, 0.2))
+    return found
+
+
 def kernels(names: Sequence[str] = ()) -> list[Row]:
     """The rows of the kernels of these names, or of all."""
-    return [row for name in names or KERNELS for row in rows(KERNELS[name])] + ([] if names else determinants())
+    found = [row for name in names or KERNELS for row in rows(KERNELS[name])]
+    return found if names else [*found, *short_filter(), *determinants()]
 
 
 if __name__ == "__main__":

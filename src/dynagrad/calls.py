@@ -112,7 +112,7 @@ def maker(cls: Callable[P, R], source: str) -> Callable[P, R]:
     refuse.__doc__ = f"Not for users: {source}."
     refuse.__name__, refuse.__qualname__ = "__init__", f"{kind.__qualname__}.__init__"
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    refuse.__signature__ = inspect.Signature([this])  # type: ignore[attr-defined]
+    refuse.__signature__ = inspect.Signature([this])  # type: ignore[attr-defined]  # functions have it if it is set
     kind.__init__, kind.__signature__ = refuse, inspect.Signature()
     make.__name__ = make.__qualname__ = f"make_{kind.__name__.lower()}"  # where pickles look for it
     make.__module__ = kind.__module__

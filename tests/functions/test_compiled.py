@@ -4,6 +4,7 @@ import gc
 import math
 import os
 import threading
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -363,3 +364,35 @@ def test_memory_maps_of_versions_are_released_when_nothing_refers_to_them() -> N
     del call
     gc.collect()
     assert _maps() == before
+
+
+def kalman(a, c, q, r, y):
+    """The log-likelihood of observations under a linear Gaussian model; the loop is short enough to be unrolled."""
+    mean, cov, total = np.zeros(4), np.eye(4), 0.0
+    for seen in y:
+        mean, cov = a @ mean, a @ cov @ a.T + q
+        s = c @ cov @ c.T + r
+        off = seen - c @ mean
+        gain = np.linalg.solve(s, c @ cov).T
+        total = total - 0.5 * (off @ np.linalg.solve(s, off) + np.linalg.slogdet(s)[1])
+        mean, cov = mean + gain @ off, cov - gain @ s @ gain.T
+    return total
+
+
+def test_a_filter_of_15_steps_is_faster_than_without_compiling():
+    """By 80 times and 500 times on a quiet machine; here with room for one that does other things."""
+    rng = np.random.default_rng(0)
+    given = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(2, 4)), np.eye(4), np.eye(2), rng.normal(size=(15, 2))
+
+    def least(f):
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            f(*given)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    for plain, factor in ((kalman, 5.0), (dg.grad(kalman), 20.0)):
+        compiled = dg.compile(plain)
+        assert np.allclose(compiled(*given), plain(*given), rtol=1e-11, atol=1e-12)
+        assert factor * least(compiled) < least(plain)

@@ -587,3 +587,30 @@ def test_random_programs(seed):
     h = 1e-6
     difference = (f(X + h * along) - f(X - h * along)) / (2.0 * h)
     assert numpy.isclose(gradient @ along, difference, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["plain", "of records", "of one number", "written to"])
+def test_a_long_chain_of_views_takes_time_in_proportion(kind):
+    steps = []
+
+    def f(x, n):
+        v = x.copy() if kind == "of one number" else np.zeros(3)
+        if kind == "of records":
+            v[:] = x
+        for i in range(n):
+            v = v[:] if i % 2 else v._view(lambda whole: (steps.append(0), whole.reshape(3))[1])
+            if kind == "written to":
+                v[0] = v[0] + x[0]
+        v[1] = x[1]
+        return np.sum(v * v)
+
+    counts = []
+    for n in (20, 200):
+        steps.clear()
+        gradient = dg.grad(f)(X[:3], n)
+        counts.append(len(steps))
+        first = n * n * X[0] if kind == "written to" else 0.0 if kind == "plain" else X[0]
+        last = 0.0 if kind in ("plain", "written to") else X[2]
+        assert gradient == pytest.approx(2.0 * numpy.array([first, X[1], last]))
+    assert counts[1] <= 11 * counts[0]
+    assert dg.grad(f)(X[:3], 20_000) is not None  # which would take minutes

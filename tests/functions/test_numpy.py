@@ -10,12 +10,14 @@ import fractions
 import itertools
 import math
 import operator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from mpmath import mp
 
 import dynagrad as dg
+import dynagrad.numpy as dnp
 from dynagrad.errors import Error, NotDifferentiable
 from dynagrad.functions.numbers import Number
 from dynagrad.functions.numpy_functions import FUNCTIONS
@@ -794,6 +796,33 @@ def assign(x, index, value):
 )
 def test_what_would_lose_derivatives_says_what_to_write(f, x, says):
     assert says in refusal(f, x)
+
+
+def _in_a_thread(f):
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(f).result()
+
+
+@pytest.mark.parametrize(
+    ("f", "says"),
+    [
+        (lambda x: dnp.poly1d([x, 1.0])(x), "write np.polyval(p, x) with"),
+        (lambda x: np.polynomial.Polynomial([x, 1.0])(x), "write np.polyval(p[::-1], x) with"),
+        (lambda x: sum(v for _, v in dnp.ndenumerate(dnp.array([x, x]))), "write `for i in np.ndindex(a.shape)`"),
+        (lambda x: sum(v for v in dnp.nditer(dnp.array([x, x]))), "write `for i in np.ndindex(a.shape)`"),
+        (lambda x: dnp.broadcast(dnp.array([x, x])).nd * x, "write np.broadcast_arrays"),
+        (lambda x: dnp.matrix([[x, x]]).sum(), "write np.array"),
+        (lambda x: np.ma.array([x, x]).sum(), "write np.where with a mask"),
+        (lambda x: dnp.float64(x), "leave the conversion out"),
+        (lambda x: np.double(x), "leave the conversion out"),
+        (lambda x: dnp.float32(x), "leave the conversion out"),
+        (lambda x: _in_a_thread(lambda: dnp.array([x, x])[0]), "no derivative is being taken in this thread"),
+        (lambda x: _in_a_thread(lambda: assign(dnp.zeros(2), 0, x)), "no derivative is being taken in this thread"),
+    ],
+)
+def test_what_makes_plain_arrays_though_it_is_of_dynagrad_numpy_says_so(f, says):
+    text = refusal(f, 1.5)
+    assert says in text and "make arrays of numbers with" not in text and "make it with" not in text
 
 
 def test_writing_a_number_into_an_element_of_a_plain_array_says_what_to_write():

@@ -44,7 +44,7 @@ def at(node, *points):
 
 
 def test_every_operation_is_tested_here():
-    rest = {ints.where, ints.choose, ints.to_integer, ints.count_true, ints.truth_to_real}
+    rest = {ints.power, ints.power_fits, ints.where, ints.choose, ints.to_integer, ints.count_true, ints.truth_to_real}
     assert set(ints.TABLE.values()) == {*PAIRS, *SHIFTS, *SINGLE, *rest}
 
 
@@ -83,6 +83,19 @@ def test_single_ones(operation):
     v = fresh(arrays(integer, (3,)))
     [found] = run(Graph((v,), (operation(v),)), [np.array([-1, 0, 5])])
     assert found.tolist() == [SINGLE[operation](a) for a in (-1, 0, 5)]
+
+
+def test_powers_go_round_and_say_so():
+    for a in (*VALUES, 0, 2**31, -(2**62), -(2**63)):
+        for n in (0, 1, 2, 3, 39, 40, 62, 63, 64, 1000):
+            wanted = a**n
+            assert at(ints.power(i, j), a, n) == (wanted + 2**63) % 2**64 - 2**63
+            assert at(ints.power_fits(i, j), a, n) is (-(2**63) <= wanted < 2**63)
+        assert at(ints.power(i, j), a, -1) == 0 and at(ints.power_fits(i, j), a, -1) is False
+    v = fresh(arrays(integer, (3,)))
+    powers, fits = run(Graph((v,), (ints.power(v, whole(40)), ints.power_fits(v, whole(40)))), [np.array([2, 3, -1])])
+    assert powers.dtype == np.int64 and powers.tolist() == [2**40, (3**40 + 2**63) % 2**64 - 2**63, 1]
+    assert fits.dtype == np.bool_ and fits.tolist() == [True, False, True]
 
 
 def test_conversions():

@@ -41,8 +41,48 @@ RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
 _FLOAT = np.dtype(np.float64)
 _SPARE = 256  # elements that were written over, before `Memory` looks for what can be forgotten
 
-Path = tuple[Callable[[Any], Any], ...]
-"""The functions of numpy that make a view out of a whole array, in order."""
+
+class View:
+    """How an array is a view of another one: what it is a view of, and the function of numpy that makes it of that.
+
+    What a view is of the elements of its memory is found once for each state of these, from the view that it was made
+    of, so that a long chain of views takes time in proportion.
+    """
+
+    __slots__ = ("earlier", "laid_out", "now", "step", "whole")
+
+    def __init__(self, earlier: View | None, step: Callable[[Any], Any]) -> None:
+        self.earlier, self.step = earlier, step
+        self.whole: Any = None
+        self.now: Any = None
+        self.laid_out: Any = None
+
+    def of(self, whole: Any) -> Any:
+        """The view of the elements of a memory."""
+        late, view = [], self
+        while view.whole is not whole:
+            late.append(view)
+            if view.earlier is None:
+                break
+            view = view.earlier
+        found = whole if late and late[-1].earlier is None else view.now
+        for view in reversed(late):
+            found = view.step(found)
+            view.whole, view.now = whole, found
+        return found
+
+    def layout(self, shape: tuple[int, ...]) -> Any:
+        """The same of an array that nobody reads: as it lies in memory decides what is a view."""
+        late, view = [], self
+        while view.laid_out is None:
+            late.append(view)
+            if view.earlier is None:
+                break
+            view = view.earlier
+        found = np.empty(shape) if late and late[-1].earlier is None else view.laid_out
+        for view in reversed(late):
+            found = view.laid_out = view.step(found)
+        return found
 
 
 class Memory:
@@ -52,12 +92,12 @@ class Memory:
     numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes.
     """
 
-    __slots__ = ("__weakref__", "content", "count", "look", "starts", "version", "written")
+    __slots__ = ("__weakref__", "content", "count", "next_forget", "starts", "version", "written")
 
     def __init__(self, content: Any, written: Sequence[Any] = (), starts: Sequence[int] = (), count: int = 1) -> None:
         self.content = content
         self.written, self.starts, self.count = list(written), list(starts), count
-        self.version, self.look = 0, 0
+        self.version, self.next_forget = 0, 0
 
     @property
     def is_number(self) -> bool:
@@ -91,7 +131,7 @@ class Memory:
     def forget(self) -> None:
         """Drops the numbers that were written over, when there are many. One of which an element is left stays whole;
         so the next look is when as much has been written again."""
-        if self.count < max(self.look, 4 * self.content.size + _SPARE):
+        if self.count < max(self.next_forget, 4 * self.content.size + _SPARE):
             return
         numbers = self.content["number"]
         at = numbers != 0
@@ -103,7 +143,7 @@ class Memory:
         for k in kept.tolist():
             self.enter(before[k])
         numbers[at] = np.asarray(self.starts, dtype=np.int64)[renamed] + offsets
-        self.look = 2 * self.count
+        self.next_forget = 2 * self.count
 
 
 class NoAttribute(Error, AttributeError):
@@ -126,13 +166,12 @@ class MutableArray(Number):
     13.0
     """
 
-    __slots__ = ("_memory", "_path", "_seen", "_settled")
+    __slots__ = ("_memory", "_settled", "_way")
 
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
 
-    def __init__(self, memory: Memory, path: Path = ()) -> None:
-        self._memory, self._path = memory, path
-        self._seen: tuple[Any, Any] = (None, None)
+    def __init__(self, memory: Memory, way: View | None = None) -> None:
+        self._memory, self._way = memory, way
         self._settled: tuple[int, Any] = (-1, None)
 
     # -- what it is now
@@ -140,15 +179,7 @@ class MutableArray(Number):
     def elements(self) -> Any:
         """The floats or the records of this array, as a view of the memory's."""
         whole = self._memory.content
-        if not self._path:
-            return whole
-        seen, mine = self._seen
-        if seen is not whole:
-            mine = whole
-            for step in self._path:
-                mine = step(mine)
-            self._seen = whole, mine
-        return mine
+        return whole if self._way is None else self._way.of(whole)
 
     def settled(self) -> Any:
         """The number that this array is now: a plain array, or a number with derivatives."""
@@ -173,18 +204,17 @@ class MutableArray(Number):
         """What a function of numpy makes of this array: a view where it is one in numpy, or else a new array."""
         memory = self._memory
         if memory.is_number:
-            laid_out: Any = np.empty(shape_of(memory.content))  # as it lies in memory decides what is a view
-            for earlier in self._path:
-                laid_out = earlier(laid_out)
+            shape = shape_of(memory.content)
+            laid_out = np.empty(shape) if self._way is None else self._way.layout(shape)
             if np.may_share_memory(step(laid_out), laid_out):
-                return MutableArray(memory, (*self._path, step))
+                return MutableArray(memory, View(self._way, step))
             return writable(step(self.settled()))
         mine = self.elements()
         found = step(mine)
         if not found.ndim:
             return _element(found[()], memory)
         if np.may_share_memory(found, mine):
-            return MutableArray(memory, (*self._path, step))
+            return MutableArray(memory, View(self._way, step))
         return MutableArray(_copied(found, memory))
 
     # -- reading and writing
@@ -197,12 +227,12 @@ class MutableArray(Number):
             parts = index if type(index) is tuple else (index,)
             if not shape_of(found) and not any(i is Ellipsis for i in parts):
                 return found
-            return MutableArray(self._memory, (*self._path, operator.itemgetter(index)))
+            return MutableArray(self._memory, View(self._way, operator.itemgetter(index)))
         found = self.elements()[_plain_index(index)]
         if not isinstance(found, np.ndarray):  # with an ellipsis in the index, numpy gives an array without axes
             return _element(found, self._memory)
         if _is_basic(index):
-            return MutableArray(self._memory, (*self._path, operator.itemgetter(index)))
+            return MutableArray(self._memory, View(self._way, operator.itemgetter(index)))
         return MutableArray(_copied(found, self._memory))
 
     def __setitem__(self, index: Any, x: Any) -> None:

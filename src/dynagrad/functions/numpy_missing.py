@@ -10,6 +10,8 @@ from ..errors import NotDifferentiable
 _COMPLEX = "its result is complex, and derivatives are of reals; keep two parts as reals"
 _IN_PLACE = "it changes an array in place, which arrays of dynagrad.numpy, and copies such as x.copy(), let it"
 _STEP = "it only looks at values, so its result is constant; call it on a plain array, outside of the derivative"
+_WIDTH = "a number with derivatives is of float64 already, and of that alone: leave the conversion out"
+_CLASS = "it makes a plain array of what it is given, which has no derivatives"
 _GROWS = "how many elements it gives depends on the values"
 
 WHY: dict[str, str] = {
@@ -23,8 +25,17 @@ WHY: dict[str, str] = {
     "np.unwrap": "use x + 2 * np.pi * k, with k counted from np.round(np.diff(x) / (2 * np.pi))",
     "np.complex128": f"{_COMPLEX}",
     "np.complex64": f"{_COMPLEX}",
-    "np.float32": "derivatives are of float64; leave the conversion out, or convert the result",
-    "np.float16": "derivatives are of float64; leave the conversion out, or convert the result",
+    **dict.fromkeys(("np.float32", "np.float16", "np.float64", "np.double", "np.single", "np.half"), _WIDTH),
+    **dict.fromkeys(("np.longdouble", "np.floating"), _WIDTH),
+    # classes, which make plain arrays of what they are given
+    "np.poly1d": f"{_CLASS}: write np.polyval(p, x) with the coefficients p = np.array([...])",
+    "np.Polynomial": f"{_CLASS}: write np.polyval(p[::-1], x) with the coefficients p = np.array([...])",
+    "np.ndenumerate": f"{_CLASS}: write `for i in np.ndindex(a.shape)`, and a[i]",
+    "np.nditer": f"{_CLASS}: write `for i in np.ndindex(a.shape)`, and a[i]",
+    "np.broadcast": f"{_CLASS}: write np.broadcast_arrays, or np.broadcast_shapes(a.shape, b.shape)",
+    **dict.fromkeys(("np.matrix", "np.asmatrix", "np.bmat"), f"{_CLASS}: write np.array, or np.block, and @"),
+    **dict.fromkeys(("np.recarray", "np.record"), f"{_CLASS}: write a dict of arrays"),
+    "np.MaskedArray": f"{_CLASS}: write np.where with a mask, and np.sum of it",
     # in place
     "np.copyto": f"{_IN_PLACE}; or use np.where, or np.broadcast_to(x, shape) where it was np.full",
     "np.put": f"{_IN_PLACE}; or use np.where or np.stack",
@@ -39,10 +50,6 @@ WHY: dict[str, str] = {
     "np.intersect1d": f"{_GROWS}; choose with x[np.isin(plain, other)]",
     "np.setdiff1d": f"{_GROWS}; choose with x[~np.isin(plain, other)]",
     "np.setxor1d": f"{_GROWS}; choose with x[np.isin(plain, other)]",
-    "np.unique_all": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.unique_counts": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.unique_inverse": f"{_GROWS}; take elements at places found with np.unique of the plain values",
-    "np.unique_values": f"{_GROWS}; take elements at places found with np.unique of the plain values",
     "np.trim_zeros": f"{_GROWS}; use a slice",
     # histograms, polynomials
     "np.histogram2d": "its counts are steps; use np.histogram of flat places, or of plain arrays",
@@ -67,10 +74,6 @@ WHY: dict[str, str] = {
     "np.busday_offset": _STEP,
     "np.is_busday": _STEP,
     "np.datetime_as_string": _STEP,
-    "np.save": "save the plain result, after the derivative",
-    "np.savez": "save the plain result, after the derivative",
-    "np.savez_compressed": "save the plain result, after the derivative",
-    "np.savetxt": "save the plain result, after the derivative",
     "np.where": "give it a mask and two arrays",
 }
 """What to do about functions by their names."""

@@ -26,7 +26,7 @@ from ..graph import arrays
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.operation import Operation
-from . import (  # each of which enters its handlers
+from . import (  # noqa: F401 - they enter their handlers into numpy_functions.FUNCTIONS
     numpy_arranging,
     numpy_callables,
     numpy_fitting,
@@ -38,20 +38,9 @@ from . import (  # each of which enters its handlers
 from .applying import lift
 from .numbers import Number, real_part
 from .numpy_functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of, of_dtype
-from .numpy_missing import unknown
+from .numpy_missing import WHY, unknown
 from .numpy_ufuncs import METHODS
-from .passes import place, running
-
-HANDLERS = (
-    numpy_arranging,
-    numpy_callables,
-    numpy_fitting,
-    numpy_grids,
-    numpy_linalg,
-    numpy_signals,
-    numpy_statistics,
-)
-"""The files whose handlers are in `numpy_functions.FUNCTIONS`, beside its own."""
+from .passes import inside, place, running
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 
@@ -285,10 +274,24 @@ def _is_call_of(dtype: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, np.generic) and np.dtype(kind) == dtype
 
 
-_no_array = _refused(
-    "turning it into a plain array, which numpy wants here,",
-    "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions that "
-    "are not of numpy may be in dg.special",
+def _no_array() -> Any:
+    """What functions ask for that compute with plain arrays alone, and classes of numpy."""
+    text = running()
+    named = re.match(r"(?:\w+\.)*(\w+)\(", text)
+    advice = WHY.get("np.MaskedArray" if ".ma." in text else f"np.{named[1]}") if named else None
+    if advice is None:
+        advice = (
+            "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions "
+            "that are not of numpy may be in dg.special"
+        )
+        advice = advice if inside() else _OTHER_THREAD
+    what = "turning it into a plain array, which numpy wants here,"
+    raise Error(f"{what} would lose the derivatives of a number; {advice}{place()}")
+
+
+_OTHER_THREAD = (
+    "no derivative is being taken in this thread, where dynagrad.numpy gives plain arrays: make arrays in the function "
+    "that is differentiated and not in another thread, or join numbers with np.stack([x, y])"
 )
 
 
@@ -300,6 +303,8 @@ def _to_float(self: Any) -> Any:
         advice = f"{text} is of floats alone: use dynagrad.math.{named[1]} (import dynagrad.math as math)"
         same = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(named[1], named[1])
         advice += f", or np.{same}" if hasattr(np, same) else ""
+    elif not inside():
+        advice = _OTHER_THREAD
     elif text.endswith("]"):
         advice = (
             f"the array in {text} = ... is a plain one: make it with dynagrad.numpy (import dynagrad.numpy as np), "
@@ -444,7 +449,7 @@ class Methods:
                 "np.vectorize makes plain arrays of what it is given, which would lose the derivatives of a number; "
                 "use that of dynagrad.numpy (import dynagrad.numpy as np)"
             )
-        _no_array(self)
+        _no_array()
 
     __float__ = _to_float
     __int__ = _refused("turning it into a whole number", "np.floor, np.round and comparisons look at its value")

@@ -106,6 +106,22 @@ def into(name: str, out: Any, found: Any) -> Any:
     return made if isinstance(out, tuple) and len(made) > 1 else made[0]
 
 
+def rounds(places: Any) -> list[Any]:
+    """Which of some places are new, then which of them occur for the second time, and so on: within one of these
+    rounds no place occurs twice.
+
+    >>> rounds(np.array([5, 2, 5, 5]))
+    [array([0, 1]), array([2]), array([3])]
+    """
+    if not len(places):
+        return []
+    order = np.argsort(places, kind="stable")
+    first = np.concatenate([[0], np.flatnonzero(np.diff(places[order])) + 1])
+    turn = np.empty(len(places), np.intp)
+    turn[order] = np.arange(len(places)) - np.repeat(first, np.diff(np.append(first, len(places))))
+    return np.split(np.argsort(turn, kind="stable"), np.cumsum(np.bincount(turn))[:-1])
+
+
 def each(ufunc: Any, x: Any, index: Any, *others: Any) -> None:
     """`ufunc.at`: places that are named twice are changed twice."""
     if isinstance(x, np.ndarray):
@@ -125,11 +141,6 @@ def each(ufunc: Any, x: Any, index: Any, *others: Any) -> None:
         found = now + added if ufunc is np.add else now - added
     else:
         found = x.copy().ravel()
-        order = np.argsort(flat, kind="stable")
-        ordered = flat[order]
-        first = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1]) if len(ordered) else np.zeros(0, int)
-        turn = np.arange(len(ordered)) - np.repeat(first, np.diff(np.append(first, len(ordered))))
-        for k in range(int(turn.max(initial=-1)) + 1):
-            some = order[turn == k]
+        for some in rounds(flat):
             found[flat[some]] = ufunc(found[flat[some]], *(y[some] for y in by))
     x[...] = FUNCTIONS[np.reshape](plain(found), shape_of(x))

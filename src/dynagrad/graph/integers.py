@@ -39,6 +39,18 @@ def _floor_divide(a: int, b: int) -> int:
     return 0 if b == 0 else a // b
 
 
+def _power(a: int, n: int) -> int:
+    """Modulo 2**64, as all arithmetic of whole numbers; 0 for an exponent below 0."""
+    if n < 0:
+        return 0
+    found = pow(int(a), int(n), 2**64)
+    return found - 2**64 if found >= 2**63 else found
+
+
+def _power_fits(a: int, n: int) -> bool:
+    return n >= 0 and (-1 <= a <= 1 or (n <= 63 and -(2**63) <= int(a) ** int(n) < 2**63))
+
+
 def _remainder(a: int, b: int) -> int:
     return 0 if b == 0 else a % b
 
@@ -49,6 +61,21 @@ multiply: Operation = _whole("integer_multiply", operator.mul, "{0} * {1}", 2, n
 negative: Operation = _whole("integer_negative", operator.neg, "-{0}", 1, np.negative)
 floor_divide: Operation = _whole("integer_floor_divide", _floor_divide, "floor_divide({0}, {1})", 2, np.floor_divide)
 remainder: Operation = _whole("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
+power: Operation = _whole(
+    "integer_power", _power, "integer_power({0}, {1})", 2, np.vectorize(_power, otypes=[np.int64])
+)
+power_fits: Operation = declare(
+    Operation(
+        "integer_power_fits",
+        (integer, integer),
+        boolean,
+        _power_fits,
+        (None, None),
+        "integer_power_fits({0}, {1})",
+        array=np.vectorize(_power_fits, otypes=[np.bool_]),
+    )
+)
+"""Whether a power is a whole number of 64 bits."""
 minimum: Operation = _whole("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
 maximum: Operation = _whole("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
 bitwise_and: Operation = _whole("integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and)

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,32 +27,29 @@ from .file_lock import file_lock
 from .fingerprint import fingerprint
 from .zig_files import archive_of, pack, unpack
 
-RUNTIME = {"charts": "#include <dynagrad/runtime.hpp>\n"}
-"""What libraries of a kind are linked with."""
-
 
 def build(
     source: str,
     *,
     optimise: int = 3,
     flags: Sequence[str] = (),
-    runtime: str = "",
+    objects: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
 
-    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `runtime` is the kind of the library,
-    a key of `RUNTIME`, if it is of one. `progress` is called with a line of text before a compiler starts, and not at
-    all if none does.
+    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of what it
+    has in common with other libraries, and is linked with if this compiler can do so; else it has to have all of that.
+    `progress` is called with a line of text before a compiler starts, and not at all if none does.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
     'extern "C" int one() { return 1; }'
     """
     tool = toolchain.compiler()
-    common = _common(tool, runtime, flags)
-    options = (*toolchain.flags(tool, optimise), *flags, *([f"-DDYNAGRAD_LINKED={runtime}"] if common else []))
-    job = _Job(source, tool, options, toolchain.SUFFIX, common)
+    parts = _parts(tool, objects, flags)
+    options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
+    job = _Job(source, tool, options, toolchain.SUFFIX, parts)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
         found = None if place is None else entry(place, job.name)
@@ -73,29 +71,32 @@ def build(
 
 @dataclass(frozen=True)
 class _Job:
-    """What an entry is made of: a library, or an object. `common` is linked to it."""
+    """What an entry is made of: a library with the objects that are linked to it, or such an object."""
 
     source: str
     tool: toolchain.Compiler
     options: tuple[str, ...]
     suffix: str
-    common: _Job | None = None
+    parts: tuple[_Job, ...] = ()
 
     @functools.cached_property
     def name(self) -> str:
-        return fingerprint(self.source, self.tool, self.options)
+        return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
 
 
-def _common(tool: toolchain.Compiler, runtime: str, flags: Sequence[str]) -> _Job | None:
-    """The object that libraries of a kind are linked with; None where each has all of its own.
+_LINKED = "-DDYNAGRAD_LINKED"
 
-    It is compiled in one way, however much its libraries are optimised, but with what they define.
+
+def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str]) -> tuple[_Job, ...]:
+    """The objects that a library is linked with; none where it has all of its own.
+
+    They are compiled in one way, however much the library is optimised, but with what it defines.
     """
-    if not runtime or not toolchain.links(tool):
-        return None
+    if not toolchain.links(tool):
+        return ()
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
-    options = toolchain.of_object((*toolchain.flags(tool, 2), "-DDYNAGRAD_RUNTIME", *defined))
-    return _Job(RUNTIME[runtime], tool, options, ".o")
+    options = toolchain.of_object((*toolchain.flags(tool, 2), _LINKED, *defined))
+    return tuple(_Job(source, tool, options, ".o") for source in objects)
 
 
 def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
@@ -133,8 +134,17 @@ def _compile_in(home: Path, scratch: Path, job: _Job) -> Path:
     compile_source = functools.partial(
         toolchain.compile_source, tool=job.tool, zig_cache=zig, keep=home / "failed" / f"{job.name}.cpp"
     )
-    objects = [] if job.common is None else [_object(home, job.common)]
-    compile_source(job.source, made, options=job.options, objects=objects)
+    if all(entry(home, part.name, part.suffix) for part in job.parts):
+        objects = [home / (part.name + part.suffix) for part in job.parts]
+        compile_source(job.source, made, options=job.options, objects=objects)
+    else:  # all at a time, and linked at the end
+        own = scratch / "own.o"
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            others = [pool.submit(_object, home, part) for part in job.parts]
+            compile_source(job.source, own, options=toolchain.of_object(job.options), objects=[])
+        objects = [own, *(other.result() for other in others)]
+        compile_source("", made, options=job.options, objects=objects)
+        os.replace(own.with_suffix(".cpp"), made.with_suffix(".cpp"))
     if archive is not None and not known and zig.is_dir() and job.suffix == toolchain.SUFFIX:
         pack(archive, zig)
     text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")

@@ -1,6 +1,6 @@
 """The functions of a compiled program, typed: worlds, fact tables and charts as Python objects that free themselves.
 
-The C++ side is `dynagrad/abi.hpp`. Codes and 8-byte words go in and out as numpy arrays; what they mean is decided
+The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; what they mean is decided
 elsewhere. Every object keeps alive what its native part points to.
 """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..rules.show import show
 from ..rules.syntax import Variable
-from . import adjoints, changing, components, convergence, resolving, resting, solving
+from . import adjoints, changing, components, convergence, linked, resolving, resting, solving
 from .access import write_access, write_shown
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
@@ -56,6 +56,7 @@ class Generated:
     functors: tuple[tuple[str, int], ...]  # by number
     weights: tuple[float | int, ...]  # by slot
     flags: tuple[str, ...] = ()  # for the compiler
+    objects: tuple[str, ...] = ()  # the sources of what is linked to it
 
 
 class ClassWriter:
@@ -83,16 +84,16 @@ class ClassWriter:
 
     # -- pieces
 
-    def semiring(self) -> list[str]:
+    def semiring_name(self) -> str:
+        """The C++ type of the semiring."""
         name = self.plan.semiring
         if self.plan.order:
-            return [f"using semiring = {JETS[name].format(order=self.plan.order, vector=self.plan.vector)};"]
-        if name == "user":
-            assert self.plan.user is not None
-            return [*semiring_cxx(self.plan.user), "using semiring = user;"]
-        if name == "expectation":
-            return [f"using semiring = Expectation<{self.plan.vector}>;"]
-        return [f"using semiring = {BUILT_IN[name]};"]
+            return JETS[name].format(order=self.plan.order, vector=self.plan.vector)
+        return f"Expectation<{self.plan.vector}>" if name == "expectation" else BUILT_IN.get(name, name)
+
+    def semiring(self) -> list[str]:
+        own = semiring_cxx(self.plan.user) if self.plan.user is not None and not self.plan.order else []
+        return [*own, f"using semiring = {self.semiring_name()};"]
 
     def zero(self, table: Table) -> str:
         if not self.plain:
@@ -128,6 +129,7 @@ class ClassWriter:
         if plan.adjoint:
             out.line("#include <dynagrad/tape.hpp>")
         out.line()
+        out.lines.extend(linked.declarations(plan, self.semiring_name()))
         start = len(out.lines)
         out.line("namespace {")
         out.line("using namespace dynagrad;")
@@ -992,4 +994,5 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
         tuple(names.functors),
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
+        linked.objects(plan, writer.semiring_name()),
     )

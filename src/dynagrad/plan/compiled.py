@@ -41,7 +41,9 @@ def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> C
     """Writes and builds the class of a plan; from the cache where it was built before."""
     generated = generate(plan)
     level = effort(generated.source)
-    library = build(generated.source, optimise=level, flags=generated.flags, runtime="charts", progress=progress)
+    library = build(
+        generated.source, optimise=level, flags=generated.flags, objects=generated.objects, progress=progress
+    )
     return Compiled(plan, generated, Engine.at(library, plan.adjoint))
 
 

@@ -1,11 +1,11 @@
-"""Functions as results of what is differentiated, and functionals on functions, in lifted functions: as in Python.
+"""Functions as results of what is differentiated, and functionals on functions, in lifted functions: as in Python,
+whose values `functions/test_returned.py` has by hand.
 
 Ten seconds. One function is compiled to machine code, with all cases in it.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,12 +281,3 @@ def test_what_cannot_be(name: str) -> None:
     f, message = REFUSED[name]
     with pytest.raises(LiftError, match=message):
         lifted(f, 0.7)
-
-
-def test_values_by_hand() -> None:
-    back = lifted(
-        lambda x: dg.vjp(lambda z: lambda y: z * z * y * y, x)[1](dg.Dual(lambda h: h(3.0) + 2.0 * h(1.0))), 3.0
-    )
-    assert back == (66.0,)
-    shift = lifted(lambda x: dg.jacrev(lambda z: lambda g: lambda y: g(z + y))(x)(np.exp)(1.0), 3.0)
-    assert shift == pytest.approx(math.exp(4))

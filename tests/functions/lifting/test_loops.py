@@ -308,6 +308,25 @@ def _permanent(a: Any) -> Any:
     return total
 
 
+def _stacked(x: Any, n: int) -> Any:
+    return x if n == 0 else _stacked(x + 1.0, n - 1)
+
+
+def test_a_limit_on_calls_is_named_and_can_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "more than 120 times .* limit on calls inside each other; the environment variable DYNAGRAD_NESTED raises it"
+    assert lifted(_stacked, 1.0, 119) == 120.0
+    with pytest.raises(dg.LiftError, match=said):
+        lifted(_stacked, 1.0, 120)
+    monkeypatch.setenv("DYNAGRAD_NESTED", "1000")
+    assert lifted(_stacked, 1.0, 999) == 1000.0
+    monkeypatch.setenv("DYNAGRAD_NESTED", "10")
+    with pytest.raises(dg.LiftError, match="more than 10 times"):
+        lifted(_stacked, 1.0, 10)
+    monkeypatch.setenv("DYNAGRAD_NESTED", "1001")
+    with pytest.raises(dg.LiftError, match="DYNAGRAD_NESTED is a whole number of calls, from 1 to 1000"):
+        lifted(_stacked, 1.0, 1)
+
+
 def test_a_limit_on_unrolling_is_named_and_can_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     said = (
         "could be compiled only by unrolling it, to at least 5,040 copies of a round with the loops around it, and the "

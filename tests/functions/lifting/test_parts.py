@@ -5,6 +5,7 @@ Five functions are compiled, in five seconds; the rest is evaluated as graphs.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -143,3 +144,66 @@ def test_what_must_be_known_says_so() -> None:
         with pytest.raises(LiftError) as caught:
             lifted(lambda x, f=f: f(int(x[2]), x), x)
         assert says in str(caught.value), str(caught.value)
+
+
+def test_an_element_is_left_out_at_a_place_that_the_graph_knows() -> None:
+    def f(a: Any) -> Any:
+        i, wide = np.argmin(a), np.outer(a, a[:3])
+        first = np.delete(a, i) * a[i]
+        others = np.delete(wide, i - 5, axis=0), np.delete(wide, np.argmax(a[:3]), 1), np.delete(wide, 3 * i)
+        return first, *others, np.delete(arr=np.arange(3) * 2, obj=np.argmax(a)), np.delete(a[:1], np.argmin(a[:1]))
+
+    agrees(f, x)
+    assert lifted(f, x)[4].dtype == np.int64
+    agrees_with_gradient(lambda a: sum(np.sum(part * part[0]) for part in f(a)[:4]), x)
+    g = dg.compile(lambda a: np.delete(a, int(a[0]), axis=-1))
+    for i in (-3.0, -1.0, 0.0, 2.0):
+        given = np.array([i, 5.0, 7.0])
+        assert np.array_equal(g(given), np.delete(given, int(i)))
+    for i in (-4.0, 3.0):
+        with pytest.raises(
+            dg.RunError, match=rf"np\.delete: the index {int(i)} is out of bounds for axis 0 with size 3"
+        ):
+            g(np.array([i, 5.0, 7.0]))
+    with pytest.raises(dg.RunError, match="out of bounds for axis 0 with size 0"):
+        lifted(lambda a: np.delete(a[:0], np.argmin(a)), x)
+    with pytest.raises(LiftError, match=r"np\.delete: obj must be known"):
+        lifted(lambda a: np.delete(a, np.argsort(a)[:2]), x)
+
+
+def test_arrays_of_items_and_of_functions_of_places() -> None:
+    def f(a: Any) -> Any:
+        squares = np.fromiter((v * v for v in a), float)
+        some = np.fromiter([a[0], 2.0, a[1]], dtype=np.float64, count=2), np.fromiter(itertools.count(), int, 3)
+        table = np.fromfunction(lambda i, j: a[0] * i + a[1] * j, (2, 3))
+        equal = np.fromfunction(lambda i, j, by: by * (i == j), (2, 2), dtype=int, by=a[2])
+        return (
+            squares,
+            *some,
+            table,
+            equal,
+            dnp.fromfunction(np.add, (2, 2)),
+            np.fromfunction(lambda i: a[i], (3,), dtype=int),
+        )
+
+    agrees(f, x)
+    agrees_with_gradient(lambda a: sum(np.sum(part * part) for part in f(a)), x)
+    with pytest.raises(LiftError, match="there are 5 items, and count=7"):
+        lifted(lambda a: np.fromiter(a, float, 7), x)
+    with pytest.raises(LiftError, match="count must be known"):
+        lifted(lambda a: np.fromiter(a, float, np.argmin(a)), x)
+    with pytest.raises(LiftError, match="too many for a structure"):
+        lifted(lambda a: np.fromiter(itertools.repeat(a[0]), float), x)
+
+
+def test_classes_of_numpy_of_what_is_known() -> None:
+    def f(a: Any) -> Any:
+        p = np.poly1d([1.0, 2.0, 3.0])
+        places = [i[0] + 2 * i[1] for i in np.ndindex(2, 3)]
+        return p(a[0]), p(2.0), [a[0] * k for k in places], sum([a[i] * 2.0 for i in np.ndindex(a.shape)])
+
+    agrees(f, x)
+    with pytest.raises(LiftError, match=r"np\.poly1d has no derivative here: .* write np\.polyval"):
+        lifted(lambda a: dnp.poly1d([a[0], 1.0])(2.0), x)
+    with pytest.raises(LiftError, match=r"np\.ndenumerate has no derivative here: .* np\.ndindex"):
+        lifted(lambda a: sum(v for _, v in np.ndenumerate(a)), x)

@@ -247,6 +247,25 @@ def test_numbers_that_64_bits_do_not_hold() -> None:
         f(1e19, conversions)
 
 
+def test_powers_that_64_bits_do_not_hold() -> None:
+    f = dg.compile(lambda x, y: int(x) ** int(y))
+    good = [(2, 62), (-2, 63), (3, 39), (0, 0), (0, 100), (-1, 101), (1, 10**15), (7, 1), (-3, 5), (2**31, 2)]
+    assert [f(float(a), float(n)) for a, n in good] == [a**n for a, n in good]
+    assert [lifted(lambda x, y: int(x) ** int(y), float(a), float(n)) for a, n in good] == [a**n for a, n in good]
+    for a, n in [(2, 63), (3, 40), (-2, 64), (2**32, 2), (10, 10**15), (-(2**31), 3)]:
+        for run in (f, lambda x, y: lifted(lambda x, y: int(x) ** int(y), x, y)):
+            with pytest.raises(dg.RunError, match=rf"{a} \*\* {n}: a whole number of a compiled function has 64 bits"):
+                run(float(a), float(n))
+    for power in (lambda x: 2 ** int(x), lambda x: np.power(2, int(x)), lambda x: 2 ** (np.arange(3) * int(x))):
+        assert np.array_equal(lifted(power, 3.0), power(3.0)) and lifted(power, 3.0) is not True
+        with pytest.raises(dg.RunError, match="to a negative power is no whole number: convert it with float"):
+            lifted(power, -3.0)
+    for power in (lambda x: 2 ** (x > 1.0), lambda x: (x > 1.0) ** 2, lambda x: True ** int(x)):
+        assert type(lifted(power, 3.0)) is int and lifted(power, 3.0) == power(3.0)
+    assert lifted(lambda x: np.power(3, np.arange(39, 42) * int(x)), 1.0).tolist() == (3 ** np.arange(39, 42)).tolist()
+    assert lifted(dg.grad(lambda x: x * 2 ** int(x) + 2.0 ** int(x)), 3.5) == 8.0
+
+
 # -- try ---------------------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +372,7 @@ def test_what_a_try_may_not_have() -> None:
         try:
             return x
         finally:
-            x = 2.0
+            return 2.0  # noqa: B012, SIM107
 
     def catches(x: Any) -> Any:
         try:
@@ -361,7 +380,7 @@ def test_what_a_try_may_not_have() -> None:
         except 3:  # type: ignore[misc]  # noqa: B030
             return x
 
-    with pytest.raises(dg.LiftError, match="with `finally` and a return"):
+    with pytest.raises(dg.LiftError, match="a return, break or continue in a `finally`"):
         lifted(leaves, 1.0)
     with pytest.raises(dg.LiftError, match="`except` wants classes"):
         lifted(catches, 1.0)

@@ -105,6 +105,71 @@ def _in_a_loop_of_the_run(x: Any) -> Any:
     return y
 
 
+def twice(f: Any) -> Any:
+    """What f gives, twice."""
+
+    @functools.wraps(f)
+    def doubling(*given: Any, **named: Any) -> Any:
+        return 2.0 * f(*given, **named)
+
+    return doubling
+
+
+def _decorated(x: Any) -> Any:
+    @twice
+    @twice
+    def square(y: Any, *, by: Any = 1.0) -> Any:
+        return y * y * by
+
+    return square(x), square(x, by=3.0), square.__wrapped__(x), x * len(square.__name__)  # type: ignore[attr-defined]
+
+
+def _delivered(x: Any) -> Any:
+    done = [0.0]
+
+    def go(y: Any) -> Any:
+        try:
+            if y > 1.0:
+                return y * y
+            y = y + 1.0
+        finally:
+            done[0] += x
+        return y
+
+    return go(x), go(x - 1.0), done[0]
+
+
+def _left(x: Any) -> Any:
+    total, seen = 0.0, 0.0
+    for i in range(10):
+        try:
+            try:
+                if i % 2:
+                    continue
+                if i > 6:
+                    break
+                for k in range(3):
+                    if k:
+                        break
+                total = total + x
+            finally:
+                seen = seen + 1.0
+        finally:
+            seen = seen * x
+    return total, seen
+
+
+def _returned_before(x: Any) -> Any:
+    a = np.zeros(2) + x
+    try:
+        b = a
+        return b, x * 2.0
+    except KeyError:
+        return a, 0.0
+    finally:
+        a[0], x = 5.0, 100.0
+
+
 CASES: dict[str, Callable[[Any], Any]] = {
     # operator
     "itemgetter": lambda x: operator.itemgetter(1)([x, 2 * x]),
@@ -164,7 +229,30 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "groupby": lambda x: [sum(g) * x + k for k, g in itertools.groupby([1, 1, 2])],
     "groupby with a key": lambda x: [sum(g) * k for k, g in itertools.groupby([x, x, x], key=lambda v: 3)],
     "tee": lambda x: [a * b * x for a, b in zip(*itertools.tee([1, 2, 3]), strict=True)],
+    # wraps, finally
+    "wraps": _decorated,
+    "update_wrapper": lambda x: functools.update_wrapper(lambda y: y * x, math.sin)(x),
+    "wraps from outside": lambda x: twice(math.sin)(x),
+    "finally with a return": _delivered,
+    "finally with break and continue": _left,
+    "finally after what is returned": _returned_before,
+    # min and max
+    "min of tuples": lambda x: min((x, 1.0), (x, -x), (x + 1.0, 5.0)) + max([(1.0, x), (1.0, 2.0 * x), (0.5, 9.0)]),
+    "max of tuples that are alike": lambda x: max((x, x), (x, x)),
+    "min of items": lambda x: x * len(min({"b": x, "a": 2.0}.items())[0]) + max({"b": x, "a": 2.0}.items())[1],
+    "comparisons of tuples": lambda x: [
+        x if (1.0, x) < (1.0, 2.0) else -x, x if (x, 1) >= (x, 1, 0) else -x, x if [x, 2] > [x, 1.0] else -x,
+        x if (x, 1) <= (x, 1) else -x, x if ("a", x) < ("b", 0.0) else -x,
+    ],
+    # filter
+    "sum of filter": lambda x: sum(filter(lambda v: v > 0.0, [x, -x, 2.0 * x, 0.0])),
+    "filter of an array": lambda x: sum(filter(lambda v: v > 1.0, np.arange(4.0) * x)) * x,
+    "others of filter": lambda x: max(filter(None, [x, 0.0 * x, -x])) + len(filter_of(x)) + np.mean(filter_of(x)),
+    "filter as an array": lambda x: np.sum(np.array(filter_of(x)) ** 2) + any(filter_of(x)),
     # sorted
+    "sorted items": lambda x: [v for _, v in sorted({"b": x, "a": 2.0 * x, "c": 1.0}.items())],
+    "sorted items, of many kinds": lambda x: sorted({"b": np.ones(2) * x, "a": x}.items(), reverse=True)[0][1],
+    "known first parts": lambda x: [v for _, _, v in sorted([(1, "b", x), (1, "a", 2.0 * x), (0, "c", 1.0)])],
     "sorted by abs": lambda x: sorted([x, -x, 2.0, -0.5], key=abs),
     "sorted by a part": lambda x: [v for _, v in sorted([(x, 1.0), (x * x, 2.0), (0.5, x)], key=lambda t: t[0])],
     "sorted by two": lambda x: [v[2] for v in sorted([(x, 2.0, 1.0), (x, 1.0, x), (0.5, 9.0, 3.0)], key=two_of)],
@@ -209,6 +297,10 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "ldexp": lambda x: math.ldexp(x, 3),
     "modf": lambda x: math.modf(x)[0] + math.modf(-2.5)[1],
 }  # fmt: skip
+
+
+def filter_of(x: Any) -> Any:
+    return list(filter(lambda v: v > 0.0, [x, -x, 2.0 * x]))
 
 
 def one_of(x: Any) -> Any:
@@ -281,6 +373,14 @@ def test_several_orders() -> None:
         (lambda x: list(itertools.count()), "too many"),
         (lambda x: list(itertools.cycle([x])), "too many"),
         (lambda x: list(itertools.islice([x, x], int(x))), "must be known"),
+        (lambda x: [v for v in filter(lambda v: v > x, [x, 2.0])], "go over all elements"),
+        (lambda x: [*filter(lambda v: v > x, [x, 2.0])], "go over all elements"),
+        (lambda x: filter_of(x) * 2, "as the function runs"),
+        (lambda x: filter_of(x)[0], "as the function runs"),
+        (lambda x: sum(v for v, _ in filter(lambda t: t[0] > x, [(x, 1.0)])), "and write `if` inside of the loop"),
+        (lambda x: min((x, "a"), (2.0, "b")), r"min.. chooses among items .* alike"),
+        (lambda x: sum(v for v in [x, 2.0] if v > x), r"which items a comprehension keeps .* sum\(filter\(f, x\)\)"),
+        (lambda x: [v for v in np.ones(3) * x if v > x], r"which items a comprehension keeps .* a loop with `if`"),
         (lambda x: next(i for i in [x]), "nothing remembers"),
         (lambda x: operator.index(x), "of whole numbers"),
         (lambda x: operator.indexOf([x], x), "np.argmax"),

@@ -19,10 +19,11 @@ from ...errors import Error, LiftError
 from ...forks import renewed
 from ...graph.control import Graph
 from ...graph.unchanging import unchanging
-from . import (
+from . import (  # noqa: F401 - they enter themselves into the tables of specialise.py
     checkpoints,
     classes,
     containers,
+    duals,
     iterating,
     library,
     loops,
@@ -41,32 +42,23 @@ from . import (
     verbs,
 )
 from .signature import Output, opened, output, taken_apart
-from .specialise import Diverges, Recursion, Specialiser
+from .specialise import FINDERS, Diverges, Recursion, Specialiser
 from .values import Dict
 
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 
-_TABLES = (
-    checkpoints,
-    classes,
-    containers,
-    iterating,
-    library,
-    loops,
-    masked,
-    mathematics,
-    numpy_calls,
-    operating,
-    operators,
-    parts,
-    raising,
-    recursion,
-    rules,
-    solutions,
-    sorting,
-    vectorizing,
-    verbs,
-)  # which enter themselves
+FINDERS.extend(
+    (
+        verbs.of_verb,
+        duals.of_dual,
+        vectorizing.of_vectorized,
+        rules.of_rule,
+        operating.of_library,
+        classes.of_object,
+        numpy_calls.of_numpy,
+        operating.of_getter,
+    )
+)
 _DEEP = 30_000  # frames of Python
 
 

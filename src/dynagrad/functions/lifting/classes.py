@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ..numpy_missing import unknown
 from .containers import attribute, bound, vars_of
 from .regions import Given, Named
-from .specialise import KINDS, Specialiser, calls
+from .specialise import Specialiser, calls
 from .values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
 
 
@@ -40,6 +41,13 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     raise Error(
         f"objects of {cls.__name__} cannot be made in a compiled function; there are dataclasses and named tuples"
     )
+
+
+def _of_numpy(cls: type, given: Given, named: Named) -> Any:
+    """An object of a class of numpy, where everything is known."""
+    if not all(map(known, [*given, *named.values()])):
+        raise unknown(f"np.{cls.__name__}")
+    return wrapped(cls(*map(unwrapped, given), **{name: unwrapped(x) for name, x in named.items()}))
 
 
 def _is_generated(init: Any) -> bool:
@@ -122,7 +130,22 @@ def _partial(s: Specialiser, given: Given, named: Named) -> Any:
 calls(functools.partial)(_partial)
 
 
-def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+@calls(functools.update_wrapper)
+def _wrapping(s: Specialiser, given: Given, named: Named) -> Made:
+    """The first function, with the name of the second."""
+    names = dict(named)
+    wrapper, wrapped_, *_ = [*given, *(names[name] for name in ("wrapper", "wrapped")[len(given) :])]
+    name = attribute(s, wrapped_, "__name__") if not isinstance(wrapped_, Instance) else wrapped_.cls.__name__
+    return Made(("wraps", name), lambda s, held, given, named: s.call(held[0], given, named), (wrapper, wrapped_))
+
+
+@calls(functools.wraps)
+def _wraps(s: Specialiser, given: Given, named: Named) -> Made:
+    function = [*given, *named.values()][0]
+    return Made(("wraps", "wraps"), lambda s, held, given, _: _wrapping(s, [given[0], held[0]], {}), (function,))
+
+
+def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
     if isinstance(function, Instance) and "__call__" in vars_of(function.cls):
         return lambda s, given, named: s.call(attribute(s, function, "__call__"), given, named)
@@ -135,6 +158,8 @@ def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
             return None
         if issubclass(function, np.generic | np.finfo | np.iinfo | np.dtype):
             return None  # numpy's own, which numpy_calls.py has
+        if function.__module__.split(".")[0] == "numpy":
+            return lambda s, given, named: _of_numpy(function, given, named)
         return lambda s, given, named: construct(s, function, given, named)
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
         return _of_builtin(s, function)
@@ -142,6 +167,8 @@ def _other_kinds(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         return lambda s, given, named: given[0]  # what is inside is compiled with the whole
     if type(function).__module__ == _COMPILED:  # what it was compiled from
         return lambda s, given, named: s.call(function.function, given, named)
+    if isinstance(function, np.poly1d):
+        return lambda s, given, named: s.call(np.polyval, [function.coeffs, *given], named)
     method = vars_of(type(function)).get("__call__")
     if isinstance(method, types.FunctionType) and not isinstance(function, types.FunctionType):
         return lambda s, given, named: s.call(method, [function, *given], named)
@@ -168,7 +195,6 @@ def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 
 _COMPILED = __name__.rsplit(".", 2)[0] + ".compiled"
-KINDS.append(_other_kinds)
 
 
 @calls(dataclasses.replace)

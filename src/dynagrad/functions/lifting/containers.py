@@ -265,6 +265,8 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
     if isinstance(x, Closure | Made | Items):
         if name == "__name__":
             return x.name if not isinstance(x, Items) else x.kind
+        if name == "__wrapped__" and isinstance(x, Made) and x.kind[0] == "wraps" and len(x.held) == 2:
+            return x.held[1]
         raise Error(f"{describe(x)} has no {name} in a compiled function")
     if isinstance(x, slice):
         return getattr(x, name)

@@ -127,6 +127,10 @@ class If:
     catches: tuple[Atom, ...] = ()
 
 
+KEPT = ("%kept",)
+"""The names of a choice whether a comprehension keeps an item."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
     """A loop over state variables: while `condition`, the tuple of `body` is the next state. The last one is returned.

@@ -18,7 +18,6 @@ from ..closures import At, Dual
 from ..numpy_functions import FUNCTIONS
 from .patterns import flatten
 from .regions import Given, Named, at_path, functions_in, matched, reals
-from .specialise import KINDS as HANDLERS
 from .specialise import Specialiser, calls
 from .values import Made, as_type, describe, function_like, is_dual, type_of
 
@@ -84,7 +83,7 @@ def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> Made
     return dual(("at", names), run, (c, tuple(arguments), *(named[name] for name in names)))
 
 
-def _from_outside(s: Specialiser, function: Any) -> Any:
+def of_dual(s: Specialiser, function: Any) -> Any:
     """What calls a Dual that was made before anything was compiled."""
     if isinstance(function, At):
         return lambda s, given, named: s.call(
@@ -100,9 +99,6 @@ def _from_outside(s: Specialiser, function: Any) -> Any:
         return total
 
     return handler
-
-
-HANDLERS.insert(0, _from_outside)
 
 
 def plus(a: Any, b: Any) -> Made:

@@ -18,6 +18,7 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
+from ...graph.operation import apply
 from ...graph.types import Type
 from ..numpy_protocol import name_of
 from .arrays import converted
@@ -142,7 +143,7 @@ def _power(a: Node, b: Node) -> Any:
     """By products, for an exponent that is known."""
     n = b.attribute if b.is_constant and not b.shape else None
     if not isinstance(n, int) or not 0 <= n <= _MOST:
-        return None
+        return apply(integers.power, a, b)
     found: Any = a if n else a * 0 + 1
     for _ in range(n - 1):
         found = found * a

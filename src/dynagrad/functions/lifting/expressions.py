@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .core import (
+    KEPT,
     UNDEFINED,
     Apply,
     Atom,
@@ -356,7 +357,7 @@ class Expressions:
                 if ifs:
                     test = self.condition(ifs[0], b)
                     deeper = Bindings()
-                    return If(test, deeper.wrap(rest(ifs[1:], deeper)), Tuple(()), at)
+                    return If(test, deeper.wrap(rest(ifs[1:], deeper)), Tuple(()), at, KEPT)
                 return self._generator(node, element, more, held, b) if more else Tuple((self.atom(element, b),), at)
 
             body = inner.wrap(rest(g.ifs, inner))

@@ -1,4 +1,5 @@
-"""`itertools` while a function is specialised: over what has a known length, or an end that something known decides.
+"""`itertools` and `np.ndindex` while a function is specialised: over what has a known length, or an end that something
+known decides.
 
 What gives one item for one item at any place is an `Items`, so it may be endless and loops may go over it as the graph
 knows; what leaves out or joins items is a tuple.
@@ -10,11 +11,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ...errors import Error
 from .operators import binary, truth
 from .regions import Given, Named
 from .specialise import Specialiser, calls
-from .values import Items, describe
+from .values import Items, describe, known, unwrapped
 from .walks import LONGEST, items, walk
 
 
@@ -38,6 +41,13 @@ _arranged(itertools.zip_longest)
 @calls(itertools.chain.from_iterable)
 def _joined(s: Specialiser, given: Given, named: Named) -> Any:
     return tuple(item for part in items(s, given[0]) for item in items(s, part))
+
+
+@calls(np.ndindex)
+def _places(s: Specialiser, given: Given, named: Named) -> Any:
+    if not all(map(known, given)):
+        raise Error("np.ndindex: the shape must be known when the function is compiled")
+    return tuple(np.ndindex(*map(unwrapped, given)))
 
 
 @calls(itertools.starmap)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
-from .arrays import as_array
+from .arrays import as_array, stacked
 from .containers import attribute, mapping, setattr_, vars_of
 from .operators import both, negated, truth
 from .regions import Given, Named
@@ -28,15 +28,17 @@ from .values import (
     Items,
     List,
     Made,
+    Masked,
     Unclear,
     describe,
     known,
+    node_of,
     rebuilt,
     type_of,
     unwrapped,
     wrapped,
 )
-from .walks import items, walk
+from .walks import chooser, items, walk
 
 # -- structures --------------------------------------------------------------------------------------------------------
 
@@ -87,14 +89,23 @@ def _map(s: Specialiser, given: Given, named: Named) -> Any:
 @calls(filter)
 def _filter(s: Specialiser, given: Given, named: Named) -> Any:
     function, x = given
-    found = []
-    for item in items(s, x):
-        keep = truth(s, item if function is None else s.call(function, [item]))
-        if not isinstance(keep, bool):
-            raise Error("which items filter() keeps must be known when the function is compiled")
-        if keep:
-            found.append(item)
-    return tuple(found)
+    inside, kept = items(s, x), []
+    for item in inside:
+        kept.append(truth(s, item if function is None else s.call(function, [item])))
+    if any(isinstance(keep, Node) for keep in kept):
+        return _chosen(s, inside, kept)
+    return tuple(item for item, keep in zip(inside, kept, strict=True) if keep)
+
+
+def _chosen(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
+    """Items of which only the graph knows which are kept: as the elements of an array that a mask chooses."""
+    if chooser(s, inside) is None:
+        raise Error(
+            "which of these items filter() keeps is decided as the function runs, and so is their number; this can be "
+            "had of numbers alone, or of arrays of one shape: go over all items, and write `if` inside of the loop"
+        )
+    mask = node_of(wrapped(stacked(kept)))
+    return Masked(node_of(wrapped(stacked(list(inside)))), mask, s.at, listed=True)
 
 
 @calls(functools.reduce)

@@ -8,16 +8,16 @@ taken for unknown from the start.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import Error, LiftError
+from ...errors import LiftError
 from ...graph import Node, control, integers
 from ...graph.node import fresh, whole
 from ...graph.types import integer
 from . import specialise
 from .core import For, While
+from .limits import most_copies
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
 from .specialise import Specialiser, inside, outside
 from .values import NOW, Ref, describe, node_of
@@ -40,19 +40,6 @@ class TooLong(Unknown):
     def __init__(self, copies: int) -> None:
         super().__init__()
         self.copies = copies
-
-
-def most_copies() -> int:
-    """How many copies of a round a loop may be unrolled to, all loops around it counted, where it is not possible
-    otherwise: `DYNAGRAD_UNROLLED`, as functions are compiled, or 4096.
-
-    >>> most_copies() > 0
-    True
-    """
-    named = os.environ.get("DYNAGRAD_UNROLLED", "").strip()
-    if named and (not named.isascii() or not named.isdigit() or not 1 <= int(named[:12]) <= 10_000_000):
-        raise Error(f"DYNAGRAD_UNROLLED is a whole number of rounds, from 1 to 10000000, and not {named!r}")
-    return int(named) if named else 4096
 
 
 def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
@@ -303,8 +290,8 @@ def _in_graph(
     start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
     start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
     trial = _Trial(test, states, after, start, since)
-    if s.token in kept:  # what is checked comes first
-        place = sum(map(len, map(leaf_types, [*forms, *(kept[ref] for ref in order[: order.index(s.token)])])))
+    place = s.place_of_token(forms, order, list(kept.values()))
+    if place >= 0:  # what is checked comes first
         trial.before(place)
         made = finish(trial)
         made.insert(place, made.pop(0))

@@ -6,6 +6,7 @@ can be written back to where the same mask chooses. Their number is not known, s
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,12 +28,17 @@ _TAKE = frozenset({*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict",
 """The primitives that know of such elements."""
 
 
+_OF_ARRAYS = frozenset({*PYTHON, *UNARY, "attribute", "getitem", "setitem", "update_item"}) - {"is", "is_not"}
+"""Those that mean something else of lists."""
+
+
 def refused(x: Masked) -> LiftError:
     """The error for what cannot be done with them."""
     return error(
-        "how many elements a mask chooses is known only as the function runs, and shapes must be known when it is "
-        "compiled; use np.where(mask, x, 0.0), or np.sum with it; what can be done with x[mask] itself is arithmetic, "
-        "writing to the same places (x[mask] *= 2), and reductions (x[mask].sum())",
+        "how many elements a mask or filter() chooses is known only as the function runs, and shapes must be known "
+        "when it is compiled; use np.where(mask, x, 0.0), or np.sum with it; what can be done with x[mask] itself is "
+        "arithmetic, writing to the same places (x[mask] *= 2), and reductions (x[mask].sum()), with filter(f, x) "
+        "functions of it such as sum(), len(list()) and np.mean(list())",
         x.at,
     )
 
@@ -214,6 +220,10 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
     first = next(x for x in given if isinstance(x, Masked))
     if isinstance(function, Primitive):
         return _primitive(s, function, given, first)
+    if function in (list, tuple) and len(given) == 1:
+        return dataclasses.replace(first, listed=True)
+    if function in (np.array, np.asarray) and len(given) == 1 and not named:
+        return dataclasses.replace(first, listed=False)
     function = _PYTHON.get(function, function) if len(given) == 1 else function
     reduction = REDUCTIONS.get(function)
     if reduction is not None:
@@ -232,6 +242,8 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
 
 def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first: Masked) -> Any:
     name = function.name
+    if name in _OF_ARRAYS and any(isinstance(x, Masked) and x.listed for x in given):
+        raise refused(first)
     if name == "attribute":
         return _attribute(s, first, given[1])
     if name == "matmul":

@@ -11,17 +11,17 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node, integers
 from ...graph import operations as ops
-from ...graph.types import KINDS as NUMBERS
+from ...graph.types import KINDS
 from ..math_functions import MATH, SPECIAL
 from .arrays import holds_node
 from .containers import attribute
 from .numpy_calls import numpy_call
-from .operators import binary, truth
+from .operators import binary, truth, whole_power
 from .patterns import Mismatch
 from .raising import check
 from .regions import Given, Named
 from .specialise import Specialiser, calls
-from .values import Array, Instance, as_type, describe, known, node_of, type_of, unwrapped, wrapped
+from .values import Array, Instance, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from .walks import items
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def _scalar(x: Any, name: str) -> Node:
 def _float(s: Specialiser, given: Given, named: Named) -> Any:
     if not given or known(given[0]):
         return float(*map(unwrapped, given))
-    return as_type(_scalar(given[0], "float"), NUMBERS["real"])
+    return as_type(_scalar(given[0], "float"), KINDS["real"])
 
 
 @calls(int)
@@ -148,6 +148,16 @@ def _pow(s: Specialiser, given: Given, named: Named) -> Any:
     return binary(s, "power", *given)
 
 
+@calls(np.power)
+def _numpy_power(s: Specialiser, given: Given, named: Named) -> Any:
+    types = [type_of(x) for x in given]
+    if len(given) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
+        exponent = unwrapped(given[1])
+        if isinstance(exponent, Node) and types[1].kind == "integer":  # type: ignore[union-attr]
+            return whole_power(s, given[0], given[1], exact=False)
+    return numpy_call(s, np.power, given, dict(named))
+
+
 def _extreme(largest: bool) -> Callable[..., Any]:
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         inside = items(s, given[0]) if len(given) == 1 else tuple(given)
@@ -160,7 +170,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
             keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
             if not any(map(holds_node, keys)):
                 return inside[keys.index((max if largest else min)(keys))]
-        if key is not None:
+        if key is not None or any(isinstance(x, tuple | List) for x in inside):
             return _by_key(s, inside, key, "greater" if largest else "less")
         found = inside[0]
         for x in inside[1:]:
@@ -172,7 +182,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
 
 def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> Any:
     """The item whose key is the largest, or the least; the first one of several."""
-    keys = [s.call(key, [x]) for x in inside]
+    keys = [x if key is None else s.call(key, [x]) for x in inside]
     best = inside[0], keys[0]
     for pair in zip(inside[1:], keys[1:], strict=True):
         test = truth(s, binary(s, further, pair[1], best[1]))
@@ -183,8 +193,8 @@ def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> An
             best = s.either(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
         except Mismatch as problem:
             raise Error(
-                f"key= chooses among items as the function runs, so all must be alike; there are {problem.a} and "
-                f"{problem.b}"
+                f"{'max' if further == 'greater' else 'min'}() chooses among items as the function runs, so all must "
+                f"be alike; there are {problem.a} and {problem.b}"
             ) from None
     return best[0]
 
@@ -239,7 +249,7 @@ def _of_math(function: Any, instead: Any) -> None:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
         s.may_raise(ValueError, OverflowError)
-        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given], {})
+        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given], {})
 
     calls(function)(handler)
 
@@ -253,7 +263,7 @@ def _special(function: Any, instead: Any) -> None:
         if all(map(known, given)):
             return function(*map(unwrapped, given))
         s.may_raise(ValueError, OverflowError)
-        return s.call(instead, [as_type(_scalar(x, function.__name__), NUMBERS["real"]) for x in given])
+        return s.call(instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given])
 
     calls(function)(handler)
 
@@ -266,7 +276,7 @@ for _function, _instead in SPECIAL.items():
 def _isclose(s: Specialiser, given: Given, named: Named) -> Any:
     if all(map(known, [*given, *named.values()])):
         return math.isclose(*map(unwrapped, given), **{key: unwrapped(x) for key, x in named.items()})
-    a, b = (as_type(_scalar(x, "isclose"), NUMBERS["real"]) for x in given)
+    a, b = (as_type(_scalar(x, "isclose"), KINDS["real"]) for x in given)
     relative, absolute = named.get("rel_tol", 1e-9), named.get("abs_tol", 0.0)
     apart, size = abs(a - b), np.maximum(abs(a), abs(b))
     near = (apart <= np.maximum(size * relative, absolute)) & (apart < math.inf)
@@ -317,4 +327,4 @@ def _ldexp(s: Specialiser, given: Given, named: Named) -> Any:
 def _modf(s: Specialiser, given: Given, named: Named) -> Any:
     if known(given[0]):
         return math.modf(unwrapped(given[0]))
-    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), NUMBERS["real"])], {})
+    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), KINDS["real"])], {})

@@ -19,8 +19,7 @@ from ...graph import arrays as whole_arrays
 from ...graph import operations as ops
 from ...graph.arrays import shape_of
 from ...graph.operation import Operation, apply
-from ...graph.types import KINDS as _KIND
-from ...graph.types import Type
+from ...graph.types import KINDS, Type
 from .. import exponentials, special
 from ..drop_in import join_along
 from ..numpy_functions import FUNCTIONS
@@ -28,11 +27,11 @@ from ..numpy_missing import unknown
 from ..numpy_protocol import BY_UFUNC, CHOOSING, COMPOSED, UFUNCS, check_options, name_of, of_scipy, spelled
 from ..numpy_ufuncs import METHODS
 from .arrays import as_array, at_index, content_of, converted, fitted, holds_node, set_index, shaped
-from .changed import at
 from .exact import EACH, kind_of_result, of_kind, of_whole
+from .known_arguments import check_known
 from .operators import arithmetic, bits, inverted, store
-from .parameters import check_known
-from .specialise import KINDS, Specialiser
+from .specialise import Specialiser
+from .ufunc_at import at
 from .values import Array, Items, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from .views import VIEWS, view
 
@@ -294,7 +293,7 @@ def _ufunc(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     handler = COMPOSED.get(function) or of_scipy(function)
     if handler is None:
         raise unknown(f"np.{function.__name__}")
-    return handler(*(as_type(n, shaped(_KIND["real"], n.type)) for n in nodes))
+    return handler(*(as_type(n, shaped(KINDS["real"], n.type)) for n in nodes))
 
 
 def _where(condition: Any, *choices: Any) -> Any:
@@ -398,7 +397,7 @@ def _reduced_truth(every: bool) -> Callable[..., Any]:
     def made(x: Any, axis: Any = None, **options: Any) -> Any:
         node = node_of(content_of(x))
         test = node if node.type.kind == "boolean" else node != 0
-        counted = as_type(test, shaped(_KIND["real"], test.type))
+        counted = as_type(test, shaped(KINDS["real"], test.type))
         if not counted.shape:
             return test
         if 0 in counted.shape:  # all of nothing, and any of nothing: numpy knows their shape
@@ -411,7 +410,7 @@ def _reduced_truth(every: bool) -> Callable[..., Any]:
 def _winner(largest: bool) -> Callable[..., Any]:
     def made(x: Any, axis: Any = None) -> Any:
         node = node_of(content_of(x))
-        node = as_type(node, shaped(_KIND["real"], node.type))
+        node = as_type(node, shaped(KINDS["real"], node.type))
         if axis is None:
             node, axis = FUNCTIONS[np.ravel](node), 0
         axis = axis % node.ndim
@@ -542,7 +541,7 @@ HERE: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The handler of a function of numpy."""
     if isinstance(function, Operation):
         return lambda s, given, named: wrapped(apply(function, *map(unwrapped, given)))
@@ -602,6 +601,3 @@ def _computed_by(compute: Callable[[], Any]) -> Any:
             return compute()
     finally:
         _inside.is_so = before
-
-
-KINDS.append(_of_numpy)

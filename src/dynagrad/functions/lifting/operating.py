@@ -18,7 +18,7 @@ from .. import special
 from .containers import attribute, delitem, getitem, setitem
 from .operators import PYTHON, UNARY, binary, contained, is_, negated, truth, unary, update
 from .regions import Given, Named
-from .specialise import KINDS, Specialiser, calls
+from .specialise import Specialiser, calls
 from .values import Closure, Instance, List, Made, describe, known, type_of, unwrapped, wrapped
 from .walks import items
 
@@ -124,7 +124,7 @@ for _cls in _GETTERS:
     calls(_cls)(lambda s, given, named, cls=_cls: _getter(cls, named, given))
 
 
-def _of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """One that was made before anything was compiled, and functions that remember their results."""
     if isinstance(function, tuple(_GETTERS)):
         reduced: tuple[Any, ...] = tuple(function.__reduce__())
@@ -135,9 +135,6 @@ def _of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     if isinstance(function, functools._lru_cache_wrapper):
         return lambda s, given, named: s.call(function.__wrapped__, given, named)
     return None
-
-
-KINDS.append(_of_getter)
 
 
 # -- libraries of others -----------------------------------------------------------------------------------------------
@@ -155,7 +152,7 @@ def plain(x: Any) -> bool:
     return all(map(plain, x.content)) if isinstance(x, List) else known(x)
 
 
-def _of_library(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_library(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """Of known arguments, what it gives; of others, what its text says, where that can be compiled."""
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or type(owner).__module__
@@ -181,6 +178,3 @@ def _of_library(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         )
 
     return handler
-
-
-KINDS.insert(0, _of_library)

@@ -116,6 +116,8 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         if isinstance(x, Node) or isinstance(y, Node):
             if name in _RAISE and not any(t.shape for t in map(type_of, (a, b)) if t):  # of arrays, numpy warns
                 s.may_raise(*_RAISE[name])
+            if name == "power" and isinstance(y, Node) and "real" not in (_kind(x), _kind(y)):
+                return whole_power(s, a, b)
             return wrapped(_of_nodes(name, x, y))
         return wrapped(compute(x, y))
     if isinstance(a, tuple) and isinstance(b, tuple) and name == "add":
@@ -138,6 +140,8 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
             return binary(s, name, as_array(s, a), as_array(s, b))
     if name in ("equal", "not_equal"):
         return _same(s, a, b) if name == "equal" else negated(_same(s, a, b))
+    if name in _COMPARISONS and any(isinstance(a, kind) and isinstance(b, kind) for kind in (tuple, List)):
+        return _in_order(s, name, a, b)
     if (
         known(a)
         and known(b)
@@ -162,6 +166,8 @@ _RAISE: dict[str, tuple[type[BaseException], ...]] = {
 def _of_nodes(name: str, x: Any, y: Any) -> Any:
     """An operator where one side is a node."""
     if name == "power" and isinstance(y, int | float) and not isinstance(y, bool):
+        if isinstance(y, int) and x.type.kind == "boolean":
+            x = as_type(x, arrays(KINDS["integer"], x.shape))
         if y == 2:
             return _square(x)
         if y == 1:
@@ -173,8 +179,6 @@ def _of_nodes(name: str, x: Any, y: Any) -> Any:
                     raise Error("a whole number to a negative power is no whole number; convert it with float()")
                 return _whole_power(x, y)
             y = float(y)
-    if name == "power" and isinstance(y, Node) and y.type.kind == "integer" and _kind(x) != "real":
-        raise Error("whole numbers to a power that is known only as the function runs: convert one with float()")
     if name in _BITS:
         return bits(name, x, y)
     if isinstance(x, np.ndarray) and isinstance(y, Node):
@@ -254,6 +258,21 @@ def _square(x: Node) -> Any:
     return ops.square(x) if x.type.kind == "real" else x * x
 
 
+def whole_power(s: Specialiser, x: Any, y: Any, exact: bool = True) -> Any:
+    """A whole number to a power that the graph knows. Of single numbers it is exact, or a RunError; in arrays, and for
+    numpy, it goes round. The power of a negative exponent would be a real, so it is a RunError in any case."""
+    from .raising import check
+
+    a, n = (_as_whole(unwrapped(v)) for v in (x, y))
+    least = n if not n.shape else s.call(np.min, [wrapped(n)], {"initial": 0})
+    real = "a whole number to a negative power is no whole number: convert it with float(), as float(x) ** n"
+    check(s, truth(s, binary(s, "greater_equal", least, 0)), real)
+    if exact and not a.shape and not n.shape:
+        large = ": a whole number of a compiled function has 64 bits; use float(x) ** n"
+        check(s, apply(integers.power_fits, a, n), "", a, " ** ", n, large)
+    return wrapped(apply(integers.power, a, n))
+
+
 def _whole_power(x: Node, n: int) -> Any:
     found: Any = 1
     for _ in range(n):
@@ -315,6 +334,20 @@ def _same(s: Specialiser, a: Any, b: Any) -> Any:
     found: Any = True
     for x, y in pairs:
         found = both(found, truth(s, _same(s, x, y)))
+    return found
+
+
+def _in_order(s: Specialiser, name: str, a: Any, b: Any) -> Any:
+    """`<` and its kin of tuples, and of lists: the first parts that differ decide, or else the lengths."""
+    x, y = (v if isinstance(v, tuple) else v.content for v in (a, b))
+    found: Any = PYTHON[name][0](len(x), len(y))
+    for p, q in reversed(list(zip(x, y, strict=False))):
+        same = truth(s, _same(s, p, q))
+        if same is False:
+            found = truth(s, binary(s, name, p, q))
+        elif same is not True:
+            here = truth(s, binary(s, name, p, q))
+            found = negated(both(negated(both(same, found)), negated(both(negated(same), here))))
     return found
 
 

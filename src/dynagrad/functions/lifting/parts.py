@@ -1,11 +1,12 @@
-"""numpy's functions that take a function, while a function is specialised: what is called on each part of an array.
+"""numpy's functions that take a function, or go over something, while a function is specialised.
 
-One round is specialised, and goes over all parts in a loop. Without derivatives being taken as it runs, the same is in
-`functions/numpy_callables.py`.
+Of most one round is specialised, and goes over all parts of an array in a loop. Without derivatives being taken as it
+runs, the same is in `functions/numpy_callables.py`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -13,13 +14,16 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ...graph import Node, integers
 from .arrays import as_array, at_index, set_index
 from .core import Lambda
 from .lift import lift
 from .numpy_calls import numpy_call
+from .raising import check
 from .regions import Given, Named
 from .specialise import Specialiser, calls
-from .values import Closure, List, Made, describe, function_like, type_of, wrapped
+from .values import Closure, List, Made, describe, function_like, node_of, type_of, unwrapped, wrapped
+from .walks import items
 
 _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 
@@ -97,6 +101,59 @@ def _over(s: Specialiser, given: Given, named: Named) -> Any:
         part = as_array(s, s.call(f, [found, _axis(axis, n)]))
         found = part if len(_shape(part)) == n else numpy_call(s, np.expand_dims, [part, _axis(axis, n)], {})
     return found
+
+
+# -- arrays of functions and of what is gone over ----------------------------------------------------------------------
+
+
+@calls(np.fromfunction)
+def _from_function(s: Specialiser, given: Given, named: Named) -> Any:
+    names = dict(named)
+    f, shape, *rest = [*given, *(names.pop(name) for name in ("function", "shape")[len(given) :])]
+    dtype = rest[0] if rest else names.pop("dtype", float)
+    names.pop("like", None)
+    places = numpy_call(s, np.indices, [shape], {"dtype": dtype})
+    return s.call(f, [at_index(s, places, i) for i in range(_shape(places)[0])], names)
+
+
+@calls(np.fromiter)
+def _from_items(s: Specialiser, given: Given, named: Named) -> Any:
+    names = dict(named)
+    x, dtype, *rest = [*given, *(names.pop(name) for name in ("iter", "dtype")[len(given) :])]
+    count = rest[0] if rest else names.get("count", -1)
+    if not isinstance(count, int):
+        raise Error("np.fromiter: count must be known when the function is compiled")
+    found = items(s, x) if count < 0 else s.call(itertools.islice, [x, count])
+    if len(found) < count:
+        raise Error(f"np.fromiter: there are {len(found)} items, and count={count}")
+    return numpy_call(s, np.array, [List(found)], {"dtype": dtype})
+
+
+@calls(np.delete)
+def _without(s: Specialiser, given: Given, named: Named) -> Any:
+    """Without the element at a place that the graph knows: one is left out, so the length is known."""
+    names = ("arr", "obj", "axis")
+    options = dict(zip(names, given, strict=False)) | dict(named)
+    place = unwrapped(options.get("obj"))
+    t = type_of(place)
+    if not isinstance(place, Node) or t is None or t.kind != "integer" or t.shape:
+        return numpy_call(s, np.delete, given, dict(named))
+    x, axis = as_array(s, options["arr"]), options.get("axis")
+    if axis is None:
+        x, axis = numpy_call(s, np.ravel, [x], {}), 0
+    along = _axis(axis, len(_shape(x)))
+    n = _shape(x)[along]
+    s.may_raise(IndexError)
+    check(
+        s, (place >= -n) & (place < n), "np.delete: the index ", place,
+        f" is out of bounds for axis {along} with size {n}",
+    )  # fmt: skip
+    if n < 2:  # there is one element, or the check fails
+        return at_index(s, x, (*(slice(None),) * along, slice(0, 0)))
+    first = integers.where(place < 0, place + n, place)
+    every = np.arange(n - 1)
+    left = wrapped(node_of(every) + s.call(np.where, [wrapped(node_of(every) >= first), 1, 0]).read())
+    return numpy_call(s, np.take, [x, left, along], {})
 
 
 # -- piece by piece ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What is written otherwise before a function is lifted: the same function, with less of Python in it.
 
 `while (y := f(x)) > 1` becomes a loop with a `break`. `with np.errstate(...)` is replaced by what stands in it, since
-compiled code warns of nothing. `try` becomes a choice that is always taken, with what it catches. Private names of a
+compiled code warns of nothing. `try` becomes a choice that is always taken, with what it catches; what `finally` says
+is done before each way out. Private names of a
 class (`self.__k`) get the name that Python gives them, and `super()` the arguments that it has without saying. The tree
 that is kept of a file is left as it is.
 """
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .scopes import exits
+from .scopes import exits, falls
 from .source import Definition, error, position
 
 _RAISING = frozenset({"raise", "call", "log"})
@@ -51,6 +52,31 @@ def _class_of(qualname: str) -> str:
     while above and above[-1] == "<locals>":
         above = above[:-2]
     return above[-1] if above else ""
+
+
+def _finished(statements: list[Any], last: list[Any], inside: bool = False) -> list[Any]:
+    """Statements that do what a `finally` says before each return out of them, and each break and continue unless it
+    is of a loop inside."""
+    if not last:
+        return statements
+    found: list[Any] = []
+    for s in statements:
+        if isinstance(s, ast.Return):
+            name = ast.Name(_RETURNED, ast.Store())
+            value = s.value or ast.copy_location(ast.Constant(None), s)
+            found.append(ast.copy_location(ast.Assign([ast.copy_location(name, s)], value), s))
+            s = ast.copy_location(ast.Return(ast.copy_location(ast.Name(_RETURNED, ast.Load()), s)), s)
+        if isinstance(s, ast.Return) or (isinstance(s, ast.Break | ast.Continue) and not inside):
+            found.extend(copy.deepcopy(last))
+        if isinstance(s, ast.If | ast.For | ast.While):
+            s.body = _finished(s.body, last, inside or not isinstance(s, ast.If))
+            s.orelse = _finished(s.orelse, last, inside)
+        found.append(s)
+    return found
+
+
+_RETURNED = "%returned"
+"""The variable for what is returned once a `finally` is done."""
 
 
 class _Plainer(ast.NodeTransformer):
@@ -94,17 +120,16 @@ class _Plainer(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> Any:
         """What it catches cannot be raised, or is refused later, so what handlers do is left out."""
         self.generic_visit(node)
-        if node.finalbody and exits([*node.body, *node.orelse]):
+        if exits(node.finalbody):
             raise error(
-                "`try` with `finally` and a return, break or continue inside cannot be compiled; leave out `finally`, "
-                "or put what it does before the return",
+                "a return, break or continue in a `finally` cannot be compiled; put it behind the `finally`",
                 position(self.file, node),
             )
-        if not node.handlers:
-            return [*node.body, *node.finalbody]
-        made: Any = ast.If(ast.copy_location(ast.Constant(True), node), node.body, [])
+        body, orelse = (_finished(part, node.finalbody) for part in (node.body, node.orelse))
+        made: Any = ast.copy_location(ast.If(ast.copy_location(ast.Constant(True), node), body, []), node)
         made.caught = [handler.type for handler in node.handlers]
-        return [ast.copy_location(made, node), *node.orelse, *node.finalbody]
+        block = [made, *orelse] if node.handlers else body
+        return [*block, *node.finalbody] if falls(body) and falls(orelse) else block
 
     def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)

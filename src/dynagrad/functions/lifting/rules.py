@@ -30,7 +30,7 @@ from .core import Position
 from .opaque import called
 from .patterns import taken
 from .regions import Given, Named
-from .specialise import KINDS, PROBLEMS, Specialiser, calls
+from .specialise import PROBLEMS, Specialiser, calls
 from .values import Array, Closure, Dict, List, Made, describe, function_like, node_of, normal, type_of, zero
 
 
@@ -58,16 +58,13 @@ def name_of(f: Any) -> str:
     return str(getattr(f, "__name__", None) or getattr(f, "name", "function"))
 
 
-def _of_rule(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_rule(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The handler of a function that got its rule before anything was compiled."""
     what = made_by(function)
     if what is None or what[0] != "custom_rule":
         return None
     _, f, rules = what
     return lambda s, given, named: _called(s, name_of(f), (f, rules["jvp"], rules["vjp"]), given, named)
-
-
-KINDS.insert(0, _of_rule)
 
 
 def _called(s: Specialiser, name: str, functions: Sequence[Any], given: Given, named: Named) -> Any:

@@ -6,6 +6,7 @@ item is looked up where the order says, so that items may be structures that are
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,14 +41,28 @@ def ordered(s: Specialiser, inside: Sequence[Any], key: Any = None, reverse: Any
     keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
     if not isinstance(reverse, bool | int):
         raise Error("whether sorted() reverses must be known when the function is compiled")
-    if not any(map(holds_node, keys)):
-        places = sorted(range(len(keys)), key=lambda i: keys[i], reverse=bool(reverse))
+    known = _deciding(keys)
+    if known is not None:
+        places = sorted(range(len(keys)), key=lambda i: known[i], reverse=bool(reverse))
         return tuple(inside[i] for i in places)
     if len(inside) < 2:
         return tuple(inside)
     order = _order(s, keys[::-1] if reverse else keys)
     found = _looked_up(s, inside[::-1] if reverse else inside, order)
     return found[::-1] if reverse else found
+
+
+def _deciding(keys: list[Any]) -> list[Any] | None:
+    """Known keys in the same order: the keys themselves, or, of tuples, their first parts if no two are the same."""
+    if not any(map(holds_node, keys)):
+        return keys
+    if not all(isinstance(k, tuple) for k in keys) and not all(isinstance(k, list) for k in keys):
+        return None
+    known = min(next((i for i, part in enumerate(k) if holds_node(part)), len(k)) for k in keys)
+    first = [k[:known] for k in keys]
+    if any(isinstance(part, np.ndarray) for k in first for part in k):
+        return None
+    return None if any(a == b for a, b in itertools.combinations(first, 2)) else first
 
 
 def _order(s: Specialiser, keys: Sequence[Any]) -> Any:

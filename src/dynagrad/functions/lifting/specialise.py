@@ -21,6 +21,7 @@ from ...graph import operations as ops
 from ...graph.failures import after
 from ..drop_in import ORIGINALS
 from .core import (
+    KEPT,
     UNDEFINED,
     Apply,
     Atom,
@@ -39,7 +40,8 @@ from .core import (
     While,
 )
 from .lift import lift
-from .patterns import Mismatch, build, flatten, leaf_types, merge, pattern
+from .limits import most_calls
+from .patterns import Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
 from .source import error
 from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
 
@@ -50,12 +52,11 @@ PRIMITIVES: dict[str, Handler] = {}
 """What primitives do: `(specialiser, *arguments)`."""
 CALLS: dict[Any, Handler] = {}
 """What functions of libraries do: `(specialiser, arguments, named)`."""
-KINDS: list[Callable[[Specialiser, Any], Handler | None]] = []
-"""Further kinds of functions, each with a test that gives the handler."""
+FINDERS: list[Callable[[Specialiser, Any], Handler | None]] = []
+"""What finds the handlers of further kinds of functions, asked in this order; `__init__.py` has them."""
 
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where something known cannot be computed."""
-MOST_CALLS = 120  # of one function inside itself while it is specialised
 LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
 
 
@@ -285,8 +286,8 @@ class Specialiser:
             found = None
         if found is not None:
             return found
-        for kind in KINDS:
-            found = kind(self, function)
+        for find in FINDERS:
+            found = find(self, function)
             if found is not None:
                 return found
         return None
@@ -328,10 +329,11 @@ class Specialiser:
             loose = len({f.level for f in active if f.level < self.level})
             if loose >= LOOSE_CALLS:
                 raise Recursion(active[0])
-            if len(active) >= MOST_CALLS:
+            if len(active) >= (most := most_calls()):
                 raise self.error(
-                    f"{code.name} calls itself more than {MOST_CALLS} times while it is compiled; only a condition "
-                    "that is decided as the function runs, or a shorter way, can end this"
+                    f"{code.name} calls itself more than {most} times while it is compiled, which is the limit on "
+                    "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. Only a condition "
+                    "that is decided as the function runs, or a shorter way, can end what never ends"
                 )
         frame = Frame(code, self.level, self.at)
         depth, at = len(self.frames), self.at
@@ -414,6 +416,13 @@ class Specialiser:
 
     def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
         """An error that says which variable became what."""
+        if isinstance(e, If) and e.names == KEPT:
+            return self.error(
+                "which items a comprehension keeps is decided here as the function runs, and what it makes has a fixed "
+                "length; write a value for each item, as [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, of "
+                "numbers, functions of filter(), as sum(filter(f, x))",
+                e.at,
+            )
         what, path = "the result", problem.path
         names = e.names if isinstance(e, If) else e.state
         first, _, rest = path.removeprefix("[").partition("]")
@@ -468,17 +477,21 @@ class Specialiser:
             [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
             for side, changed in zip(sides, changes, strict=True)
         ]
-        first = -1
-        if self.token in refs:
-            first = sum(len(leaf_types(p)) for p in joined[: 1 + refs.index(self.token)])
-            held = self.token.content
-            if isinstance(held, Node):  # what was checked before comes before the test
-                test = after(held, test)
+        first = self.place_of_token(joined[:1], refs, joined[1:])
+        held = self.token.content
+        if first >= 0 and isinstance(held, Node):  # what was checked before comes before the test
+            test = after(held, test)
         nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs, first))
         value = build(joined[0], nodes)
         for ref, p in zip(refs, joined[1:], strict=True):
             self.put(ref, outside(ref, build(p, nodes)))
         return value
+
+    def place_of_token(self, results: Sequence[Pattern], refs: Sequence[Ref], contents: Sequence[Pattern]) -> int:
+        """Which of the numbers of some results, and then of what changed, is the token's; -1 if it did not change."""
+        if self.token not in refs:
+            return -1
+        return sum(len(leaf_types(p)) for p in (*results, *contents[: refs.index(self.token)]))
 
     def selected(
         self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool, before: int = -1

@@ -177,11 +177,13 @@ class Perhaps:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Masked:
-    """The elements of an array that a mask chooses, where only the graph knows which; the mask is of its first axes."""
+    """The elements of an array that a mask chooses, where only the graph knows which; the mask is of its first axes.
+    They may be those of a list, which has no arithmetic."""
 
     values: Node
     mask: Node
     at: Position | None = None
+    listed: bool = False
 
 
 def function_like(x: Any) -> bool:

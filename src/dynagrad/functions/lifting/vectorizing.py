@@ -16,7 +16,7 @@ from ...errors import Error
 from .. import drop_in
 from .numpy_calls import numpy_call
 from .regions import Given, Named
-from .specialise import KINDS, Specialiser, calls
+from .specialise import Specialiser, calls
 from .values import Array, List, Made, describe, known, type_of, unwrapped
 from .walks import items
 
@@ -118,7 +118,7 @@ def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
     return Made(("vectorize", "np.vectorize"), lambda s, held, xs, _: _vectorized(xs[0], kinds, excluded))
 
 
-def _of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """One that was made before anything was compiled."""
     function = function.original if isinstance(function, drop_in.vectorize) else function
     if not isinstance(function, np.vectorize):
@@ -127,6 +127,3 @@ def _of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         function.pyfunc, function.otypes, None, function.excluded, False, getattr(function, "signature", None)
     )
     return lambda s, given, named: s.call(_vectorized(f, kinds, excluded), given, named)
-
-
-KINDS.insert(0, _of_vectorized)

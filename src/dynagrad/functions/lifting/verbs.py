@@ -20,7 +20,7 @@ from .jacobians import jacfwd, jacrev
 from .patterns import Pattern, build, flatten
 from .regions import Given, Named, Region, at_path, functions_in, matched, of_chosen, reals, with_functions
 from .returned import calls_differentiated
-from .specialise import KINDS, Specialiser, calls
+from .specialise import Specialiser, calls
 from .values import List, Made, describe, function_like, is_dual, node_of, normal, type_of, zero
 from .walks import items
 
@@ -299,7 +299,7 @@ def scale(s: Specialiser, given: Given, named: Named) -> Any:
     return build(form, iter([node_of(c) * n for n in _of(form, x)]), "")
 
 
-def _of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+def of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The handler of a function that a verb made before anything was compiled."""
     verb, f, options = plain.made_by(function) or ("", None, {})
     if verb == "pullback":
@@ -308,6 +308,3 @@ def _of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         return None
     derived = made(verb, (f, *(_plain_option(options[name]) for name in _OPTIONS[verb])))
     return lambda s, given, named: s.call(derived, given, named)
-
-
-KINDS.insert(0, _of_verb)

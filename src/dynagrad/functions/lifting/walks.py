@@ -12,7 +12,7 @@ from ...errors import Error
 from ...graph import Node, integers
 from ...graph.node import whole
 from .specialise import Specialiser, primitive
-from .values import Array, Dict, Instance, Items, List, describe, type_of
+from .values import Array, Dict, Instance, Items, List, Masked, describe, type_of
 
 LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
 
@@ -55,6 +55,12 @@ def walk(s: Specialiser, x: Any) -> Walk:
             lambda i: x.content[i],
             chooser(s, x.content) and (lambda i: _chosen(s, x, i)),
             lambda: len(x.content),
+        )
+    if isinstance(x, Masked):
+        raise Error(
+            "how many elements a mask or filter() chooses is known only as the function runs, so there is no loop over "
+            "them: go over all elements, and write `if` inside of the loop; of those that are chosen there are sums "
+            "and other reductions, and their number, len()"
         )
     inside = _content(s, x)
     if inside is None:

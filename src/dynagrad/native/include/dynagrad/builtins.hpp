@@ -4,9 +4,8 @@
 // for turning them into doubles, so compilers call functions with the names below; other compilers bring them along
 // in a library. This header is put before each source by the toolchain, where it is needed, and nobody includes it.
 // Nothing here is quick: division goes bit by bit, and generated code divides such integers only to print them.
-#pragma once
-
-#if defined(__SIZEOF_INT128__)
+// Programs that are linked with the runtime have these there.
+#if defined(__SIZEOF_INT128__) && !defined(DYNAGRAD_BUILTIN) && (!defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME))
 
 #define DYNAGRAD_BUILTIN extern "C" __attribute__((weak, visibility("hidden")))
 
@@ -84,7 +83,5 @@ DYNAGRAD_BUILTIN __int128 __fixdfti(double a) {
     if (size > largest) return static_cast<__int128>(negative ? largest + 1 : largest);
     return static_cast<__int128>(negative ? -size : size);
 }
-
-#undef DYNAGRAD_BUILTIN
 
 #endif

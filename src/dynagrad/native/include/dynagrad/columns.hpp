@@ -21,7 +21,8 @@ struct Columns {
   double bound = 0;            // see `System`: the largest of all columns
   int64_t failing = 0;         // the column of which `solve` tells the end
 
-  explicit Columns(System<S, 1>& s) : system(s) {
+  __attribute__((noinline)) ~Columns() {}
+  __attribute__((noinline)) explicit Columns(System<S, 1>& s) : system(s) {
     given.account = value.account = x_.account = b_.account = left_.account = &s.owner->account;
   }
 
@@ -32,7 +33,7 @@ struct Columns {
     bound = 0, failing = 0;
   }
 
-  Solved solve() {
+  __attribute__((noinline)) Solved solve() {
     const int64_t n = system.n, m = column.size;
     for (int64_t i = 0; i < n * m; i++) given[i] = S::plus(given[i], system.given[i / m]);  // constant terms
     value.clear(), value.resize(n * m, S::zero());

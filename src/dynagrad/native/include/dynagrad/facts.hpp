@@ -388,11 +388,6 @@ __attribute__((noinline)) void weigh(const FactTable& facts, Weights<S>& weights
   }
 }
 #if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // those of the semirings that are known
-#ifdef DYNAGRAD_LINKED
-#define DYNAGRAD_KNOWN extern template
-#else
-#define DYNAGRAD_KNOWN template
-#endif
 DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Real>&, const uint64_t*, const Copies<Real>&);
 DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Plain>&, const uint64_t*, const Copies<Plain>&);
 DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Log>&, const uint64_t*, const Copies<Log>&);
@@ -400,7 +395,6 @@ DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Viterbi>&, const uint64_t*, 
 DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Tropical>&, const uint64_t*, const Copies<Tropical>&);
 DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Boolean>&, const uint64_t*, const Copies<Boolean>&);
 DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Count>&, const uint64_t*, const Copies<Count>&);
-#undef DYNAGRAD_KNOWN
 #endif
 
 // The point lookup of a fact table, by value: where rows stand in a full grid, all it takes is arithmetic.

@@ -44,7 +44,7 @@ struct Block {
     }
     return node;
   }
-  void edge(uint32_t antecedent, uint32_t head) {
+  DYNAGRAD_ONCE_SOLVED void edge(uint32_t antecedent, uint32_t head) {
     const int64_t from = (int64_t)antecedent - base - 1;
     if (in_order_) {
       while (begin_.size <= from) begin_.push(to_.size);
@@ -73,7 +73,7 @@ struct Block {
   }
   bool done() const { return !open || (arranged && at == components.size); }
 
-  void arrange() {
+  DYNAGRAD_ONCE_SOLVED void arrange() {
     const int64_t n = items.size, m = to_.size;
     arranged = true;
     heads_ = nullptr;
@@ -171,7 +171,7 @@ struct Block {
   Array<uint8_t> leads_out_;
   bool in_order_ = true;
 
-  void by_edge() {
+  DYNAGRAD_ONCE_SOLVED void by_edge() {
     for (int64_t i = 0; i < begin_.size; i++)
       for (int64_t e = begin_[i]; e < (i + 1 < begin_.size ? begin_[i + 1] : to_.size); e++) from_.push((uint32_t)i);
     in_order_ = false;

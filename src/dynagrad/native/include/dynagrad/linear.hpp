@@ -14,9 +14,6 @@
 #include "chart.hpp"
 #include "semirings.hpp"
 
-// What is not worth the optimiser's time: none of its loops is where a solution spends its own.
-#define DYNAGRAD_COLD __attribute__((noinline, cold))
-
 namespace dynagrad {
 
 struct LinearSystem {
@@ -35,14 +32,14 @@ struct LinearSystem {
   bool radius_unknown = false;  // ... and whether iteration would shrink every error was not found out
   bool halted = false;     // somebody said stop
 
-  void open(ChartBase* chart, int64_t unknowns) {
+  DYNAGRAD_ONCE_SOLVED void open(ChartBase* chart, int64_t unknowns) {
     owner = chart, n = unknowns;
     entries.clear();
     shift.wipe(n);
     halted = false;
   }
   // What is large is on the account of the chart, so that limits of memory know of it.
-  void count(Account* account) {
+  DYNAGRAD_ONCE_SOLVED void count(Account* account) {
     entries.account = start_.account = column_.account = value_.account = full_.account = account;
     first_.account = pattern_.account = lower_.account = upper_.account = pivot_.account = account;
     order_.account = place_.account = work_.account = columns_.account = left_.account = shift.account = account;
@@ -50,7 +47,7 @@ struct LinearSystem {
   void put(uint32_t row, uint32_t column, double value) { entries.push({row, column, value}); }
 
   // Whether all pivots are positive. With `absolute`, of I - |A|, after which `solve` is not for I - A.
-  bool factor(bool absolute = false) {
+  DYNAGRAD_ONCE_SOLVED bool factor(bool absolute = false) {
     compress(absolute);
     definite = iterative = radius_unknown = false;
     if (n <= small || nonzeros() * 6 > n * n) {
@@ -65,7 +62,7 @@ struct LinearSystem {
   }
 
   // x: in the right sides, out the solutions; n rows of m numbers. Each column comes out as it would by itself.
-  void solve(double* x, int64_t m, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED void solve(double* x, int64_t m, bool transposed) {
     if (iterative) solve_iterative(x, m, transposed);
     else if (dense_ && m >= wide / 2) solve_wide_dense(x, m, transposed);
     else if (dense_) solve_dense(x, m, transposed);
@@ -73,7 +70,7 @@ struct LinearSystem {
   }
 
   // The same for a non-negative A and right side, in numbers of any size. False where there are no factors.
-  DYNAGRAD_COLD bool solve_wide(Array<Log::Value>& x) const {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) bool solve_wide(Array<Log::Value>& x) const {
     if (iterative) return false;
     const auto add = [&](int64_t to, int64_t from, double c) {  // factors beside the diagonal are not positive
       if (c != 0) x[to] = Log::plus(x[to], Log::times(x[from], Log::settled({-c, 0})));
@@ -98,7 +95,7 @@ struct LinearSystem {
   }
 
   // y = A x, or A' x.
-  void multiply(const double* x, double* y, bool transposed) const {
+  DYNAGRAD_ONCE_SOLVED void multiply(const double* x, double* y, bool transposed) const {
     for (int64_t i = 0; i < n; i++) y[i] = -shift[i] * x[i];
     for (int64_t i = 0; i < n; i++)
       for (int64_t k = start_[i]; k < start_[i + 1]; k++) {
@@ -108,7 +105,7 @@ struct LinearSystem {
   }
 
   // left = b - (I - A) x, or with A'; all of n rows of m numbers.
-  void residual(const double* b, const double* x, double* left, int64_t m, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED void residual(const double* b, const double* x, double* left, int64_t m, bool transposed) {
     for (int64_t first = 0; first < m && !halted; first += wide) {
       const int64_t count = m - first < wide ? m - first : wide;
       take(x, m, first, count);
@@ -144,7 +141,7 @@ struct LinearSystem {
   // The spectral radius of a non-negative A: Collatz and Wielandt's bounds, by powers of (A + I) / 2, which converge
   // whatever the period. Where they do not meet, as A is reducible or very long, it is by what the largest entry grows.
   // In `x` is left the vector that A stretches by so much.
-  DYNAGRAD_COLD double radius(Array<double>& x) {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) double radius(Array<double>& x) {
     if (!n) return 0;
     Array<double> y;
     x.filled(n, 1.0), y.zeros(n);
@@ -186,7 +183,7 @@ struct LinearSystem {
 
   int64_t nonzeros() const { return column_.size; }
 
-  DYNAGRAD_COLD void compress(bool absolute) {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) void compress(bool absolute) {
     start_.zeros(n + 1);
     for (int64_t e = 0; e < entries.size; e++) start_[entries[e].row + 1]++;
     for (int64_t i = 0; i < n; i++) start_[i + 1] += start_[i];
@@ -223,7 +220,7 @@ struct LinearSystem {
     return terms < 2 ? pivot > 0 : pivot > 1.2e-16 * (double)(terms < 64 ? terms : 64) * (1 + lost);
   }
 
-  bool factor_dense() {
+  DYNAGRAD_ONCE_SOLVED bool factor_dense() {
     full_.zeros(n * n);
     double* a = full_.data;
     work_.zeros(n);
@@ -262,7 +259,7 @@ struct LinearSystem {
     for (int64_t k = 0; k < m; k++) x[k] /= c;
   }
 
-  void solve_dense(double* x, int64_t m, bool transposed) const {
+  DYNAGRAD_ONCE_SOLVED void solve_dense(double* x, int64_t m, bool transposed) const {
     const double* a = full_.data;
     if (!transposed) {
       for (int64_t i = 0; i < n; i++)
@@ -286,7 +283,7 @@ struct LinearSystem {
   }
 
   // The same for many right sides, so many at once that a row of them stays in registers.
-  void solve_wide_dense(double* x, int64_t m, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED void solve_wide_dense(double* x, int64_t m, bool transposed) {
     const double* a = full_.data;
     for (int64_t first = 0; first < m && !halted; first += wide) {
       const int64_t count = m - first < wide ? m - first : wide;
@@ -321,7 +318,7 @@ struct LinearSystem {
     }
   }
   // Some columns of x into `columns_`, one after the other; what is missing of their width is zero.
-  void take(const double* x, int64_t m, int64_t first, int64_t count) {
+  DYNAGRAD_ONCE_SOLVED void take(const double* x, int64_t m, int64_t first, int64_t count) {
     columns_.raw(n * wide);
     for (int64_t i = 0; i < n; i++) {
       memcpy(columns_.data + i * wide, x + i * m + first, count * sizeof(double));
@@ -333,7 +330,7 @@ struct LinearSystem {
 
   // Approximate minimum degree on the pattern of A + A' (Amestoy, Davis and Duff 1996, without its refinements). False
   // where the factors would be too large.
-  DYNAGRAD_COLD bool order() {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) bool order() {
     Array<int64_t> begin;     // per unknown, its neighbours in `near`
     Array<uint32_t> near;
     symmetric(begin, near);
@@ -436,7 +433,7 @@ struct LinearSystem {
     number_pattern(first, size);
     return true;
   }
-  DYNAGRAD_COLD void symmetric(Array<int64_t>& begin, Array<uint32_t>& near) const {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) void symmetric(Array<int64_t>& begin, Array<uint32_t>& near) const {
     begin.zeros(n + 1);
     for (int64_t i = 0; i < n; i++)
       for (int64_t k = start_[i]; k < start_[i + 1]; k++)
@@ -461,7 +458,7 @@ struct LinearSystem {
   }
   // The pattern in numbers of eliminations, in their order, each list ascending: a list is sorted by going through its
   // transpose, twice.
-  DYNAGRAD_COLD void number_pattern(const Array<int64_t>& first, const Array<int32_t>& size) {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) void number_pattern(const Array<int64_t>& first, const Array<int32_t>& size) {
     place_.zeros(n);
     for (int64_t p = 0; p < n; p++) place_[order_[p]] = (uint32_t)p;
     Array<int64_t> at;
@@ -488,7 +485,7 @@ struct LinearSystem {
   }
 
   // Left-looking: row and column p of the factors from those before that reach p.
-  bool factor_sparse() {
+  DYNAGRAD_ONCE_SOLVED bool factor_sparse() {
     const int64_t size = pattern_.size;
     lower_.zeros(size), upper_.zeros(size), pivot_.zeros(n), work_.zeros(n);
     Array<double> row, column;        // scattered by number of elimination
@@ -557,7 +554,7 @@ struct LinearSystem {
     next[k] = head[p], head[p] = k + 1;
   }
 
-  void solve_sparse(double* b, int64_t m, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED void solve_sparse(double* b, int64_t m, bool transposed) {
     work_.raw(n * m);
     double* x = work_.data;
     for (int64_t p = 0; p < n; p++) memcpy(x + p * m, b + order_[p] * m, m * sizeof(double));
@@ -576,7 +573,7 @@ struct LinearSystem {
   // -- without factors
 
   // Whether the spectral radius of |A| is surely below one: a positive vector that |A| shrinks everywhere.
-  DYNAGRAD_COLD bool radius_below_one() {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) bool radius_below_one() {
     Array<double> x, y;
     x.filled(n, 1.0), y.zeros(n);
     for (int64_t round = 0; round < 20000 && !halted; round++) {
@@ -600,7 +597,7 @@ struct LinearSystem {
     return false;
   }
 
-  DYNAGRAD_COLD void solve_iterative(double* b, int64_t m, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) void solve_iterative(double* b, int64_t m, bool transposed) {
     Array<double> right, x;
     right.zeros(n), x.zeros(n);
     for (int64_t c = 0; c < m && !halted; c++) {
@@ -616,7 +613,7 @@ struct LinearSystem {
     return sum;
   }
   // r = b - (I - A) x
-  double residual(const double* b, const double* x, double* r, bool transposed) const {
+  DYNAGRAD_ONCE_SOLVED double residual(const double* b, const double* x, double* r, bool transposed) const {
     multiply(x, r, transposed);
     double largest = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -625,7 +622,7 @@ struct LinearSystem {
     }
     return largest;
   }
-  DYNAGRAD_COLD bool bicgstab(const double* b, double* x, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) bool bicgstab(const double* b, double* x, bool transposed) {
     Array<double> r, r0, p, v, s, t;
     r.zeros(n), r0.zeros(n), p.zeros(n), v.zeros(n), s.zeros(n), t.zeros(n);
     double size = 0;
@@ -668,7 +665,7 @@ struct LinearSystem {
     }
     return false;
   }
-  DYNAGRAD_COLD void gauss_seidel(const double* b, double* x, bool transposed) {
+  DYNAGRAD_ONCE_SOLVED __attribute__((cold)) void gauss_seidel(const double* b, double* x, bool transposed) {
     Array<double> r;
     r.zeros(n);
     for (int64_t i = 0; i < n; i++) x[i] = b[i];

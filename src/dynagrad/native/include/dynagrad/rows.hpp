@@ -113,7 +113,7 @@ inline void add_scaled(double* __restrict y, const double* __restrict x, int64_t
 }
 
 template <class Row>
-DYNAGRAD_INLINE void add_scaled(Log::Value* __restrict y, Row x, int64_t n, Log::Value w) {
+__attribute__((noinline)) void add_scaled(Log::Value* __restrict y, Row x, int64_t n, Log::Value w) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const Logs to(y + i), from = x.eight(i);
@@ -230,7 +230,7 @@ inline double back_scaled(const double* __restrict x, int64_t n, double* __restr
 
 // In `log`, with adjoints that are posteriors: h are the adjoints of the head over its weights.
 template <class Row>
-DYNAGRAD_INLINE double back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h,
+__attribute__((noinline)) double back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h,
                                    Log::Value w) {
   Doubles s = {};
   int64_t i = 0;
@@ -248,6 +248,15 @@ DYNAGRAD_INLINE double back_scaled(Row x, int64_t n, double* __restrict gx, cons
   for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], h[i], w);
   return total(s);
 }
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
+DYNAGRAD_KNOWN void add_scaled(Log::Value*, Items, int64_t, Log::Value);
+DYNAGRAD_KNOWN void add_scaled(Log::Value*, Mantissas, int64_t, Log::Value);
+DYNAGRAD_KNOWN void add_scaled(Log::Value*, Apart, int64_t, Log::Value);
+DYNAGRAD_KNOWN double back_scaled(Items, int64_t, double*, const Log::Value*, Log::Value);
+DYNAGRAD_KNOWN double back_scaled(Mantissas, int64_t, double*, const Log::Value*, Log::Value);
+DYNAGRAD_KNOWN double back_scaled(Apart, int64_t, double*, const Log::Value*, Log::Value);
+#endif
+
 inline double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
   return back_scaled(x + at, n, gx + at, gy, w);
 }

@@ -1,5 +1,6 @@
 // The functions that Python calls of every program; see `entry.hpp` for what they know of it.
 #pragma once
+#include "builtins.hpp"
 #include "chart.hpp"
 #include "entry.hpp"
 

@@ -47,7 +47,7 @@ struct System {
   LinearSystem linear;
   bool must_be_linear = false, always_newton = false;  // what the program declares
 
-  explicit System(ChartBase* chart) : owner(chart) {
+  __attribute__((noinline)) explicit System(ChartBase* chart) : owner(chart) {
     Account* account = &chart->account;
     instances.account = given.account = value.account = last_.account = unit_.account = reachable_.account = account;
     x_.account = f_.account = size_.account = z_.account = weight_.account = b_.account = shift_.account = account;
@@ -56,7 +56,9 @@ struct System {
     if (P::scaled) linear.most_flops = patient;  // iteration starts from best derivations, which may be far from the sums
   }
 
-  void open(int64_t unknowns) {
+  __attribute__((noinline)) ~System() {}
+
+  __attribute__((noinline)) void open(int64_t unknowns) {
     n = unknowns;
     instances.clear();
     given.clear(), given.resize(n, S::zero());
@@ -80,7 +82,7 @@ struct System {
 
   // -- forward
 
-  Solved solve() {
+  __attribute__((noinline)) Solved solve() {
     if constexpr (P::scaled) {
       const Solved how = solve_in_doubles();
       if (how != Solved::unsolved) return how;
@@ -106,7 +108,7 @@ struct System {
 
   // -- backward: given the solution in `value`, solves a = J' a + g; `g` and the result are arrays of n doubles
   // (of `parts` each) relative to the units. False where that has no finite solution.
-  Solved adjoint(Array<double>& g) {
+  __attribute__((noinline)) Solved adjoint(Array<double>& g) {
     factored_ = false;
     Array<double> x;
     primals(x);
@@ -130,7 +132,7 @@ struct System {
   }
   const Log::Value& unit(int64_t i) const { return unit_[i]; }
   // Whether any number of the solution has a tangent.
-  bool has_tangent() const {
+  __attribute__((noinline)) bool has_tangent() const {
     for (int64_t i = 0; i < n; i++)
       if (anything(value[i], P::values)) return true;
     return false;
@@ -142,7 +144,7 @@ struct System {
 
   // Factors I - A once for all that may come from outside. False where that depends on it: where weights have signs, a
   // pivot is not positive, or the numbers ask for units.
-  bool factor_for_all() {
+  __attribute__((noinline)) bool factor_for_all() {
     factored_ = false;
     unit_.clear(), unit_.resize(n, Log::one());
     given.clear(), given.resize(n, S::zero());
@@ -192,7 +194,7 @@ struct System {
   }
   // In `log`: a linear system whose weights are in the range of doubles, and, up to one factor, what comes from outside
   // and the solution. Its factors serve the next one, if it has the same instances. `unsolved`: it needs units.
-  Solved solve_in_doubles() {
+  Solved solve_in_doubles() requires(P::scaled) {
     if (!same_matrix()) {
       unit_.clear(), unit_.resize(n, Log::one());
       relative();
@@ -258,7 +260,7 @@ struct System {
   }
 
   // What is known before solving: units, relative weights, signs, and which unknowns something reaches.
-  DYNAGRAD_COLD void prepare() {
+  __attribute__((noinline, cold)) void prepare() {
     unit_.clear(), unit_.resize(n, Log::one());
     reachable_.wipe(n);
     for (int64_t i = 0; i < n; i++)
@@ -310,7 +312,7 @@ struct System {
       return Log::one();
     }
   }
-  DYNAGRAD_COLD void relative() {
+  __attribute__((noinline, cold)) void relative() {
     weight_.raw(instances.size), b_.raw(n);
     is_linear_ = true, signed_ = restricted_ = false;
     for (int64_t i = 0; i < instances.size; i++) {
@@ -422,7 +424,7 @@ struct System {
     return true;
   }
   // Units that are the solution itself, where that is out of range of the best derivations: many long ones add up.
-  DYNAGRAD_COLD bool rescale_to_solution() {
+  __attribute__((noinline, cold)) bool rescale_to_solution() {
     Array<Log::Value> x;
     for (int64_t i = 0; i < n; i++) x.push(Log::settled({b_[i], 0}));
     if (!linear.solve_wide(x)) return false;
@@ -468,7 +470,7 @@ struct System {
     return judge(x);
   }
 
-  DYNAGRAD_COLD Solved solve_newton(Array<double>& x) {
+  __attribute__((noinline, cold)) Solved solve_newton(Array<double>& x) {
     if (signed_) return Solved::unsolved;
     Array<double> f, size;
     double before = INFINITY;
@@ -653,7 +655,7 @@ struct System {
   }
   // Unknowns that an adjoint reaches, going back from where it is not zero. A weight of zero that has a tangent lets the
   // adjoint's own tangent through.
-  DYNAGRAD_COLD void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
+  __attribute__((noinline, cold)) void reached_backward(const Array<double>& g, Array<uint8_t>& keep) {
     keep.zeros(n);
     for (int64_t i = 0; i < n * parts; i++)
       if (g[i] != 0) keep[i / parts] = 1;
@@ -693,7 +695,7 @@ struct System {
 
   // -- what to say of a system that diverges
 
-  DYNAGRAD_COLD void describe(const Array<double>& x) {
+  __attribute__((noinline, cold)) void describe(const Array<double>& x) {
     Array<double> at;
     at.copy(x);
     for (int64_t i = 0; i < n; i++)

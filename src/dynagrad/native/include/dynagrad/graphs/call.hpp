@@ -392,6 +392,22 @@ inline int64_t floor_divide(int64_t a, int64_t b) {
     if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
     return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
 }
+// A power that goes round, and whether it does not; 0 for an exponent below 0.
+inline int64_t integer_power(int64_t a, int64_t n) {
+    if (n < 0) return 0;
+    uint64_t found = 1, square = static_cast<uint64_t>(a);
+    for (; n; n >>= 1, square *= square)
+        if (n & 1) found *= square;
+    return static_cast<int64_t>(found);
+}
+inline bool integer_power_fits(int64_t a, int64_t n) {
+    if (n < 0) return false;
+    if (a >= -1 && a <= 1) return true;
+    if (n > 63) return false;
+    for (int64_t found = 1; n; --n)
+        if (__builtin_mul_overflow(found, a, &found)) return false;
+    return true;
+}
 inline int64_t floor_remainder(int64_t a, int64_t b) {
     if (b == 0 || b == -1) return 0;
     const int64_t rest = a % b;

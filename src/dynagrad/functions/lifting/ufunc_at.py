@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import Error
 from ...graph.node import Node
+from ..writing import rounds
 from .arrays import FOREIGN, add_each, as_array, at_index, holds_node, index_of, set_index
 from .operators import store
 from .specialise import Specialiser
@@ -44,16 +45,12 @@ def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], pla
     value = [as_array(s, v) for v in value]
     numbers = np.asarray(np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[place])
     flat = numbers.ravel()
-    order = np.argsort(flat, kind="stable")
-    starts = np.r_[True, np.diff(flat[order]) != 0] if flat.size else np.zeros(0, bool)
-    times = np.empty(flat.size, int)
-    times[order] = np.arange(flat.size) - np.maximum.accumulate(np.where(starts, np.arange(flat.size), 0))
-    if flat.size and times.max() >= ROUNDS:
+    turns = rounds(flat)
+    if len(turns) > ROUNDS:
         raise Error(f"np.{ufunc.__name__}.at of a place that occurs more than {ROUNDS} times: write a loop")
     row = wrapped(unwrapped(numpy_call(s, np.ravel, [x], {})))  # a copy
     rest = [v if not _shape_of(v) else _row(s, v, numbers.shape) for v in value]
-    for k in range(int(times.max()) + 1 if flat.size else 0):
-        now = np.flatnonzero(times == k)
+    for now in turns:
         parts = [v if not _shape_of(v) else at_index(s, v, now) for v in rest]
         set_index(s, row, flat[now], s.call(ufunc, [at_index(s, row, flat[now]), *parts]))
     store(s, x, unwrapped(numpy_call(s, np.reshape, [row, shape], {})))
