@@ -303,6 +303,14 @@ def test_what_cannot_be_compiled_names_the_line_and_leaves_the_function():
     assert "test_compiled.py" in str(caught.value) and "with open" in str(caught.value) and "^" in str(caught.value)
 
 
+@pytest.mark.parametrize("verb", [dg.jacfwd, dg.jacrev])
+def test_a_number_with_derivatives_that_is_closed_over_should_be_an_argument(verb):
+    with pytest.raises(dg.LiftError, match=r"a value with derivatives from outside \(make it an argument"):
+        verb(lambda x: dg.compile(lambda y: y * x)(4.0))(5.0)
+    assert verb(lambda x: dg.compile(lambda x, y: y * x)(x, 4.0))(5.0) == 4.0
+    assert verb(dg.compile(lambda x: dg.compile(lambda y: y * x)(4.0)))(5.0) == 4.0
+
+
 def test_only_functions_are_compiled():
     with pytest.raises(dg.Error, match="takes a function"):
         dg.compile(3.0)

@@ -172,6 +172,48 @@ def test_recursion_through_an_argument() -> None:
     agrees_with_gradient(f, 3.5)
 
 
+def test_recursion_inside_of_recursion() -> None:
+    """Three functions each of which goes on in the others, before and after, with what is to be done at the ends."""
+
+    def down(x: Any, end: Any) -> Any:
+        return end(x) if x < 0.5 else down(x - 1.0, end) + up(x, end)
+
+    def up(x: Any, end: Any) -> Any:
+        return end(x) if x > 4.0 else up(x + 1.3, end) * 0.3 + side(x, end)
+
+    def side(x: Any, end: Any) -> Any:
+        return end(x) * 2.0 if x > 3.0 else side(x + 0.7, end) + down(x - 4.0, end)
+
+    agrees_with_gradient(lambda x: down(x, lambda y: y * y), 2.2)
+    agrees_with_gradient(lambda x: up(x, lambda y: y * y), 2.2)
+
+
+def test_recursion_that_has_no_result_before_the_one_around_has() -> None:
+    def outer(x: Any, depth: Any) -> Any:
+        return 0.0 if depth > 3.0 else inner(x, lambda y: y + outer(y - 2.0, depth + 1.0))
+
+    def inner(x: Any, after: Any) -> Any:
+        return after(x) if x > 4.0 else inner(x + 1.5, after)
+
+    agrees_with_gradient(lambda x: outer(x, 0.0), 0.3)
+
+
+@pytest.mark.parametrize("least", [-1.0, 2.0, 9.0])
+def test_lists_that_are_functions_and_filtered_as_the_run_decides(least: float) -> None:
+    def numbers(n: int, x: Any) -> Any:
+        return lambda pair, null: null() if n == 0 else pair(n * x, numbers(n - 1, x))
+
+    def kept(p: Any, of: Any) -> Any:
+        return lambda pair, null: of(
+            lambda a, rest: pair(a, kept(p, rest)) if p(a) else kept(p, rest)(pair, null), null
+        )
+
+    def total(of: Any) -> Any:
+        return of(lambda a, rest: a + total(rest), lambda: 0.0)
+
+    agrees_with_gradient(lambda x: total(kept(lambda v: v > least, numbers(4, x))), 1.1)
+
+
 def test_recursion_with_structures() -> None:
     def f(x: Any) -> Any:
         def euclid(pair: Any, steps: Any) -> Any:

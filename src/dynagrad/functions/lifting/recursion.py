@@ -3,6 +3,9 @@
 Such a function sees its arguments alone, so what it holds is passed to it as well. What its arguments and results have
 in common over all calls is found by trial, as for loops. In the first trials a call of itself has no value (`Diverges`)
 so that its results are known from the branches that end the recursion; what these return settles the type.
+
+Where one such function is made inside of another, what is found in a trial of the outer one holds in that trial only:
+there the inner one has a kind of result, and it is made when the outer one is settled.
 """
 
 from __future__ import annotations
@@ -54,15 +57,20 @@ def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     for known in s.functions.get(code, []):
         if equal(known.arguments, mine):
             return _called(s, known, values)
+    around = list(s.recursions.values())
+    tried = any(outer.function is None for outer in around)
     made = Recursive(mine, None)
     s.recursions[code] = made
     try:
-        _settle(s, made, function, given)
-        _define(s, made, function, given)
+        _settle(s, made, function, given, any(outer.results is None for outer in around))
+        if not tried:
+            _define(s, made, function, given)
     except Mismatch as problem:
         raise _differs(s, code, problem) from None
     finally:
         del s.recursions[code]
+    if tried:
+        return _standing_for(s, made)
     s.functions.setdefault(code, []).append(made)
     return _called(s, made, values)
 
@@ -75,8 +83,8 @@ def _differs(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
     )
 
 
-def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
-    """Finds what all calls have in common, and all results."""
+def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], pending: bool) -> None:
+    """Finds what all calls have in common, and all results; `pending` where a function around has no result yet."""
     code: Lambda = function.code
     for _ in range(TRIALS):
         made.seen = made.arguments
@@ -85,6 +93,8 @@ def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[s
             result = pattern(_run(s, made, function, given, variables), deep=True)
         except Diverges:
             if equal(made.seen, made.arguments):
+                if pending:
+                    raise
                 raise s.error(f"{code.name}() never ends: each of its branches calls it again", code.at) from None
             made.arguments = made.seen
             continue
@@ -135,6 +145,12 @@ def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
         raise _differs(s, function.code, problem) from None
     if made.results is None:
         raise Diverges
+    return _standing_for(s, made)
+
+
+def _standing_for(s: Specialiser, made: Recursive) -> Any:
+    """Anything of the kind of a result, while the function is not known."""
+    assert made.results is not None
     return _checked(s, build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), ""))
 
 

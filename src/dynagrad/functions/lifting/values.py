@@ -22,6 +22,8 @@ from ...graph.control import convert
 from ...graph.node import as_node, constant, whole
 from ...graph.types import KINDS, Type, arrays
 from ..closures import Dual
+from ..mutable import MutableArray
+from ..numbers import Number
 from .core import Lambda, Position
 
 _serial = itertools.count()
@@ -348,6 +350,8 @@ def describe(x: Any) -> str:
         return "an array of complex numbers" if isinstance(content, np.ndarray) else f"the complex number {content:.60}"
     if isinstance(content, np.ndarray):
         return f"an array of {content.dtype}"
+    if isinstance(content, Number | MutableArray):
+        return "a value with derivatives from outside (make it an argument of the compiled function, or compile it all)"
     return f"{x!r:.60} of type {type(x).__name__}"
 
 
