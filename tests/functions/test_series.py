@@ -19,9 +19,10 @@ from dynagrad.functions.passes import opened
 from dynagrad.functions.series import Series, coefficients, derivative_n, make
 from dynagrad.graph import matrices
 from dynagrad.graph import operations as ops
-from dynagrad.graph.arrays import concatenate, einsum, extreme, matmul, product, sort, stack, sum_to
+from dynagrad.graph.arrays import concatenate, einsum, matmul, sort, stack, sum_to
 from dynagrad.graph.operation import Operation, apply
 from dynagrad.graph.operations import TABLE
+from dynagrad.graph.reductions import extreme, product
 from dynagrad.graph.series import multilinear
 from dynagrad.graph.types import real
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynagrad.errors import NotDifferentiable
-from dynagrad.graph import Operation, arrays, matrices, windows
+from dynagrad.graph import Operation, arrays, matrices, reductions, windows
 from dynagrad.graph import operations as ops
 from dynagrad.graph.types import array
 
@@ -26,15 +26,15 @@ CASES = [
     (arrays.sum_to(()), A),
     (arrays.reshape((4, 3)), A),
     (arrays.transpose((2, 0, 1)), T),
-    (arrays.total((0, 2)), T),
-    (arrays.total((0, 1), True), A),
-    (arrays.product((0, 2)), T),
-    (arrays.product((1,), True), A * np.array([0.0, 1.0, 0.0, 1.0])),
-    (arrays.extreme(True, (0,)), A),
-    (arrays.extreme(False, (0, 1), True), A),
-    (arrays.cumsum(1), T),
-    (arrays.cumprod(1), T),
-    (arrays.cumprod(0), A * np.array([[1.0], [0.0], [1.0]])),
+    (reductions.total((0, 2)), T),
+    (reductions.total((0, 1), True), A),
+    (reductions.product((0, 2)), T),
+    (reductions.product((1,), True), A * np.array([0.0, 1.0, 0.0, 1.0])),
+    (reductions.extreme(True, (0,)), A),
+    (reductions.extreme(False, (0, 1), True), A),
+    (reductions.cumsum(1), T),
+    (reductions.cumprod(1), T),
+    (reductions.cumprod(0), A * np.array([[1.0], [0.0], [1.0]])),
     (arrays.getitem((slice(None), [0, 0, 2])), A),
     (arrays.getitem(2), A),
     (arrays.place(([0, 0, 2],), (3, 4)), A),
@@ -91,7 +91,7 @@ OF_SYMMETRIC = [
     matrices.eigenvectors_upper,
 ]  # after `symmetric` alone
 STEPS = [
-    arrays.winners(True, (0,)),
+    reductions.winners(True, (0,)),
     arrays.argsort(0),
     matrices.sign_of_determinant,
     matrices._left_basis,
@@ -120,12 +120,14 @@ def names(case):
 
 def test_every_operation_is_in_the_table():
     tested = {case[0].name for case in CASES} | {operation.name for operation in OF_SYMMETRIC + STEPS}
-    declared = {x.name for module in (arrays, matrices) for x in vars(module).values() if isinstance(x, Operation)}
+    modules = (arrays, reductions, matrices)
+    declared = {x.name for module in modules for x in vars(module).values() if isinstance(x, Operation)}
     assert {name for name in declared if not name.startswith("gaps")} - {"reciprocal", "of_some_rank"} <= tested
     makers = {
         name
-        for name, x in vars(arrays).items()
-        if callable(x) and getattr(x, "__module__", "") == arrays.__name__ and not name.startswith("_")
+        for module in (arrays, reductions)
+        for name, x in vars(module).items()
+        if callable(x) and getattr(x, "__module__", "") == module.__name__ and not name.startswith("_")
     }
     made = {"total": "sum", "product": "prod", "extreme": "max", "triangle": "tril", "take_along": "take_along_axis"}
     made |= {"put_along": "put_along_axis", "cut": "getitem"}
@@ -217,7 +219,7 @@ def test_increments_are_computed_when_they_are_looked_at():
 
 
 def test_one_operation_is_kept_for_each_choice_of_parameters():
-    assert arrays.total((0,), True) is arrays.total((0,), True)
+    assert reductions.total((0,), True) is reductions.total((0,), True)
     assert arrays.getitem((slice(1, None), 0)) is arrays.getitem((slice(1, None), 0))
     assert arrays.getitem(True) is not arrays.getitem(1)
     assert arrays.getitem(True)(v).shape == (1, 3)
@@ -264,24 +266,24 @@ def test_what_came_out_of_a_reduction_is_repeated_along_its_axes(axes, keepdims)
     given = delta if keepdims else delta.reshape([n for i, n in enumerate(shape) if i not in axes])
     for x in (given, np.asfortranarray(given), given[..., ::-1], np.array(given)[...]):
         expected = np.broadcast_to(x.reshape(narrow), shape)
-        found = arrays.spread(x, axes, keepdims, shape)
+        found = reductions.spread(x, axes, keepdims, shape)
         np.testing.assert_array_equal(found, expected)
         assert not found.flags.writeable or not np.shares_memory(found, x)
         slopes = np.random.default_rng(6).normal(size=shape)
         product = slopes * expected
-        np.testing.assert_array_equal(arrays.spread_over(slopes, x, axes, keepdims), product)
+        np.testing.assert_array_equal(reductions.spread_over(slopes, x, axes, keepdims), product)
         np.testing.assert_array_equal(slopes, product)  # written over
     with pytest.raises(ValueError):
-        arrays.spread(np.ones(5), (0,), False, (2, 3, 4))
+        reductions.spread(np.ones(5), (0,), False, (2, 3, 4))
 
 
 def test_spreading_what_is_no_array():
-    assert arrays.spread(2.0, (0, 1), False, (2, 3)).tolist() == [[2.0] * 3] * 2
-    assert arrays.spread(np.ones(0), (1,), False, (0, 3)).shape == (0, 3)
-    assert arrays.spread(np.ones(2), (1,), False, (2, 0)).shape == (2, 0)
+    assert reductions.spread(2.0, (0, 1), False, (2, 3)).tolist() == [[2.0] * 3] * 2
+    assert reductions.spread(np.ones(0), (1,), False, (0, 3)).shape == (0, 3)
+    assert reductions.spread(np.ones(2), (1,), False, (2, 0)).shape == (2, 0)
     slopes = np.array([1.0, 2.0])
-    assert arrays.spread_over(slopes, 3.0, (0,), False).tolist() == [3.0, 6.0]
-    assert arrays.spread_over(4.0, 3.0, (), False) == 12.0
+    assert reductions.spread_over(slopes, 3.0, (0,), False).tolist() == [3.0, 6.0]
+    assert reductions.spread_over(4.0, 3.0, (), False) == 12.0
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (1,), (1, 4), (3, 1), (3, 4), (1, 1), (2, 1, 4), (1, 3, 4), (1, 1, 1)])

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from dynagrad.graph import arrays, code, matrices
+from dynagrad.graph import arrays, code, matrices, reductions
 from dynagrad.graph.code import BY_NUMPY, code_of
 from dynagrad.graph.node import Node, fresh
 from dynagrad.graph.operation import Operation
@@ -45,9 +45,9 @@ MADE = {
 
 
 def operations() -> dict[str, Operation]:
-    """All of arrays.py and matrices.py: those that are there, and one of each kind that is made with parameters."""
+    """All that these files declare, and one of each kind that is made with parameters."""
     found = {}
-    for module in (arrays, matrices):
+    for module in (arrays, reductions, matrices):
         for name, value in vars(module).items():
             if isinstance(value, Operation):
                 found[name] = value
@@ -72,13 +72,13 @@ def test_every_operation_has_a_tag_that_the_table_lists(name: str) -> None:
 def test_every_maker_of_operations_is_looked_at_here() -> None:
     makers = {
         name
-        for module in (arrays, matrices)
+        for module in (arrays, reductions, matrices)
         for name, value in vars(module).items()
         if hasattr(value, "cache_info") and not name.startswith("_")
     }
     makers |= {
         name
-        for module in (arrays, matrices)
+        for module in (arrays, reductions, matrices)
         for name, value in vars(module).items()
         if isinstance(value, types.FunctionType) and value.__annotations__.get("return") == "Operation"
     } - {"linear", "several", "cut"}
@@ -90,8 +90,8 @@ def test_reasons_are_given_for_families_that_are_there() -> None:
 
 
 def test_parameters_are_those_of_the_operation() -> None:
-    assert arrays.total((0,), True).code == ("sum", (0,), True)
-    assert arrays.extreme(False, (1,)).code == ("min", (1,), False)
+    assert reductions.total((0,), True).code == ("sum", (0,), True)
+    assert reductions.extreme(False, (1,)).code == ("min", (1,), False)
     assert arrays.einsum(("ij", "jk"), "ik").code == ("einsum", ("ij", "jk"), "ik")
     assert arrays.on_diagonal(1, (3, 3)).code == ("on_diagonal", 1, (3, 3))
 

@@ -12,6 +12,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import operations as ops
+from dynagrad.graph import reductions
 from dynagrad.graph.control import Graph, cond
 from dynagrad.graph.counting import SAFE, Counting
 from dynagrad.graph.derive import generate_adjoints, zero
@@ -39,7 +40,7 @@ def gradient(f: Callable[[Node], Any]) -> np.ndarray[Any, Any]:
 
 
 def total(y: Any) -> Any:
-    return on_arrays.total(tuple(range(y.ndim)))(y)
+    return reductions.total(tuple(range(y.ndim)))(y)
 
 
 CASES: dict[str, tuple[Callable[[Node], Any], tuple[int, ...]]] = {
@@ -57,7 +58,7 @@ CASES: dict[str, tuple[Callable[[Node], Any], tuple[int, ...]]] = {
     "above a diagonal": (lambda y: total(on_arrays.triangle(False, 1)(on_arrays.reshape((2, 3))(y))), (1, 2, 5)),
     "overwritten": (lambda y: total(at_set(at_set(y, 0, 0.0), 3, 7.0)), (1, 2, 4, 5)),
     "added to": (lambda y: at_add(y, 0, 5.0)[1], (1,)),
-    "the largest": (lambda y: on_arrays.extreme(True, (0,))(y), (4,)),
+    "the largest": (lambda y: reductions.extreme(True, (0,))(y), (4,)),
     "sorted": (lambda y: on_arrays.sort(0)(y)[5], (4,)),
     "with signs": (lambda y: -(y[2] * -3.0) / 3.0, (2,)),
     "a difference": (lambda y: (y - 1.0)[1] + 0.0 * y[2], (1, 2)),

@@ -5,7 +5,6 @@ import pytest
 
 from dynagrad.errors import Error
 from dynagrad.graph import exp, generate_adjoints, node, sin, tangents, variable
-from dynagrad.graph.arrays import total
 from dynagrad.graph.control import (
     COND,
     PART,
@@ -31,6 +30,7 @@ from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import constant, fresh, order, whole
 from dynagrad.graph.optimise import optimise
 from dynagrad.graph.places import at_add, at_set
+from dynagrad.graph.reductions import total
 from dynagrad.graph.types import arrays, integer, real, stack
 
 

@@ -5,11 +5,12 @@ import operator
 import pytest
 
 from dynagrad.graph import exp, generate_adjoints, order, sin, variable, where
-from dynagrad.graph.arrays import broadcast_to, reshape, total
+from dynagrad.graph.arrays import broadcast_to, reshape
 from dynagrad.graph.control import Graph, merge
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.life import Adjoints, cheaper, choose
 from dynagrad.graph.node import fresh
+from dynagrad.graph.reductions import total
 from dynagrad.graph.types import arrays, real
 
 

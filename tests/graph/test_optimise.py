@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynagrad.graph import exp, generate_adjoints, negative, order, sin, tangents, variable
-from dynagrad.graph.arrays import broadcast_to, reshape, total, transpose
+from dynagrad.graph.arrays import broadcast_to, reshape, transpose
 from dynagrad.graph.control import (
     CALL,
     COND,
@@ -24,6 +24,7 @@ from dynagrad.graph.control import (
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import constant, fresh, whole
 from dynagrad.graph.optimise import optimise
+from dynagrad.graph.reductions import total
 from dynagrad.graph.types import arrays, integer, real
 
 x, y = variable("x"), variable("y")

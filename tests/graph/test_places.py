@@ -7,11 +7,11 @@ import pytest
 
 from dynagrad.errors import Error
 from dynagrad.graph import generate_adjoints, sin, tangents, variable
-from dynagrad.graph.arrays import total
 from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import fresh
 from dynagrad.graph.places import Slice, at_add, at_set, item, pattern_of
+from dynagrad.graph.reductions import total
 from dynagrad.graph.types import arrays, boolean, integer, real
 
 SHAPE = (4, 5, 3)

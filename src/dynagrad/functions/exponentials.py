@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import arrays
+from ..graph import arrays, reductions
 from ..graph import operations as ops
 from ..graph.arrays import shape_of, surely_finite
 from ..graph.buffers import empty
@@ -67,12 +67,12 @@ def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
         return np.divide(weights, total, out=weights) if of() is x else _softmax(axes)(x)
 
     def adjoint(delta: Any, y: Any, x: Any) -> Any:
-        return arrays.spread_over(shares(x), delta, axes, keepdims)
+        return reductions.spread_over(shares(x), delta, axes, keepdims)
 
     return arrays.several(
         "logsumexp",
         value,
-        (lambda d, y, x: arrays.total(axes, keepdims)(ops.multiply(d, _softmax(axes)(x))),),
+        (lambda d, y, x: reductions.total(axes, keepdims)(ops.multiply(d, _softmax(axes)(x))),),
         (adjoint,),
         code=("logsumexp", axes, keepdims),
     )
@@ -92,7 +92,7 @@ def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
 
     def slope(y: Any, a: Any) -> Any:
         with np.errstate(all="ignore"):
-            return ops.exp(ops.subtract(a, arrays.spread(y, axes, keepdims, shape_of(a))))
+            return ops.exp(ops.subtract(a, reductions.spread(y, axes, keepdims, shape_of(a))))
 
     def part(y: Any, a: Any, b: Any) -> Any:
         share = slope(y, a)
@@ -100,10 +100,10 @@ def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
         return ops.where(nothing, 0.0, ops.multiply(b, share))
 
     def sum_of(x: Any) -> Any:
-        return arrays.total(axes, keepdims)(x)
+        return reductions.total(axes, keepdims)(x)
 
     def spread(delta: Any, a: Any) -> Any:
-        return arrays.spread(delta, axes, keepdims, shape_of(a))
+        return reductions.spread(delta, axes, keepdims, shape_of(a))
 
     return arrays.several(
         "weighted_logsumexp",
@@ -127,7 +127,7 @@ def _softmax(axes: tuple[int, ...]) -> Operation:
 
     def change(d: Any, y: Any, x: Any) -> Any:
         part = ops.multiply(y, d)
-        whole = arrays.broadcast_to(shape_of(y))(arrays.total(axes, True)(part))
+        whole = arrays.broadcast_to(shape_of(y))(reductions.total(axes, True)(part))
         return ops.subtract(part, ops.multiply(y, whole))
 
     return arrays.several("softmax", value, (change,), (change,), code=("softmax", axes))
@@ -140,7 +140,7 @@ def _log_softmax(axes: tuple[int, ...]) -> Operation:
         return arrays.single(rest - np.log(np.sum(np.exp(rest), axis=axes, keepdims=True)))
 
     def whole(x: Any) -> Any:
-        return arrays.broadcast_to(shape_of(x))(arrays.total(axes, True)(x))
+        return arrays.broadcast_to(shape_of(x))(reductions.total(axes, True)(x))
 
     return arrays.several(
         "log_softmax",

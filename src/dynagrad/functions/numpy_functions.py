@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from ..graph import arrays
+from ..graph import arrays, reductions
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.families import sinc
@@ -107,25 +107,25 @@ def elements(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
 @implements("sum")
 def _sum(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.total(axes_of(axis, rank(a)), bool(keepdims)), (a,))
+    return lift(reductions.total(axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("prod")
 def _prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.product(axes_of(axis, rank(a)), bool(keepdims)), (a,))
+    return lift(reductions.product(axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("max", "amax")
 def _max(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.extreme(True, axes_of(axis, rank(a)), bool(keepdims)), (a,))
+    return lift(reductions.extreme(True, axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("min", "amin")
 def _min(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
-    return lift(arrays.extreme(False, axes_of(axis, rank(a)), bool(keepdims)), (a,))
+    return lift(reductions.extreme(False, axes_of(axis, rank(a)), bool(keepdims)), (a,))
 
 
 @implements("ptp")
@@ -138,7 +138,7 @@ def _mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = plain(a)
     shape = shape_of(a)
     axes = axes_of(axis, len(shape))
-    total = lift(arrays.total(axes, bool(keepdims)), (a,))
+    total = lift(reductions.total(axes, bool(keepdims)), (a,))
     return lift(ops.divide, (total, float(elements(shape, axes))))
 
 
@@ -185,13 +185,13 @@ def _std(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None 
 @implements("cumsum")
 def _cumsum(a: Any, axis: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    return lift(arrays.cumsum(_axis(axis or 0, rank(a))), (a,))
+    return lift(reductions.cumsum(_axis(axis or 0, rank(a))), (a,))
 
 
 @implements("cumprod")
 def _cumprod(a: Any, axis: Any = None) -> Any:
     a = _ravel(a) if axis is None else plain(a)
-    return lift(arrays.cumprod(_axis(axis or 0, rank(a))), (a,))
+    return lift(reductions.cumprod(_axis(axis or 0, rank(a))), (a,))
 
 
 def _cumulative(name: str, function: Handler, neutral: float) -> None:

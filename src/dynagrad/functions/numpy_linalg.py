@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotDifferentiable
-from ..graph import Node, arrays, matrices
+from ..graph import Node, arrays, matrices, reductions
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.families import scaled_root
@@ -337,16 +337,16 @@ def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> 
     """The p-norm along axes, for p from 1."""
     shape = shape_of(x)
     if not elements(shape, axes):
-        return lift(arrays.total(axes, bool(keepdims)), (x,))  # of nothing: 0, as its derivative
+        return lift(reductions.total(axes, bool(keepdims)), (x,))  # of nothing: 0, as its derivative
     if math.prod(shape):
-        largest = lift(arrays.extreme(True, axes, True), (lift(ops.absolute, (real_part(x),)),))
+        largest = lift(reductions.extreme(True, axes, True), (lift(ops.absolute, (real_part(x),)),))
         size = ops.where(ops.less(largest, math.inf), ops.maximum(largest, _SMALL), 1.0)
         scale = ops.exp2(ops.floor(ops.log2(size)))  # a power of two: no digits are lost
     else:
         scale = np.ones([1 if i in axes else n for i, n in enumerate(shape)])
     x = lift(ops.divide, (x, scale))
     powers = lift(ops.multiply, (x, x)) if p == 2.0 else lift(ops.power, (lift(ops.absolute, (x,)), p))
-    sums = lift(arrays.total(axes, bool(keepdims)), (powers,))
+    sums = lift(reductions.total(axes, bool(keepdims)), (powers,))
     return lift(scaled_root(p), (sums, scale if keepdims else arrays.reshape(shape_of(sums))(scale)))
 
 

@@ -1,4 +1,6 @@
-"""Operations on whole arrays: shapes, reductions, indexing, products. Linear algebra is in `matrices.py`.
+"""Operations on whole arrays: shapes, indexing, moving elements, products; and how such operations are made.
+
+What takes axes together is in `reductions.py`, and linear algebra in `matrices.py`.
 
 Each is declared once, as the scalar operations are in `operations.py`: a name, the value in numpy, the tangent, and the
 adjoint, which here is not its own transpose. What numpy takes as parameters (axes, shapes, an index) makes an operation
@@ -6,9 +8,7 @@ of its own, so that an operation's arguments are reals only; `functools.lru_cach
 operations, so they work on whatever the operations work on; of arguments they see the shape alone. Parameters are in
 normal form: axes are tuples of numbers from 0, shapes have no -1.
 
-A single real is a float, also as the result of a reduction. At ties, the maximum and the minimum of an axis follow the
-first of the equals, and `sort` keeps their order. Products and running products are differentiated without dividing,
-so zeros among the factors do no harm.
+A single real is a float, also where it is what is left of an array. `sort` keeps the order of equals.
 """
 
 from __future__ import annotations
@@ -225,193 +225,6 @@ def insert_axes(x: Any, *axes: int) -> Any:
     return reshape(tuple(1 if i in axes else next(left) for i in range(count)))(x)
 
 
-# -- reductions --------------------------------------------------------------------------------------------------------
-
-
-def spread(delta: Any, axes: Axes, keepdims: bool, shape: Shape) -> Any:
-    """What came out of a reduction over `axes`, repeated along these.
-
-    >>> spread(np.array([1.0, 2.0]), (1,), False, (2, 3))
-    array([[1., 1., 1.],
-           [2., 2., 2.]])
-    """
-    narrow = tuple([1 if i in axes else n for i, n in enumerate(shape)])
-    if type(delta) is _ndarray and delta.flags.c_contiguous and 0 not in shape:
-        # np.broadcast_to does the same in several times as long; as there, the view cannot be written to
-        steps = [0 if i in axes else step for i, step in enumerate(delta.reshape(narrow).strides)]
-        found: Any = _ndarray(shape, delta.dtype, delta, 0, steps)
-        found.flags.writeable = False
-        return found
-    if not keepdims and len(axes) < len(shape):
-        delta = reshape(narrow)(delta)
-    return broadcast_to(shape)(delta)
-
-
-def spread_over(slopes: Any, delta: Any, axes: Axes, keepdims: bool) -> Any:
-    """What came out of a reduction, repeated along its axes and times slopes that nobody else has.
-
-    An array of slopes is written over.
-    """
-    if type(slopes) is _ndarray and type(delta) is _ndarray:
-        narrow = [1 if i in axes else n for i, n in enumerate(slopes.shape)]
-        return np.multiply(slopes, delta.reshape(narrow), out=slopes)
-    return ops.multiply(spread(delta, axes, keepdims, shape_of(slopes)), slopes)
-
-
-@remember
-def total(axes: Axes, keepdims: bool = False) -> Operation:
-    """The sum over axes."""
-
-    def value(x: Any) -> Any:
-        if not isinstance(x, np.ndarray):
-            return single(x)
-        reduce: Any = np.add.reduce  # of which numpy's types ask for a constant `keepdims`
-        return single(reduce(x, axis=None if len(axes) == x.ndim else axes, keepdims=keepdims))
-
-    return linear("sum", value, lambda d, s: spread(d, axes, keepdims, s), code=("sum", axes, keepdims))
-
-
-@remember
-def product(axes: Axes, keepdims: bool = False) -> Operation:
-    """The product over axes. The partial derivative for a factor is the product of the others, also at zeros."""
-
-    def value(x: Any) -> Any:
-        return single(np.prod(x, axis=axes, keepdims=keepdims))
-
-    def others(x: Any) -> Any:
-        shape = shape_of(x)
-        rest = tuple(i for i in range(len(shape)) if i not in axes)
-        order = rest + axes
-        flat = reshape((*(shape[i] for i in rest), _size(shape, axes)))(transpose(order)(x))
-        back = tuple(int(i) for i in np.argsort(order))
-        return transpose(back)(reshape(tuple(shape[i] for i in order))(_products_of_others(flat)))
-
-    return several(
-        "prod",
-        value,
-        (lambda d, y, x: total(axes, keepdims)(ops.multiply(d, others(x))),),
-        (lambda delta, y, x: ops.multiply(spread(delta, axes, keepdims, shape_of(x)), others(x)),),
-        code=("prod", axes, keepdims),
-    )
-
-
-def _size(shape: Shape, axes: Axes) -> int:
-    return int(np.prod([shape[i] for i in axes], dtype=int))
-
-
-def _products_of_others(x: Any) -> Any:
-    """For each element the product of the others on its last axis, without division, in a tree of halves."""
-    *_, n = shape = shape_of(x)
-    if n <= 1:
-        return broadcast_to(shape)(1.0)
-    half = n // 2
-    a, b, left = (take_slice(x, start, end) for start, end in ((0, half), (half, 2 * half), (2 * half, n)))
-    up = _products_of_others(join(ops.multiply(a, b), left))
-    top, top_left = take_slice(up, 0, half), take_slice(up, half, half + n - 2 * half)
-    return join(ops.multiply(top, b), ops.multiply(top, a), top_left)
-
-
-def take_slice(x: Any, start: int, end: int) -> Any:
-    """A stretch of the last axis."""
-    return getitem((..., slice(start, end)))(x)
-
-
-def join(*xs: Any) -> Any:
-    """Arrays one after the other on the last axis; empty ones are left out."""
-    some = [x for x in xs if shape_of(x)[-1]] or [xs[0]]
-    return some[0] if len(some) == 1 else concatenate(len(shape_of(some[0])) - 1, len(some))(*some)
-
-
-@remember
-def winners(largest: bool, axes: Axes) -> Operation:
-    """Where the first of the largest, or smallest, elements of the axes stands: truth values, so a step."""
-
-    def value(x: Any) -> Any:
-        shape = np.shape(x)
-        rest = tuple(i for i in range(len(shape)) if i not in axes)
-        order = rest + axes
-        flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in rest), _size(shape, axes)))
-        place = np.expand_dims((np.argmax if largest else np.argmin)(flat, axis=-1), -1)
-        mask = np.arange(flat.shape[-1]) == place
-        return np.transpose(mask.reshape([shape[i] for i in order]), np.argsort(order)) if shape else True
-
-    return Operation("winners", (array,), array, value, (None,), "", code=("winners", largest, axes))
-
-
-@remember
-def extreme(largest: bool, axes: Axes, keepdims: bool = False) -> Operation:
-    """The largest or the smallest element of axes; the derivative is that of the first of them."""
-    reduce: Any = np.maximum.reduce if largest else np.minimum.reduce
-    name = "max" if largest else "min"
-    won = winners(largest, axes)
-    return several(
-        name,
-        lambda x: single(reduce(x, axis=axes, keepdims=keepdims)),
-        (lambda d, y, x: total(axes, keepdims)(ops.where(won(x), d, 0.0)),),
-        (lambda delta, y, x: ops.where(won(x), spread(delta, axes, keepdims, shape_of(x)), 0.0),),
-        code=(name, axes, keepdims),
-    )
-
-
-# -- running sums and products -----------------------------------------------------------------------------------------
-
-
-def _reversed(axis: int) -> Operation:
-    return getitem((*(slice(None),) * axis, slice(None, None, -1)))
-
-
-@remember
-def cumsum(axis: int) -> Operation:
-    """Sums up to and with each element."""
-    back = _reversed(axis)
-    return linear(
-        "cumsum", lambda x: np.cumsum(x, axis=axis), lambda d, s: back(cumsum(axis)(back(d))), code=("cumsum", axis)
-    )
-
-
-@remember
-def cumprod(axis: int) -> Operation:
-    """Products up to and with each element."""
-    back = _reversed(axis)
-
-    def before(y: Any) -> Any:
-        """The product before each element."""
-        return join_axis(axis, broadcast_to(_resized(shape_of(y), axis, 1))(1.0), cut(axis, 0, -1)(y))
-
-    def tangent(d: Any, y: Any, x: Any) -> Any:
-        return _recurrence(axis, x, ops.multiply(before(y), d))
-
-    def adjoint(delta: Any, y: Any, x: Any) -> Any:
-        after = join_axis(axis, cut(axis, 1, None)(x), broadcast_to(_resized(shape_of(x), axis, 1))(0.0))
-        return ops.multiply(before(y), back(_recurrence(axis, back(after), back(delta))))
-
-    return several("cumprod", lambda x: np.cumprod(x, axis=axis), (tangent,), (adjoint,), code=("cumprod", axis))
-
-
-def cut(axis: int, start: int | None, end: int | None) -> Operation:
-    """A stretch of an axis."""
-    return getitem((*(slice(None),) * axis, slice(start, end)))
-
-
-def join_axis(axis: int, *xs: Any) -> Any:
-    return concatenate(axis, len(xs))(*xs)
-
-
-def _resized(shape: Shape, axis: int, n: int) -> Shape:
-    return (*shape[:axis], n, *shape[axis + 1 :])
-
-
-def _recurrence(axis: int, a: Any, b: Any) -> Any:
-    """h[i] = a[i] h[i-1] + b[i] along an axis, by doubling the reach of each element."""
-    n, reach = shape_of(a)[axis], 1
-    while reach < n:
-        head, tail, earlier = cut(axis, 0, reach), cut(axis, reach, None), cut(axis, 0, n - reach)
-        b = join_axis(axis, head(b), ops.add(ops.multiply(tail(a), earlier(b)), tail(b)))
-        a = join_axis(axis, head(a), ops.multiply(tail(a), earlier(a)))
-        reach *= 2
-    return b
-
-
 # -- indexing ----------------------------------------------------------------------------------------------------------
 
 
@@ -491,6 +304,16 @@ def place(index: tuple[Any, ...], shape: Shape) -> Operation:
         return out if shape else float(out)
 
     return linear("place", value, lambda delta, s: _getitem(index)(delta), code=("place", index, shape))
+
+
+def cut(axis: int, start: int | None, end: int | None) -> Operation:
+    """A stretch of an axis."""
+    return getitem((*(slice(None),) * axis, slice(start, end)))
+
+
+def take_slice(x: Any, start: int, end: int) -> Any:
+    """A stretch of the last axis."""
+    return getitem((..., slice(start, end)))(x)
 
 
 @remember
@@ -629,6 +452,16 @@ def concatenate(axis: int, count: int) -> Operation:
     )
 
 
+def join_axis(axis: int, *xs: Any) -> Any:
+    return concatenate(axis, len(xs))(*xs)
+
+
+def join(*xs: Any) -> Any:
+    """Arrays one after the other on the last axis; empty ones are left out."""
+    some = [x for x in xs if shape_of(x)[-1]] or [xs[0]]
+    return some[0] if len(some) == 1 else concatenate(len(shape_of(some[0])) - 1, len(some))(*some)
+
+
 @remember
 def stack(axis: int, count: int) -> Operation:
     """Arrays of one shape, or floats, side by side along a new axis."""
@@ -697,7 +530,7 @@ def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
         return ops.multiply(column, insert_axes(delta, ranks[1] - 2))
     n = shape_of(a)[-1]
     if ranks[1] <= 2:  # all rows of a stack at once
-        rows = _size(shape_of(a), tuple(range(ranks[0] - 1)))
+        rows = math.prod(shape_of(a)[:-1])
         flat = reshape((rows,) if ranks[1] == 1 else (rows, shape_of(b)[1]))(delta)
         return matmul(transpose((1, 0))(reshape((rows, n))(a)), flat)
     return sum_to(shape_of(b))(matmul(swap(a), delta))

@@ -40,11 +40,11 @@ where no argument has them, since nodes know theirs. An elementwise operation ha
     symmetric                           the lower triangle, mirrored
     and, computed by numpy, since they are rare, large, or both: see BY_NUMPY.
 
-To add an operation on arrays: declare it in arrays.py (or matrices.py, or a file beside them) with `linear` or
-`several`: its value in numpy, its tangent, its adjoint, in operations that are there. That is all: it can be
-differentiated to any order, traced, and run by compiled code, which calls numpy for what it does not know. Its `code`
-says a family of the table above where it belongs to one, and else a new one, with a reason in BY_NUMPY until native
-code knows it. An elementwise operation goes to operations.py, and its `cxx` is the native code.
+To add an operation on arrays: declare it in arrays.py (or reductions.py, matrices.py, or a file beside them) with
+`linear` or `several`: its value in numpy, its tangent, its adjoint, in operations that are there. That is all: it can
+be differentiated to any order, traced, and run by compiled code, which calls numpy for what it does not know. Its
+`code` says a family of the table above where it belongs to one, and else a new one, with a reason in BY_NUMPY until
+native code knows it. An elementwise operation goes to operations.py, and its `cxx` is the native code.
 """
 
 from __future__ import annotations

@@ -18,13 +18,14 @@ import numpy as np
 from ..forks import kept
 from . import failures, integers, ruled
 from . import operations as ops
-from .arrays import concatenate, extreme, getitem, matmul, reshape, stack, swap, total
+from .arrays import concatenate, getitem, matmul, reshape, stack, swap
 from .control import Function, Graph, Rule, cond, repeat, while_
 from .derive import tangents, zero
 from .failures import failing
 from .matrices import inverse, sign_of_determinant
 from .node import Node, constant, fresh, whole
 from .places import at_set
+from .reductions import extreme, total
 from .ruled import Several
 from .types import Type, arrays, integer, real
 

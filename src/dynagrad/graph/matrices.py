@@ -28,7 +28,6 @@ from . import operations as ops
 from . import series as power_series
 from .arrays import (
     diagonal,
-    extreme,
     getitem,
     insert_axes,
     linear,
@@ -40,10 +39,10 @@ from .arrays import (
     single,
     sum_to,
     swap,
-    total,
     triangle,
 )
 from .operation import Operation
+from .reductions import extreme, total
 from .types import array
 
 

@@ -4,10 +4,9 @@ A list stands for c[0] + c[1] t + ... + c[n] t**n, where higher powers of t are 
 is zero. A rule `rule(n, y, *lists)` gets the order n, the first coefficient y of the result, and the list of each
 argument; it gives the list of the result, or None to say that here the rule that follows from the tangent is better.
 Coefficients are floats, arrays or numbers that carry derivatives; rules compute with them by Python's operators, so
-floats stay fast. A rule costs O(n**2), less where lists are short. Which operation has which rule is in `operations.py`
-and `arrays.py`; the numbers themselves are in `functions/series.py`. (Griewank & Walther 2008, "Evaluating
-Derivatives", 2nd edition, section 13.2: a rule solves the differential equation of its function, coefficient by
-coefficient.)
+floats stay fast. A rule costs O(n**2), less where lists are short. An operation names its rule where it is declared;
+the numbers themselves are in `functions/series.py`. (Griewank & Walther 2008, "Evaluating Derivatives", 2nd edition,
+section 13.2: a rule solves the differential equation of its function, coefficient by coefficient.)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynagrad.graph import arrays, matrices, windows
+from dynagrad.graph import arrays, matrices, reductions, windows
 from dynagrad.graph.control import Graph
 from dynagrad.graph.node import Node, fresh
 from dynagrad.graph.operation import Operation
@@ -30,18 +30,18 @@ LONG[::8, 10] = -np.nan
 INFINITIES = RNG.choice([np.inf, -np.inf, 0.0, -0.0], size=(30, 5))
 ORDER = RNG.integers(-40, 40, (3, 9, 2))
 CASES: dict[str, tuple[Operation, ...]] = {
-    "winners": (arrays.winners(True, (1,)), X),
-    "winners_of_ties": (arrays.winners(False, (1,)), TIES),
-    "winners_of_ties_down": (arrays.winners(True, (0,)), TIES),
-    "winners_of_two_axes": (arrays.winners(True, (0, 1)), X),
-    "winners_of_one": (arrays.winners(True, (1,)), TIES[:, :1]),
-    "winners_of_long_rows": (arrays.winners(True, (1,)), LONG),
-    "winners_of_long_rows_down": (arrays.winners(False, (1,)), LONG),
-    "winners_of_long_columns": (arrays.winners(False, (0,)), LONG),
-    "winners_of_infinities": (arrays.winners(True, (1,)), INFINITIES),
-    "winners_of_infinities_down": (arrays.winners(False, (1,)), INFINITIES),
-    "cumprod": (arrays.cumprod(1), X),
-    "cumprod_last": (arrays.cumprod(1), TIES),
+    "winners": (reductions.winners(True, (1,)), X),
+    "winners_of_ties": (reductions.winners(False, (1,)), TIES),
+    "winners_of_ties_down": (reductions.winners(True, (0,)), TIES),
+    "winners_of_two_axes": (reductions.winners(True, (0, 1)), X),
+    "winners_of_one": (reductions.winners(True, (1,)), TIES[:, :1]),
+    "winners_of_long_rows": (reductions.winners(True, (1,)), LONG),
+    "winners_of_long_rows_down": (reductions.winners(False, (1,)), LONG),
+    "winners_of_long_columns": (reductions.winners(False, (0,)), LONG),
+    "winners_of_infinities": (reductions.winners(True, (1,)), INFINITIES),
+    "winners_of_infinities_down": (reductions.winners(False, (1,)), INFINITIES),
+    "cumprod": (reductions.cumprod(1), X),
+    "cumprod_last": (reductions.cumprod(1), TIES),
     "convolve": (windows.convolve(True), LONG[1, :37], X[0, :, 0]),
     "convolve_long": (windows.convolve(True), X[0, :, 0], RNG.normal(size=300)),
     "convolve_infinite": (windows.convolve(True), np.array([1.0, 2.0, 3.0]), np.array([np.inf, 1.0, -1.0])),
@@ -96,6 +96,6 @@ def test_places_out_of_range_are_an_error() -> None:
 
 def test_the_largest_over_axes_apart_is_left_to_python() -> None:
     inputs = inputs_for(X)
-    graph = Graph(inputs, (arrays.winners(True, (0, 2))(*inputs),))
+    graph = Graph(inputs, (reductions.winners(True, (0, 2))(*inputs),))
     assert len(emit(graph).hosted) == 1
-    assert np.array_equal(load(graph, optimise=0)(X)[0], arrays.winners(True, (0, 2)).value(X))
+    assert np.array_equal(load(graph, optimise=0)(X)[0], reductions.winners(True, (0, 2)).value(X))

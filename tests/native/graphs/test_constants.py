@@ -15,6 +15,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import operations as ops
+from dynagrad.graph import reductions
 from dynagrad.graph.control import Graph, call, cond, function, repeat
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, constant, fresh, intern, variable
@@ -47,7 +48,7 @@ def agree(inputs: list[Node], outputs: list[Any], *values: Any) -> str:
 def scaled(data: Any) -> Graph:
     """x times the sum of the squares of some data."""
     x = variable("x")
-    return Graph((x,), (x * on_arrays.total(tuple(range(np.ndim(data))))(constant(data) * constant(data)),))
+    return Graph((x,), (x * reductions.total(tuple(range(np.ndim(data))))(constant(data) * constant(data)),))
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -106,9 +107,9 @@ def test_kinds_layouts_and_places() -> None:
 def test_in_loops_branches_and_functions() -> None:
     x, n = fresh(real), fresh(integer)
     data = constant(LARGE)
-    rounds = repeat(n, lambda k, s: [s + x * on_arrays.total((0,))(data[k])], [0.0])
-    either = cond(x > 0.0, lambda: [on_arrays.total((0, 1))(data)], lambda: [x])
-    inside = function("f", (real,), (real,), lambda v: [v * on_arrays.total((0, 1))(ops.exp(data * v))])
+    rounds = repeat(n, lambda k, s: [s + x * reductions.total((0,))(data[k])], [0.0])
+    either = cond(x > 0.0, lambda: [reductions.total((0, 1))(data)], lambda: [x])
+    inside = function("f", (real,), (real,), lambda v: [v * reductions.total((0, 1))(ops.exp(data * v))])
     called = [call(inside, x)[0], call(inside, x + 1.0)[0]]
     source = agree([x, n], [*rounds, *either, *called], 1.5, 40)
     assert source.count("given[1]") == 2  # in the body, and in the function

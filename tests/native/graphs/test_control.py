@@ -11,7 +11,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.errors import Error
 from dynagrad.graph import arrays as on_arrays
-from dynagrad.graph import control, integers
+from dynagrad.graph import control, integers, reductions
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph, call, cond, empty, pop, push, repeat, while_
 from dynagrad.graph.evaluate import run as interpret
@@ -48,7 +48,7 @@ def test_branches() -> None:
     x, n, m = fresh(real), fresh(integer), real_of(4, 3)
     number = cond(x > 0.0, lambda: [ops.sqrt(x), 1.0], lambda: [-x, x * 2.0])
     nested = cond(x > 0.0, lambda: cond(x > 2.0, lambda: [1.0], lambda: [2.0]), lambda: [3.0])
-    array = cond(x > 0.0, lambda: [m * 2.0, m], lambda: [ops.exp(m), on_arrays.total((0,), True)(m) + m])
+    array = cond(x > 0.0, lambda: [m * 2.0, m], lambda: [ops.exp(m), reductions.total((0,), True)(m) + m])
     swapped = cond(x > 0.0, lambda: [array[0], array[1]], lambda: [array[1], array[0]])
     changed = cond(x > 0.0, lambda: [at_set(array[0], n, 7.0)], lambda: [array[0]])
     truth = cond(x > 0.0, lambda: [x > 5.0, n], lambda: [x < 5.0, n + 1])
@@ -59,7 +59,9 @@ def test_branches() -> None:
 def test_what_only_a_branch_looks_at_is_computed_in_it() -> None:
     x, m, i = fresh(real), real_of(4, 3), fresh(integer)
     dear, row = ops.exp(m), m[i]
-    outputs = cond(x > 0.0, lambda: [on_arrays.total((0, 1))(dear)], lambda: [on_arrays.total((0,))(row) + ops.log(x)])
+    outputs = cond(
+        x > 0.0, lambda: [reductions.total((0, 1))(dear)], lambda: [reductions.total((0,))(row) + ops.log(x)]
+    )
     source = agree([x, m, i], outputs, [1.0, A, 1], [-1.0, A, 2])
     assert source.index("if (t") < source.index("vector::exp") < source.index("} else {") < source.index(" log(")
     run(Graph((x, m, i), tuple(outputs)), [1.0, A, 99])  # nobody looks at the row
@@ -114,7 +116,7 @@ def test_one_array_begins_several_states() -> None:
 def test_while_over_arrays() -> None:
     m = real_of(3, 3)
     power = while_(
-        lambda x, k: on_arrays.total((0, 1))(ops.absolute(x)) < 1000.0,
+        lambda x, k: reductions.total((0, 1))(ops.absolute(x)) < 1000.0,
         lambda x, k: [on_arrays.matmul(x, x), k + 1],
         [m, whole(0)],
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynagrad.graph import arrays as on_arrays
-from dynagrad.graph import integers
+from dynagrad.graph import integers, reductions
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run as interpret
@@ -124,11 +124,11 @@ def test_reductions(shape: tuple[int, ...]) -> None:
         axes = tuple(i for i in range(len(shape)) if k >> i & 1)
         for keep in (True, False):
             outputs += [
-                on_arrays.total(axes, keep)(x),
-                on_arrays.total(axes, keep)(big),
-                on_arrays.extreme(True, axes, keep)(x),
-                on_arrays.extreme(False, axes, keep)(big),
-                on_arrays.product(axes, keep)(x),
+                reductions.total(axes, keep)(x),
+                reductions.total(axes, keep)(big),
+                reductions.extreme(True, axes, keep)(x),
+                reductions.extreme(False, axes, keep)(big),
+                reductions.product(axes, keep)(x),
             ]
     for narrow in [(), (1,), shape[-1:], (*shape[:-1], 1)]:
         outputs.append(on_arrays.sum_to(narrow)(x))
@@ -142,7 +142,7 @@ def test_extremes_of_every_kind_of_number_at_every_place() -> None:
     for length in (1, 3, 8, 9, 31, 65):
         x, y = real_of(240, length), real_of(length, 240)
         reduced = [(x, (1,)), (x, (0,)), (y, (0,)), (x, (0, 1))]
-        outputs = [on_arrays.extreme(largest, axes)(z) for z, axes in reduced for largest in (True, False)]
+        outputs = [reductions.extreme(largest, axes)(z) for z, axes in reduced for largest in (True, False)]
         graph = Graph((x, y), tuple(outputs))
         native = load(graph, optimise=3 if length == 31 else 1)
         for some in (odd, odd[2:], odd[3:10], odd[4:6]):
@@ -158,7 +158,7 @@ def test_extremes_of_every_kind_of_number_at_every_place() -> None:
 def test_the_extreme_of_reals_is_that_of_whole_numbers_in_the_same_order() -> None:
     """So the compiler vectorises it, which it does not where any number may be NaN."""
     x = real_of(6, 50)
-    assert "rank<true>" in emit(Graph((x,), (on_arrays.extreme(True, (1,))(x),))).source
+    assert "rank<true>" in emit(Graph((x,), (reductions.extreme(True, (1,))(x),))).source
 
 
 def test_not_a_number_wins_extremes_and_infinities_pass() -> None:
@@ -167,9 +167,9 @@ def test_not_a_number_wins_extremes_and_infinities_pass() -> None:
         operation
         for axes in ((0,), (1,), (0, 1))
         for operation in (
-            on_arrays.extreme(True, axes)(x),
-            on_arrays.extreme(False, axes)(x),
-            on_arrays.total(axes)(x),
+            reductions.extreme(True, axes)(x),
+            reductions.extreme(False, axes)(x),
+            reductions.total(axes)(x),
         )
     ]
     agree([x], outputs, [np.stack([SPECIAL, SPECIAL[::-1], np.roll(SPECIAL, 3)])])
@@ -230,10 +230,10 @@ def test_arrays_put_together() -> None:
         on_arrays.triangle(False, -1)(ops.exp(a)),
         on_arrays.roll(3, 0)(a),
         on_arrays.roll(-1, 1)(ops.exp(a)),
-        on_arrays.cumsum(0)(a),
-        on_arrays.cumsum(1)(ops.exp(a)),
-        on_arrays.cumprod(1)(a),
-        on_arrays.winners(True, (1,))(a),
+        reductions.cumsum(0)(a),
+        reductions.cumsum(1)(ops.exp(a)),
+        reductions.cumprod(1)(a),
+        reductions.winners(True, (1,))(a),
         on_arrays.sort(1)(a),
     ]
     agree([a, b, v, s], outputs, [MATRIX, MATRIX[:3] * 2, MATRIX[0], 0.5])
@@ -272,7 +272,7 @@ def test_an_array_is_read_before_it_is_written_over() -> None:
     for node in (shifted, turned, added, same, one, back):
         agree([x], [node], [np.arange(6.0)])
         agree([x], [node, y], [np.arange(6.0)])
-        agree([x], [on_arrays.total((0,))(node) + node * y], [np.arange(6.0)])
+        agree([x], [reductions.total((0,))(node) + node * y], [np.arange(6.0)])
     first = at_set(y, 0, 1.0)
     second = at_set(y, 1, 2.0)
     agree([x], [first + second, at_set(first, 3, 3.0)], [np.arange(6.0)])
@@ -288,10 +288,10 @@ def test_arrays_without_elements() -> None:
     x, y = real_of(0, 3), real_of(2, 0)
     outputs = [
         ops.exp(x),
-        on_arrays.total((0,))(x),
-        on_arrays.total((0, 1))(x),
-        on_arrays.total((1,))(y),
-        on_arrays.product((0,))(x),
+        reductions.total((0,))(x),
+        reductions.total((0, 1))(x),
+        reductions.total((1,))(y),
+        reductions.product((0,))(x),
         on_arrays.matmul(y, x),
         on_arrays.concatenate(0, 2)(x, x),
         on_arrays.reshape((3, 0))(x),
@@ -302,7 +302,7 @@ def test_arrays_without_elements() -> None:
 
 def test_arrays_of_one_element() -> None:
     x = real_of(1, 1)
-    agree([x], [ops.exp(x), on_arrays.total((0,))(x), x[0, 0], x[0], x + 1.0], [np.full((1, 1), 2.0)])
+    agree([x], [ops.exp(x), reductions.total((0,))(x), x[0, 0], x[0], x + 1.0], [np.full((1, 1), 2.0)])
 
 
 @pytest.mark.parametrize("index", [5, -6, 2**62, -(2**63)])

@@ -9,7 +9,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.functions import exponentials
-from dynagrad.graph import arrays as on_arrays
+from dynagrad.graph import reductions
 from dynagrad.graph.control import Graph, cond, repeat
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh, whole
@@ -81,7 +81,7 @@ def test_a_graph_without_them_is_the_same_graph() -> None:
 def test_in_loops_and_branches() -> None:
     x, n = real_of(EDGES[:2]), fresh(whole(0).type)
     rounds = repeat(n, lambda _, y: [exponentials._log_softmax((1,))(y) * 1.5], [x])
-    either = cond(n > 1, lambda: [exponentials._logsumexp((0,), False)(x)], lambda: [on_arrays.total((0,))(x)])
+    either = cond(n > 1, lambda: [exponentials._logsumexp((0,), False)(x)], lambda: [reductions.total((0,))(x)])
     graph = Graph((x, n), (*rounds, *either))
     assert not emit(graph).hosted
     for count in (0, 1, 5):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dynagrad.functions import exponentials
-from dynagrad.graph import arrays, code, families, integers, matrices
+from dynagrad.graph import arrays, code, families, integers, matrices, reductions
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph
 from dynagrad.graph.derive import generate_adjoints
@@ -387,16 +387,16 @@ EDGE_ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
         (name, f, (x,))
         for x in (TIED, SIGNS, BAD, INFINITE)
         for name, f in (
-            *((f"{n}{a}", arrays.extreme(n == "max", a)) for n in ("max", "min") for a in ((0,), (1,), (0, 1))),
+            *((f"{n}{a}", reductions.extreme(n == "max", a)) for n in ("max", "min") for a in ((0,), (1,), (0, 1))),
             ("logsumexp", exponentials._logsumexp((1,), False)),
             ("softmax", exponentials._softmax((0,))),
             ("log softmax", exponentials._log_softmax((1,))),
-            ("winners", arrays.winners(True, (1,))),
-            ("losers", arrays.winners(False, (0, 1))),
-            ("sum", arrays.total((1,))),
-            ("prod", arrays.product((0,))),
-            ("cumsum", arrays.cumsum(0)),
-            ("cumprod", arrays.cumprod(1)),
+            ("winners", reductions.winners(True, (1,))),
+            ("losers", reductions.winners(False, (0, 1))),
+            ("sum", reductions.total((1,))),
+            ("prod", reductions.product((0,))),
+            ("cumsum", reductions.cumsum(0)),
+            ("cumprod", reductions.cumprod(1)),
             ("sort", arrays.sort(1)),
             ("argsort", arrays.argsort(0)),
             ("tril", arrays.triangle(True)),
@@ -405,11 +405,11 @@ EDGE_ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
             ("einsum", lambda x: arrays.einsum(("ij", "ij"), "i")(x, x)),
         )
     ),
-    ("sum of none", arrays.total((0,)), (NONE,)),
-    ("sum of none at all", arrays.total((0, 1)), (NONE,)),
-    ("product of none", arrays.product((0,)), (NONE,)),
-    ("largest along none", arrays.extreme(True, (1,)), (NONE,)),
-    ("cumsum of none", arrays.cumsum(0), (NONE,)),
+    ("sum of none", reductions.total((0,)), (NONE,)),
+    ("sum of none at all", reductions.total((0, 1)), (NONE,)),
+    ("product of none", reductions.product((0,)), (NONE,)),
+    ("largest along none", reductions.extreme(True, (1,)), (NONE,)),
+    ("cumsum of none", reductions.cumsum(0), (NONE,)),
     ("sort of none", arrays.sort(0), (NONE,)),
     ("matmul of none", arrays.matmul, (NONE.T, NONE)),
     *(("det", matrices.determinant, (x,)) for x in MATRICES),

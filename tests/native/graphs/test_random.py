@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynagrad.graph import arrays as on_arrays
-from dynagrad.graph import integers
+from dynagrad.graph import integers, reductions
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph, cond, repeat, while_
 from dynagrad.graph.derive import generate_adjoints
@@ -55,7 +55,9 @@ class Maker:
         elif kind == 4:
             made = ops.where(x > y, x * 0.5, y)
         elif kind == 5 and shape:
-            made = on_arrays.total((len(shape) - 1,))(x) * 0.25 if len(shape) == 1 else on_arrays.extreme(True, (0,))(x)
+            made = (
+                reductions.total((len(shape) - 1,))(x) * 0.25 if len(shape) == 1 else reductions.extreme(True, (0,))(x)
+            )
         elif kind == 6 and shape:
             made = x[i % shape[0]] if len(shape) > 1 else x[i]
         elif kind == 7 and shape:
@@ -66,7 +68,7 @@ class Maker:
         elif kind == 9 and len(shape) == 2:
             made = on_arrays.matmul(ops.tanh(x), ops.tanh(self.pick(pool, (N, N))))
         elif kind == 10 and shape:
-            made = choice.choice([x[::-1], on_arrays.roll(1, 0)(x), on_arrays.cumsum(0)(ops.tanh(x)), x * x])
+            made = choice.choice([x[::-1], on_arrays.roll(1, 0)(x), reductions.cumsum(0)(ops.tanh(x)), x * x])
         elif kind == 11:
             turned = on_arrays.transpose((1, 0))(self.pick(pool, (N, N)))
             made = on_arrays.concatenate(0, 2)(turned[:1], self.pick(pool, (3, N))[1:])
@@ -139,7 +141,7 @@ def test_gradients_go_back_through_all_of_it(seed: int) -> None:
     total: Any = constant(0.0)
     for output in graph.outputs:
         flat = ops.tanh(output)
-        total = total + (on_arrays.total(tuple(range(output.ndim)))(flat) if output.shape else flat)
+        total = total + (reductions.total(tuple(range(output.ndim)))(flat) if output.shape else flat)
     wanted = [v for v in graph.inputs if v.type.kind == "real"]
     adjoints = generate_adjoints([total], [constant(1.0)], wanted)
     found = [adjoints[v] for v in wanted if adjoints[v] is not None]

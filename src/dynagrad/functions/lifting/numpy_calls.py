@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ...graph import Node, integers
+from ...graph import Node, integers, reductions
 from ...graph import arrays as whole_arrays
 from ...graph import operations as ops
 from ...graph.arrays import shape_of
@@ -423,7 +423,7 @@ def _winner(largest: bool) -> Callable[..., Any]:
         if axis is None:
             node, axis = FUNCTIONS[np.ravel](node), 0
         axis = axis % node.ndim
-        won = whole_arrays.winners(largest, (axis,))(node)
+        won = reductions.winners(largest, (axis,))(node)
         number = np.arange(node.shape[axis], dtype=float).reshape(-1, *(1,) * (node.ndim - axis - 1))
         return integers.to_integer(FUNCTIONS[np.sum](ops.where(won, number, 0.0), axis))
 

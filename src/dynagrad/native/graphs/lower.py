@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...graph import arrays
+from ...graph import arrays, reductions
 from ...graph import operations as ops
 from ...graph.code import code_of
 from ...graph.control import Graph
@@ -18,27 +18,27 @@ from ...graph.node import Node, intern, order
 
 def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """The maximum over axes, and what is left above it: 0 where an element is the maximum, if infinite too."""
-    top = arrays.extreme(True, axes, True)(x)
+    top = reductions.extreme(True, axes, True)(x)
     return top, ops.where(ops.equal(x, top), 0.0, ops.subtract(x, top))
 
 
 def _logsumexp(node: Node, x: Node) -> Any:
     _, axes, _ = code_of(node)
     top, rest = _apart(x, axes)
-    found = ops.add(top, ops.log(arrays.total(axes, True)(ops.exp(rest))))
+    found = ops.add(top, ops.log(reductions.total(axes, True)(ops.exp(rest))))
     return found if found.type is node.type else arrays.reshape(node.shape)(found)
 
 
 def _softmax(node: Node, x: Node) -> Any:
     _, axes = code_of(node)
     weights = ops.exp(_apart(x, axes)[1])
-    return ops.divide(weights, arrays.total(axes, True)(weights))
+    return ops.divide(weights, reductions.total(axes, True)(weights))
 
 
 def _log_softmax(node: Node, x: Node) -> Any:
     _, axes = code_of(node)
     rest = _apart(x, axes)[1]
-    return ops.subtract(rest, ops.log(arrays.total(axes, True)(ops.exp(rest))))
+    return ops.subtract(rest, ops.log(reductions.total(axes, True)(ops.exp(rest))))
 
 
 RULES: dict[str, Callable[..., Any]] = {"logsumexp": _logsumexp, "softmax": _softmax, "log_softmax": _log_softmax}
