@@ -18,7 +18,7 @@ import dynagrad as dg
 from dynagrad.functions import special
 from dynagrad.functions.numpy_functions import FUNCTIONS
 from dynagrad.functions.numpy_protocol import COMPOSED, STEPS, UFUNCS
-from dynagrad.graph import arrays, matrices, reductions, windows
+from dynagrad.graph import arrays, determinants, matrices, reductions, windows
 from dynagrad.graph import operations as ops
 from dynagrad.graph.operation import Operation
 from dynagrad.graph.types import real
@@ -354,20 +354,30 @@ WHOLE = [
     ("inverse", matrices.inverse, np.linalg.inv, CC),
     ("inverse", matrices.inverse, np.linalg.inv, C[:1, :1]),
     ("inverse_for_rule", matrices.inverse_for_rule, np.linalg.inv, CC),
-    ("determinant", matrices.determinant, np.linalg.det, CC),
-    ("determinant", matrices.determinant, np.linalg.det, C[:1, :1]),
-    ("mixed_cofactors", matrices.mixed_cofactors(1), mixed, CC[::-1], CC),
-    ("mixed_cofactors", matrices.mixed_cofactors(1), mixed, C[::-1], SINGULAR),
-    ("mixed_cofactors", matrices.mixed_cofactors(1), lambda d, x: d[::-1, ::-1] * [[1, -1], [-1, 1]] + 0 * x, *PAIR),
-    ("mixed_cofactors", matrices.mixed_cofactors(2), mixed, C[::-1], C.T, SINGULAR),
-    ("mixed_cofactors", matrices.mixed_cofactors(2), lambda d, e, x: 0 * d, *PAIR, PAIR[0]),
-    ("_left_basis", lambda x: 1.0 * matrices._left_basis(x), lambda x: 0 * x + matrices._left_basis(CC), CC),
-    ("_right_basis", lambda x: 1.0 * matrices._right_basis(x), lambda x: 0 * x + matrices._right_basis(CC), CC),
-    ("_orientation", lambda x: 1.0 * matrices._orientation(x), lambda x: 0 * x[0, 0] + matrices._orientation(C), C),
-    ("cofactors", matrices.cofactors, lambda x: np.linalg.det(x)[..., None, None] * inverted(x), CC),
-    ("log_determinant", matrices.log_determinant, lambda x: np.log(abs(np.linalg.det(x))), CC),
-    ("log_determinant", matrices.log_determinant, lambda x: np.log(abs(np.linalg.det(x))), C[[1, 0, 2]]),
-    ("sign_of_determinant", matrices.sign_of_determinant, lambda x: np.sign(np.linalg.det(x)), CC),
+    ("determinant", determinants.determinant, np.linalg.det, CC),
+    ("determinant", determinants.determinant, np.linalg.det, C[:1, :1]),
+    ("mixed_cofactors", determinants.mixed_cofactors(1), mixed, CC[::-1], CC),
+    ("mixed_cofactors", determinants.mixed_cofactors(1), mixed, C[::-1], SINGULAR),
+    (
+        "mixed_cofactors",
+        determinants.mixed_cofactors(1),
+        lambda d, x: d[::-1, ::-1] * [[1, -1], [-1, 1]] + 0 * x,
+        *PAIR,
+    ),
+    ("mixed_cofactors", determinants.mixed_cofactors(2), mixed, C[::-1], C.T, SINGULAR),
+    ("mixed_cofactors", determinants.mixed_cofactors(2), lambda d, e, x: 0 * d, *PAIR, PAIR[0]),
+    ("_left_basis", lambda x: 1.0 * determinants._left_basis(x), lambda x: 0 * x + determinants._left_basis(CC), CC),
+    ("_right_basis", lambda x: 1.0 * determinants._right_basis(x), lambda x: 0 * x + determinants._right_basis(CC), CC),
+    (
+        "_orientation",
+        lambda x: 1.0 * determinants._orientation(x),
+        lambda x: 0 * x[0, 0] + determinants._orientation(C),
+        C,
+    ),
+    ("cofactors", determinants.cofactors, lambda x: np.linalg.det(x)[..., None, None] * inverted(x), CC),
+    ("log_determinant", determinants.log_determinant, lambda x: np.log(abs(np.linalg.det(x))), CC),
+    ("log_determinant", determinants.log_determinant, lambda x: np.log(abs(np.linalg.det(x))), C[[1, 0, 2]]),
+    ("sign_of_determinant", determinants.sign_of_determinant, lambda x: np.sign(np.linalg.det(x)), CC),
     ("symmetric", matrices.symmetric, lambda x: np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2), CC),
     ("cholesky", lambda x: matrices.cholesky(matrices.symmetric(x)), np.linalg.cholesky, SYMMETRIC),
     ("cholesky", lambda x: matrices.cholesky(matrices.symmetric(x)), np.linalg.cholesky, SYMMETRIC[0, :1, :1]),
@@ -764,7 +774,7 @@ def operations_of(module):
 def test_every_operation_has_a_row():
     with_derivative = {name for name, operation in ops.TABLE.items() if operation.result is real}
     assert with_derivative == set(DOMAINS) | {"where"}
-    declared = set().union(*map(operations_of, (arrays, reductions, matrices, windows)))
+    declared = set().union(*map(operations_of, (arrays, reductions, matrices, determinants, windows)))
     assert len(declared) > 50
     assert declared - MAKERS == {row[0] for row in WHOLE}
 

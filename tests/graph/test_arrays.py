@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynagrad.errors import NotDifferentiable
-from dynagrad.graph import Operation, arrays, matrices, reductions, windows
+from dynagrad.graph import Operation, arrays, determinants, matrices, reductions, windows
 from dynagrad.graph import operations as ops
 from dynagrad.graph.types import array
 
@@ -63,11 +63,11 @@ CASES = [
     (matrices.solve_lower_transposed, CC, A),
     (matrices.inverse, CC),
     (matrices.inverse_for_rule, C),
-    (matrices.determinant, CC),
-    (matrices.mixed_cofactors(1), CC, CC[::-1]),
-    (matrices.mixed_cofactors(2), C, C.T, C[::-1]),
-    (matrices.cofactors, CC),
-    (matrices.log_determinant, CC),
+    (determinants.determinant, CC),
+    (determinants.mixed_cofactors(1), CC, CC[::-1]),
+    (determinants.mixed_cofactors(2), C, C.T, C[::-1]),
+    (determinants.cofactors, CC),
+    (determinants.log_determinant, CC),
     (matrices.symmetric, CC),
     (matrices.qr_orthogonal, B),
     (matrices.qr_upper, B),
@@ -93,10 +93,10 @@ OF_SYMMETRIC = [
 STEPS = [
     reductions.winners(True, (0,)),
     arrays.argsort(0),
-    matrices.sign_of_determinant,
-    matrices._left_basis,
-    matrices._right_basis,
-    matrices._orientation,
+    determinants.sign_of_determinant,
+    determinants._left_basis,
+    determinants._right_basis,
+    determinants._orientation,
 ]
 HELPERS = {
     "linear",
@@ -120,7 +120,7 @@ def names(case):
 
 def test_every_operation_is_in_the_table():
     tested = {case[0].name for case in CASES} | {operation.name for operation in OF_SYMMETRIC + STEPS}
-    modules = (arrays, reductions, matrices)
+    modules = (arrays, reductions, matrices, determinants)
     declared = {x.name for module in modules for x in vars(module).values() if isinstance(x, Operation)}
     assert {name for name in declared if not name.startswith("gaps")} - {"reciprocal", "of_some_rank"} <= tested
     makers = {
@@ -254,7 +254,7 @@ def test_where_no_derivative_exists_the_rule_says_so():
             operation.tangent[0](one, operation(one), one)
     with pytest.raises(NotDifferentiable, match="singular matrix"):
         matrices.qr_orthogonal.tangent[0](one, one, np.zeros((3, 3)))
-    assert matrices.log_determinant(np.zeros((2, 2))) == -math.inf
+    assert determinants.log_determinant(np.zeros((2, 2))) == -math.inf
 
 
 @pytest.mark.parametrize("keepdims", [False, True])

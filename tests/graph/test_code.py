@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from dynagrad.graph import arrays, code, matrices, reductions
+from dynagrad.graph import arrays, code, determinants, matrices, reductions
 from dynagrad.graph.code import BY_NUMPY, code_of
 from dynagrad.graph.node import Node, fresh
 from dynagrad.graph.operation import Operation
@@ -47,7 +47,7 @@ MADE = {
 def operations() -> dict[str, Operation]:
     """All that these files declare, and one of each kind that is made with parameters."""
     found = {}
-    for module in (arrays, reductions, matrices):
+    for module in (arrays, reductions, matrices, determinants):
         for name, value in vars(module).items():
             if isinstance(value, Operation):
                 found[name] = value
@@ -72,13 +72,13 @@ def test_every_operation_has_a_tag_that_the_table_lists(name: str) -> None:
 def test_every_maker_of_operations_is_looked_at_here() -> None:
     makers = {
         name
-        for module in (arrays, reductions, matrices)
+        for module in (arrays, reductions, matrices, determinants)
         for name, value in vars(module).items()
         if hasattr(value, "cache_info") and not name.startswith("_")
     }
     makers |= {
         name
-        for module in (arrays, reductions, matrices)
+        for module in (arrays, reductions, matrices, determinants)
         for name, value in vars(module).items()
         if isinstance(value, types.FunctionType) and value.__annotations__.get("return") == "Operation"
     } - {"linear", "several", "cut"}

@@ -13,9 +13,10 @@ from dynagrad.graph import evaluate, exp, generate_adjoints, sin, tangents, vari
 from dynagrad.graph import operations as ops
 from dynagrad.graph.arrays import broadcast_to, concatenate, getitem, place, sort, stack, sum_to, transpose
 from dynagrad.graph.control import Function, Graph, call, cond, define, empty, merge, pop, push, repeat, while_
+from dynagrad.graph.determinants import determinant
 from dynagrad.graph.evaluate import DEEP, run
 from dynagrad.graph.integers import TABLE as INTEGERS
-from dynagrad.graph.matrices import cholesky, determinant, inverse, solve
+from dynagrad.graph.matrices import cholesky, inverse, solve
 from dynagrad.graph.node import constant, fresh, whole
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import cumprod, cumsum, extreme, product, total, winners

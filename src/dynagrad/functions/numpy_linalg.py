@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotDifferentiable
-from ..graph import Node, arrays, matrices, reductions
+from ..graph import Node, arrays, determinants, matrices, reductions
 from ..graph import operations as ops
 from ..graph.arrays import shape_of
 from ..graph.families import scaled_root
@@ -222,12 +222,12 @@ def _inv(a: Any) -> Any:
 
 @implements("linalg.det")
 def _det(a: Any) -> Any:
-    return lift(matrices.determinant, (a,))
+    return lift(determinants.determinant, (a,))
 
 
 @implements("linalg.slogdet")
 def _slogdet(a: Any) -> Any:
-    return _SLOGDET(lift(matrices.sign_of_determinant, (a,)), lift(matrices.log_determinant, (a,)))
+    return _SLOGDET(lift(determinants.sign_of_determinant, (a,)), lift(determinants.log_determinant, (a,)))
 
 
 def _symmetric(a: Any, *, upper: bool) -> Any:

@@ -21,8 +21,9 @@ from . import operations as ops
 from .arrays import concatenate, getitem, matmul, reshape, stack, swap
 from .control import Function, Graph, Rule, cond, repeat, while_
 from .derive import tangents, zero
+from .determinants import sign_of_determinant
 from .failures import failing
-from .matrices import inverse, sign_of_determinant
+from .matrices import inverse
 from .node import Node, constant, fresh, whole
 from .places import at_set
 from .reductions import extreme, total

@@ -10,7 +10,7 @@ from mpmath import mp
 
 import dynagrad as dg
 from dynagrad import NotDifferentiable
-from dynagrad.graph import arrays, matrices
+from dynagrad.graph import arrays, determinants, matrices
 from dynagrad.graph.control import Graph
 from dynagrad.graph.node import fresh
 from dynagrad.graph.operation import Operation
@@ -58,20 +58,20 @@ CASES = {
     "solve_lower_stacks": (matrices.solve_lower, square(4, 5, 5), normal(4, 5, 2)),
     "solve_lower_one_for_many": (matrices.solve_lower_transposed, square(5, 5), normal(4, 5, 2)),
     "solve_lower_transposed": (matrices.solve_lower_transposed, square(70, 70), normal(70, 40)),
-    "cofactors_1": (matrices.cofactors, square(1, 1)),
-    "cofactors_2": (matrices.cofactors, square(2, 2)),
-    "cofactors_3": (matrices.cofactors, square(3, 3)),
-    "cofactors": (matrices.cofactors, square(40, 40) / 8.0),
-    "cofactors_of_stacks": (matrices.cofactors, square(2, 3, 5, 5)),
-    "cofactors_of_zeros": (matrices.cofactors, square(2, 3, 5, 5) * (np.arange(5) > 1)),
+    "cofactors_1": (determinants.cofactors, square(1, 1)),
+    "cofactors_2": (determinants.cofactors, square(2, 2)),
+    "cofactors_3": (determinants.cofactors, square(3, 3)),
+    "cofactors": (determinants.cofactors, square(40, 40) / 8.0),
+    "cofactors_of_stacks": (determinants.cofactors, square(2, 3, 5, 5)),
+    "cofactors_of_zeros": (determinants.cofactors, square(2, 3, 5, 5) * (np.arange(5) > 1)),
     "inverse": (matrices.inverse, square(6, 6)),
     "inverses": (matrices.inverse, square(2, 3, 4, 4)),
     "cholesky": (matrices.cholesky, positive(5, 5)),
     "choleskys": (matrices.cholesky, positive(3, 5, 5)),
-    "determinant": (matrices.determinant, square(5, 5)),
-    "determinants": (matrices.determinant, square(2, 3, 5, 5)),
-    "log_determinant": (matrices.log_determinant, -square(5, 5)),
-    "sign": (matrices.sign_of_determinant, -square(4, 5, 5)),
+    "determinant": (determinants.determinant, square(5, 5)),
+    "determinants": (determinants.determinant, square(2, 3, 5, 5)),
+    "log_determinant": (determinants.log_determinant, -square(5, 5)),
+    "sign": (determinants.sign_of_determinant, -square(4, 5, 5)),
 }
 
 
@@ -82,8 +82,8 @@ def cofactors():
 
     def of(a):
         if a.shape not in run:
-            run[a.shape] = load(graph_of(matrices.cofactors, a), optimise=1)
-        return run[a.shape](a)[0], matrices.cofactors(a)
+            run[a.shape] = load(graph_of(determinants.cofactors, a), optimise=1)
+        return run[a.shape](a)[0], determinants.cofactors(a)
 
     return of
 

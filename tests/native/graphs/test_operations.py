@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dynagrad.functions import exponentials
-from dynagrad.graph import arrays, code, families, integers, matrices, reductions
+from dynagrad.graph import arrays, code, determinants, families, integers, reductions
 from dynagrad.graph import operations as ops
 from dynagrad.graph.control import Graph
 from dynagrad.graph.derive import generate_adjoints
@@ -412,11 +412,11 @@ EDGE_ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("cumsum of none", reductions.cumsum(0), (NONE,)),
     ("sort of none", arrays.sort(0), (NONE,)),
     ("matmul of none", arrays.matmul, (NONE.T, NONE)),
-    *(("det", matrices.determinant, (x,)) for x in MATRICES),
-    *(("slogdet sign", matrices.sign_of_determinant, (x,)) for x in MATRICES),
-    *(("cofactors", matrices.cofactors, (x,)) for x in MATRICES),
-    ("dets", matrices.determinant, (np.stack(MATRICES),)),
-    ("signs", matrices.sign_of_determinant, (np.stack(MATRICES),)),
+    *(("det", determinants.determinant, (x,)) for x in MATRICES),
+    *(("slogdet sign", determinants.sign_of_determinant, (x,)) for x in MATRICES),
+    *(("cofactors", determinants.cofactors, (x,)) for x in MATRICES),
+    ("dets", determinants.determinant, (np.stack(MATRICES),)),
+    ("signs", determinants.sign_of_determinant, (np.stack(MATRICES),)),
 ]
 
 
