@@ -79,7 +79,7 @@ class _Job:
     suffix: str
     parts: tuple[_Job, ...] = ()
 
-    @functools.cached_property
+    @property
     def name(self) -> str:
         return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
 
