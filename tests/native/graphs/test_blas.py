@@ -12,7 +12,7 @@ import pytest
 from dynagrad.native import blas, cache, library
 
 SOURCE = """
-#include <dynagrad/graphs/blas.hpp>
+#include <dynagrad/graphs/determinants.hpp>
 using namespace dynagrad;
 using namespace dynagrad::graphs;
 

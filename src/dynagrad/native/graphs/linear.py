@@ -1,4 +1,4 @@
-"""Linear algebra by the functions of `dynagrad/graphs/blas.hpp`: what is called for which tag, and with which sizes.
+"""Linear algebra by the functions of the runtime: what is called for which tag, with which sizes, from which header.
 
 A rule gives a statement of C++, an expression of a status with `status:` before it, or None for what is left to Python:
 stacks of matrices of which each operand repeats others.
@@ -100,24 +100,33 @@ def _of_determinant(place: int) -> Rule:
     return rule
 
 
-RULES: dict[str, Rule] = {
-    "matmul": _matmul,
-    "solve": _solve,
-    "solve_lower": _solve_lower,
-    "lower_product": _lower_product,
-    "inv": _of_matrices("inverse"),
-    "cofactors": _of_matrices("cofactors"),
-    "cholesky": _of_matrices("cholesky"),
-    "slogdet_sign": _of_determinant(0),
-    "logabsdet": _of_determinant(1),
-    "det": _of_determinant(2),
+RULES: dict[str, dict[str, Rule]] = {
+    "products": {"matmul": _matmul},
+    "factors": {
+        "solve": _solve,
+        "solve_lower": _solve_lower,
+        "lower_product": _lower_product,
+        "inv": _of_matrices("inverse"),
+        "cholesky": _of_matrices("cholesky"),
+    },
+    "determinants": {
+        "cofactors": _of_matrices("cofactors"),
+        "slogdet_sign": _of_determinant(0),
+        "logabsdet": _of_determinant(1),
+        "det": _of_determinant(2),
+    },
 }
-"""By the family of the tag."""
+"""By the header in `dynagrad/graphs` that has their functions, and by the family of the tag."""
 
 
-def rule_of(node: Node) -> Rule | None:
-    """The rule for a node, if it is one of reals that has some."""
-    code = code_of(node)
-    if not code or node.type.kind != "real" or any(a.type.kind != "real" for a in node.arguments):
-        return None
-    return RULES.get(code[0])
+def rule_in(header: str) -> Callable[[Node], Rule | None]:
+    """What finds the rule for a node, if it is one of reals that has some there."""
+    rules = RULES[header]
+
+    def rule_of(node: Node) -> Rule | None:
+        code = code_of(node)
+        if not code or node.type.kind != "real" or any(a.type.kind != "real" for a in node.arguments):
+            return None
+        return rules.get(code[0])
+
+    return rule_of

@@ -16,6 +16,7 @@ from ...graph.control import Graph
 from ...graph.types import DTYPES, Type
 from .. import blas, cache, library, parallel
 from ..calling import Given, Leaf, callable_of, glue
+from . import linear
 from .emit import NAME, Hosted, Text, emit, flags_of
 from .failing import ERRORS
 
@@ -62,7 +63,7 @@ def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
 
 def attach(loaded: library.Library, text: Text) -> Given | None:
     """Gives a library what it needs of Python; what each call of the graph is to be given."""
-    if "blas" in text.uses:
+    if text.uses & linear.RULES.keys():
         blas.attach(loaded)
     if "parallel" in text.uses:
         parallel.attach(loaded)

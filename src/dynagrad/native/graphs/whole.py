@@ -40,7 +40,11 @@ def _cumsum(node: Node, out: str, x: str) -> str:
 
 
 RUNTIME: dict[str, Call] = {"cumsum": _cumsum}
-HEADERS = {"blas": linear.rule_of, "along": along.rule_of, "failure": failing.rule_of}
+HEADERS = {
+    **{header: linear.rule_in(header) for header in linear.RULES},
+    "along": along.rule_of,
+    "failure": failing.rule_of,
+}
 """What else has rules, by the header of their functions, which is included where one of them is called."""
 
 
