@@ -5,19 +5,15 @@ The life of one: a function of `dynagrad.numpy` makes it, as a plain array (`a =
 `settled` makes of it the number that it is at that time. So the operations, the tapes and the rules of derivatives know
 nothing of writing.
 
-What is written is kept in `Memory`, which an array shares with its views. As long as no number with derivatives was
-written, that is numpy's own array. After that it is an array of records, one for each element: its value, and which
-element of which written number it is. Views of numpy on the records are views of the array, so that indices of every
-kind, and writes that overlap, do what they do in numpy. An element that was written over is not part of the number, so
-that its adjoint is exactly zero, even where its slope is infinite.
+What was written is kept as `records.py` says, in a `Memory` that an array shares with its views. Here is the array: how
+it is made, indexed and written to, and what numpy's functions and methods do with it. Functions of numpy that write, or
+make views, are in `writing.py`.
 
 (JAX has the same in its references, `jax.new_ref`; autograd has none.)
 """
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import math
 import operator
 import sys
@@ -29,132 +25,15 @@ import numpy as np
 from ..errors import Error
 from ..graph.operation import Operation
 from .applying import lift
-from .numbers import LIFTS, Number, as_element, fresh, plain, real_part, shape_of
+from .numbers import LIFTS, Number, plain, real_part, shape_of
 from .numpy_functions import FUNCTIONS, item_of
 from .numpy_linalg import rearranged, strided
-from .numpy_protocol import Methods, array_function, array_ufunc
-from .passes import is_sealed, place
+from .numpy_protocol import BY_FUNCTION, Methods, array_function, array_ufunc
+from .passes import place
+from .records import Memory, View, copied, element_of, gathered
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
 
-RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
-"""An element: its value, and the number of what was written there in `Memory`, or 0 for a plain one."""
-
 _FLOAT = np.dtype(np.float64)
-_SPARE = 256  # elements that were written over, before `Memory` looks for what can be forgotten
-
-
-class View:
-    """How an array is a view of another one: what it is a view of, and the function of numpy that makes it of that.
-
-    What a view is of the elements of its memory is found once for each state of these, from the view that it was made
-    of, so that a long chain of views takes time in proportion.
-    """
-
-    __slots__ = ("earlier", "laid_out", "now", "step", "whole")
-
-    def __init__(self, earlier: View | None, step: Callable[[Any], Any]) -> None:
-        self.earlier, self.step = earlier, step
-        self.whole: Any = None
-        self.now: Any = None
-        self.laid_out: Any = None
-
-    def of(self, whole: Any) -> Any:
-        """The view of the elements of a memory."""
-        late, view = [], self
-        while view.whole is not whole:
-            late.append(view)
-            if view.earlier is None:
-                break
-            view = view.earlier
-        found = whole if late and late[-1].earlier is None else view.now
-        for view in reversed(late):
-            found = view.step(found)
-            view.whole, view.now = whole, found
-        return found
-
-    def layout(self, shape: tuple[int, ...]) -> Any:
-        """The same of an array that nobody reads: as it lies in memory decides what is a view."""
-        late, view = [], self
-        while view.laid_out is None:
-            late.append(view)
-            if view.earlier is None:
-                break
-            view = view.earlier
-        found = np.empty(shape) if late and late[-1].earlier is None else view.laid_out
-        for view in reversed(late):
-            found = view.laid_out = view.step(found)
-        return found
-
-
-class Memory:
-    """What an array and its views have in common: the elements, and the numbers that were written into them.
-
-    `content` is an array of floats, or of records, or one number that nothing was written into yet. Elements of written
-    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes, and `made` says
-    when this memory was, among the numbers of `fresh`.
-    """
-
-    __slots__ = ("__weakref__", "content", "count", "made", "next_forget", "starts", "version", "written")
-
-    def __init__(self, content: Any, written: Sequence[Any] = (), starts: Sequence[int] = (), count: int = 1) -> None:
-        self.content = content
-        self.written, self.starts, self.count = list(written), list(starts), count
-        self.version, self.next_forget, self.made = 0, 0, fresh()
-
-    @property
-    def is_number(self) -> bool:
-        return isinstance(self.content, Number)
-
-    @property
-    def has_records(self) -> bool:
-        return type(self.content) is np.ndarray and self.content.dtype is RECORD
-
-    def check(self) -> None:
-        """Before a write: raises Error where what writes is run again later (`checkpoint.py`)."""
-        if is_sealed(self.made):
-            raise Error(
-                "checkpoint: the step writes into an array from outside of it, and the reverse pass would write there "
-                "again whenever it computes a step again; make the array part of the state, and return a changed copy "
-                f"of it: a = a.copy(), a[i] = x, return a{place()}"
-            )
-
-    def keep_records(self) -> None:
-        """From now on, elements may be those of written numbers."""
-        if self.has_records:
-            return
-        whole = self.content
-        value = real_part(whole)
-        records = np.zeros_like(value, dtype=RECORD)
-        records["value"] = value
-        self.content = records
-        if isinstance(whole, Number):
-            records["number"] = self.enter(whole)
-
-    def enter(self, number: Any) -> Any:
-        """Makes a number one of the written ones; these are the numbers of its elements."""
-        shape = shape_of(number)
-        first, size = self.count, int(np.prod(shape, dtype=np.int64))
-        self.written.append(number)
-        self.starts.append(first)
-        self.count += size
-        return np.arange(first, first + size).reshape(shape)
-
-    def forget(self) -> None:
-        """Drops the numbers that were written over, when there are many. One of which an element is left stays whole;
-        so the next look is when as much has been written again."""
-        if self.count < max(self.next_forget, 4 * self.content.size + _SPARE):
-            return
-        numbers = self.content["number"]
-        at = numbers != 0
-        which = np.searchsorted(self.starts, numbers[at], side="right") - 1
-        offsets = numbers[at] - np.asarray(self.starts, dtype=np.int64)[which]
-        kept, renamed = np.unique(which, return_inverse=True)
-        before = self.written
-        self.written, self.starts, self.count = [], [], 1
-        for k in kept.tolist():
-            self.enter(before[k])
-        numbers[at] = np.asarray(self.starts, dtype=np.int64)[renamed] + offsets
-        self.next_forget = 2 * self.count
 
 
 class NoAttribute(Error, AttributeError):
@@ -200,7 +79,7 @@ class MutableArray(Number):
             return self.elements()
         version, found = self._settled
         if version != memory.version or found is None:
-            found = _gathered(self.elements(), memory) if memory.has_records else self.elements()
+            found = gathered(self.elements(), memory) if memory.has_records else self.elements()
             self._settled = memory.version, found
         return found
 
@@ -224,10 +103,10 @@ class MutableArray(Number):
         mine = self.elements()
         found = step(mine)
         if not found.ndim:
-            return _element(found[()], memory)
+            return element_of(found[()], memory)
         if np.may_share_memory(found, mine):
             return MutableArray(memory, View(self._way, step))
-        return MutableArray(_copied(found, memory))
+        return MutableArray(copied(found, memory))
 
     # -- reading and writing
 
@@ -242,10 +121,10 @@ class MutableArray(Number):
             return MutableArray(self._memory, View(self._way, operator.itemgetter(index)))
         found = self.elements()[_plain_index(index)]
         if not isinstance(found, np.ndarray):  # with an ellipsis in the index, numpy gives an array without axes
-            return _element(found, self._memory)
+            return element_of(found, self._memory)
         if _is_basic(index):
             return MutableArray(self._memory, View(self._way, operator.itemgetter(index)))
-        return MutableArray(_copied(found, self._memory))
+        return MutableArray(copied(found, self._memory))
 
     def __setitem__(self, index: Any, x: Any) -> None:
         memory, index = self._memory, _plain_index(index)
@@ -442,7 +321,7 @@ class MutableArray(Number):
     def copy(self, order: str = "C") -> Any:
         if self._memory.is_number:
             return writable(self.settled())
-        return MutableArray(_copied(self.elements().copy(), self._memory))
+        return MutableArray(copied(self.elements().copy(), self._memory))
 
     def astype(self, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
         if np.dtype(dtype) == _FLOAT:
@@ -513,27 +392,8 @@ def _by_function(name: str) -> Callable[..., Any]:
     return lambda self, *arguments, **options: getattr(np, name)(self, *arguments, **options)
 
 
-for _name in [
-    "sum",
-    "prod",
-    "max",
-    "min",
-    "mean",
-    "var",
-    "std",
-    "ptp",
-    "cumsum",
-    "cumprod",
-    "clip",
-    "trace",
-    "repeat",
-    "take",
-    "round",
-    "compress",
-    "dot",
-]:
-    if _name != "compress":
-        setattr(MutableArray, _name, _by_function(_name))
+for _name in {*BY_FUNCTION, "round"} - vars(MutableArray).keys():
+    setattr(MutableArray, _name, _by_function(_name))
 
 
 def _lift_mutable(operation: Operation, tag: int, arguments: list[Any]) -> Any:
@@ -597,85 +457,6 @@ def array_of(x: Any) -> Any:
 
 def _all_writable(x: Any) -> Any:
     return type(x)([writable(part) for part in x]) if type(x) in (list, tuple) else writable(x)
-
-
-def _copied(found: Any, memory: Memory) -> Memory:
-    """The memory of an array that was made of elements of another one's."""
-    if found.dtype is not RECORD and found.dtype != RECORD:
-        return Memory(found)
-    return Memory(found if found.dtype is RECORD else found.astype(RECORD), memory.written, memory.starts, memory.count)
-
-
-def _element(found: Any, memory: Memory) -> Any:
-    """A single element, of floats or of records."""
-    if not memory.has_records:
-        return np.float64(found)
-    number = int(found["number"])
-    if not number:
-        return np.float64(found["value"])
-    k = bisect.bisect_right(memory.starts, number) - 1
-    source = memory.written[k]
-    shape = shape_of(source)
-    if not shape:
-        return as_element(source)
-    return item_of(source, tuple(int(i) for i in np.unravel_index(number - memory.starts[k], shape)))
-
-
-def _gathered(mine: Any, memory: Memory) -> Any:
-    """The number whose elements are these records."""
-    shape, numbers = mine.shape, mine["number"].ravel()
-    at = numbers != 0
-    if not at.any():
-        return mine["value"].copy()
-    starts = np.asarray(memory.starts, dtype=np.int64)
-    which = np.where(at, np.searchsorted(starts, numbers, side="right") - 1, -1)
-    runs = np.flatnonzero((np.diff(which) != 0) | ((np.diff(numbers) != 1) & at[1:])) + 1
-    joined = _of_runs if len(runs) < _RUNS else _of_elements
-    return FUNCTIONS[np.reshape](joined(mine["value"].ravel(), numbers, which, starts, runs, memory), shape)
-
-
-_RUNS = 32  # pieces that an array is joined of; of more, element by element
-
-
-def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Memory) -> Any:
-    """From pieces of written numbers, each as it was written, and plain ones between them."""
-    parts = []
-    for first, end in itertools.pairwise([0, *runs.tolist(), len(numbers)]):
-        k = int(which[first])
-        if k < 0:
-            parts.append(values[first:end].copy())
-            continue
-        whole = FUNCTIONS[np.reshape](memory.written[k], (-1,))
-        begin = int(numbers[first] - starts[k])
-        all_of_it = end - first == shape_of(whole)[0]
-        parts.append(whole if all_of_it else item_of(whole, slice(begin, begin + end - first)))
-    return parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
-
-
-def _of_elements(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Memory) -> Any:
-    """From all written numbers side by side, the single ones first, and of these, what is where."""
-    at = which >= 0
-    used = np.unique(which[at]).tolist()
-    base = np.zeros(len(starts), dtype=np.int64)
-    single = [k for k in used if not shape_of(memory.written[k])]
-    parts, length = [], len(single)
-    if single:
-        base[single] = np.arange(length)
-        parts.append(FUNCTIONS[np.stack]([memory.written[k] for k in single]))
-    for k in used:
-        source = memory.written[k]
-        if shape_of(source):
-            base[k] = length
-            length += int(np.prod(shape_of(source), dtype=np.int64))
-            parts.append(FUNCTIONS[np.ravel](source))
-    places = np.empty(len(numbers), dtype=np.intp)
-    places[at] = base[which[at]] + numbers[at] - starts[which[at]]
-    if not at.all():
-        parts.append(values[~at])
-        places[~at] = length + np.arange(int((~at).sum()))
-        length += len(parts[-1])
-    whole = parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
-    return whole if length == len(places) and np.array_equal(places, np.arange(length)) else item_of(whole, places)
 
 
 def _settled(x: Any) -> Any:

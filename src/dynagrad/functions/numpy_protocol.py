@@ -258,6 +258,13 @@ def _stripped(x: Any) -> Any:
 # -- numbers as arrays -------------------------------------------------------------------------------------------------
 
 
+BY_FUNCTION = (
+    *("sum", "prod", "max", "min", "mean", "var", "std", "ptp", "cumsum", "cumprod", "dot", "clip", "trace"),
+    *("diagonal", "repeat", "take", "ravel", "squeeze", "swapaxes"),
+)
+"""The methods of arrays that are the function of numpy with the same name, for all that stands for an array here."""
+
+
 def _method(function: Any) -> Any:
     """The method of an array that does what a function of numpy does."""
 
@@ -340,12 +347,7 @@ class Methods:
     imag = property(FUNCTIONS[np.imag])
     flat = property(FUNCTIONS[np.ravel])
 
-    sum, prod, max, min = map(_method, (np.sum, np.prod, np.max, np.min))
-    mean, var, std, ptp = map(_method, (np.mean, np.var, np.std, np.ptp))
-    cumsum, cumprod, clip, trace = map(_method, (np.cumsum, np.cumprod, np.clip, np.trace))
-    diagonal, repeat, take = map(_method, (np.diagonal, np.repeat, np.take))
-    ravel, flatten, squeeze, swapaxes = map(_method, (np.ravel, np.ravel, np.squeeze, np.swapaxes))
-    dot = _method(np.dot)
+    flatten = _method(np.ravel)
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis)
@@ -473,6 +475,8 @@ class Methods:
     )
 
 
-for _key, _method in vars(Methods).items():
+for _key in BY_FUNCTION:
+    setattr(Number, _key, _method(getattr(np, _key)))
+for _key, _value in vars(Methods).items():
     if _key not in ("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__annotations__"):
-        setattr(Number, _key, _method)
+        setattr(Number, _key, _value)

@@ -8,44 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ..numpy_protocol import BY_FUNCTION
 from .arrays import at_index, converted, set_index
 from .numpy_calls import flat, numpy_call
 from .specialise import Specialiser
 from .values import Array, List, Made, describe, type_of, unwrapped, wrapped
 from .walks import items
 
-_METHODS: dict[str, Any] = {
-    name: getattr(np, name)
-    for name in [
-        "sum",
-        "prod",
-        "max",
-        "min",
-        "mean",
-        "var",
-        "std",
-        "ptp",
-        "cumsum",
-        "cumprod",
-        "dot",
-        "clip",
-        "trace",
-        "diagonal",
-        "repeat",
-        "take",
-        "ravel",
-        "squeeze",
-        "swapaxes",
-        "argmax",
-        "argmin",
-        "argsort",
-        "any",
-        "all",
-        "round",
-        "compress",
-        "searchsorted",
-    ]
-} | {"flatten": np.ravel, "conj": np.conjugate, "conjugate": np.conjugate}
+_ON_VALUES = ("argmax", "argmin", "argsort", "any", "all", "round", "compress", "searchsorted")
+_METHODS: dict[str, Any] = {name: getattr(np, name) for name in (*BY_FUNCTION, *_ON_VALUES)}
+_METHODS |= {"flatten": np.ravel, "conj": np.conjugate, "conjugate": np.conjugate}
 
 
 def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
