@@ -60,6 +60,7 @@ OF_MATRICES: dict[str, Callable[[Any], Any]] = {
     "tril": lambda m: (np.tril(m), np.triu(m, 1), np.diag(m), np.trace(m)),
     "argmax": lambda m: (np.argmax(m, axis=1), np.argmin(m), m[0, np.argmax(m[0])]),
     "unpacked": lambda m: [x * 2 + y for x, y, z in m.T] + list(m[0]),
+    "compress": lambda m: (m.compress([True, False, True]), m.compress([False, True, True], 1)),
     "flip": lambda m: (np.flip(m, 0), m[::-1, ::-1], np.rot90(m)),
 }
 

@@ -15,7 +15,7 @@ from .specialise import Specialiser
 from .values import Array, List, Made, describe, type_of, unwrapped, wrapped
 from .walks import items
 
-_ON_VALUES = ("argmax", "argmin", "argsort", "any", "all", "round", "compress", "searchsorted")
+_ON_VALUES = ("argmax", "argmin", "argsort", "any", "all", "round", "searchsorted")
 _METHODS: dict[str, Any] = {name: getattr(np, name) for name in (*BY_FUNCTION, *_ON_VALUES)}
 _METHODS |= {"flatten": np.ravel, "conj": np.conjugate, "conjugate": np.conjugate}
 
@@ -78,6 +78,10 @@ def _transpose(s: Specialiser, x: Any, *axes: Any) -> Any:
     return numpy_call(s, np.transpose, [x, axes[0] if isinstance(axes[0], tuple | List) else axes], {})
 
 
+def _compress(s: Specialiser, x: Any, condition: Any, *rest: Any, **options: Any) -> Any:
+    return numpy_call(s, np.compress, [condition, x, *rest], options)
+
+
 def _astype(s: Specialiser, x: Any, dtype: Any, **options: Any) -> Any:
     return wrapped(converted(unwrapped(x), dtype))
 
@@ -113,6 +117,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "astype": _astype,
+    "compress": _compress,
     "fill": _fill,
     "sort": _sort,
     "item": _item,
