@@ -1,6 +1,6 @@
 """What numpy's functions that take a function do with numbers: they call it on parts of an array, and join results.
 
-Handlers as in `numpy_functions.py`; what a compiled function makes of them is in `lifting/parts.py`. `np.vectorize`
+Handlers as `numpy_functions.py` says; what a compiled function makes of them is in `lifting/parts.py`. `np.vectorize`
 makes arrays of objects before anybody is asked; ours is in `drop_in.py`.
 """
 

@@ -1,6 +1,6 @@
 """What numpy's least squares do with numbers: pseudo-inverses, linear systems that are not square, polynomials.
 
-Handlers as in `numpy_functions.py`. Derivatives are those at constant rank: singular values that numpy cuts off stay
+Handlers as `numpy_functions.py` says. Derivatives are those at constant rank: singular values that numpy cuts off stay
 cut off. At a matrix without full rank that is the derivative of what numpy computes, not of the exact pseudo-inverse,
 which jumps there.
 """
@@ -104,3 +104,11 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
             raise Error("np.polyfit: the fit has not full rank, so it has no covariance; give a smaller deg")
         factor = residuals / (count - order)
     return c, base * factor if rank(y) == 1 else np.expand_dims(base, 2) * factor
+
+
+@implements("polyval")
+def _polyval(p: Any, x: Any) -> Any:
+    y: Any = 0.0 if len(plain(p)) else np.zeros(shape_of(plain(x)))
+    for coefficient in plain(p):
+        y = coefficient + y * plain(x)
+    return y

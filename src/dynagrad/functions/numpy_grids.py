@@ -1,6 +1,6 @@
 """What numpy's functions that fill arrays by a rule do with numbers: ranges from number to number, grids, powers.
 
-Handlers as in `numpy_functions.py`. How many elements there are is known, and the ends carry derivatives.
+Handlers as `numpy_functions.py` says. How many elements there are is known, and the ends carry derivatives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What numpy's products and `np.linalg` do with numbers: handlers as in `numpy_functions.py`, made of operations."""
+"""What numpy's products and `np.linalg` do with numbers: handlers as `numpy_functions.py` says, made of operations."""
 
 from __future__ import annotations
 

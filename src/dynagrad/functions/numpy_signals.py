@@ -1,6 +1,6 @@
-"""What numpy's functions on samples do with numbers: convolutions, sliding windows, interpolation, finite differences.
+"""What numpy's functions on samples do with numbers: convolutions, windows, interpolation, differences and integrals.
 
-Handlers as in `numpy_functions.py`. What they choose by looking (between which knots a place lies) is a step.
+Handlers as `numpy_functions.py` says. What they choose by looking (between which knots a place lies) is a step.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ..graph import arrays, windows
 from ..graph import operations as ops
-from ..graph import windows
 from ..graph.arrays import shape_of
+from ..graph.families import sinc
 from .applying import lift
 from .numbers import plain, real_part
-from .numpy_functions import axes_of, implements, item_of, rank, whole
+from .numpy_arranging import concatenate
+from .numpy_functions import axes_of, axis_of, implements, item_of, rank, whole
+from .numpy_reductions import sum_over
+from .numpy_shapes import moveaxis, ravel
 
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
@@ -134,7 +138,30 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, np.concatenate([item_of(fp, end), fp, item_of(fp, slice(1))])
 
 
-# -- finite differences ------------------------------------------------------------------------------------------------
+@implements("sinc")
+def _sinc(x: Any) -> Any:
+    return lift(sinc(), (x,))
+
+
+# -- differences and integrals -----------------------------------------------------------------------------------------
+
+
+@implements("diff")
+def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+    a = plain(a)
+    axis = axis_of(axis, rank(a))
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    for _ in range(min(n, shape_of(a)[axis])):
+        a = lift(ops.subtract, (lift(arrays.cut(axis, 1, None), (a,)), lift(arrays.cut(axis, 0, -1), (a,))))
+    return a
+
+
+@implements("ediff1d")
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ends = ([] if x is None else [ravel(x)] for x in (to_begin, to_end))
+    before, after = ends
+    return concatenate([*before, diff(ravel(ary)), *after])
 
 
 @implements("gradient")
@@ -208,3 +235,10 @@ def _slopes(f: Any, h: Any, axis: int, edge_order: int) -> Any:
         p, q = item_of(h, n - 3), last
         high = mixed(n - 3, q / (p * (p + q)), -(q + p) / (p * q), (2.0 * q + p) / (q * (p + q)))
     return np.concatenate([low, *parts, high], axis)
+
+
+@implements("trapezoid", "trapz")
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    y = moveaxis(plain(y), axis, -1)
+    width = dx if x is None else diff(x) if rank(plain(x)) == 1 else diff(moveaxis(x, axis, -1))
+    return sum_over(width * (item_of(y, (..., slice(1, None))) + item_of(y, (..., slice(None, -1)))), -1) * 0.5
