@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dynagrad.errors import Error
-from dynagrad.functions.lifting import numpy_calls, specialised
+from dynagrad.functions.lifting import numpy_nodes, specialised
 from dynagrad.functions.numpy_functions import FUNCTIONS
 from dynagrad.functions.numpy_protocol import COMPOSED, LOOKS, STEPS, UFUNCS
 from dynagrad.graph.evaluate import run
@@ -159,7 +159,7 @@ def walk() -> Iterator[str]:
     """What is wrong with any call."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _late)
-    functions = [*FUNCTIONS, *numpy_calls.HERE, *LOOKS, *UFUNCS, *COMPOSED, *STEPS]
+    functions = [*FUNCTIONS, *numpy_nodes.ON_NODES, *LOOKS, *UFUNCS, *COMPOSED, *STEPS]
     count = compared = 0
     with np.errstate(all="ignore"):
         for f in dict.fromkeys(functions):
