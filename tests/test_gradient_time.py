@@ -115,7 +115,9 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
     chart = chart_of()
     chart.gradient("goal")
     again = chart_of()  # which kept its tape
-    expected = {key: table.values.tolist() for key, table in again.gradient("goal").items() if key in chart._facts.run}
+    expected = {
+        key: table.values.tolist() for key, table in again.gradient("goal").items() if key in chart._state.facts.run
+    }
     stops, limit, found = 0, 0.0, None
     while found is None:
         try:
@@ -126,7 +128,7 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
         else:
             assert {key: found[key].values.tolist() for key in expected} == expected
     assert stops
-    assert again._facts is not None and list(again.query("goal")) == list(chart.query("goal"))
+    assert again._state.facts is not None and list(again.query("goal")) == list(chart.query("goal"))
 
 
 def test_a_question_that_is_still_to_be_compiled_goes_on_for_the_next_call() -> None:

@@ -606,7 +606,7 @@ def test_compiling_counts_towards_no_example_of_a_batch(monkeypatch: pytest.Monk
     assert (batch.values.tolist(), batch.errors) == ([0.0, 20.0, 40.0, 60.0, 80.0], {})
     charts = dg.Program("patient(X) += q(X) * 21.").run_batch([{"q/1": [("a", 1.0)]}], timeout=2.5).charts
     assert charts[0] is not None and charts[0].status == "done"
-    assert not charts[0]._patient  # a later run of its own waits no longer than it says
+    assert not charts[0]._state.patient  # a later run of its own waits no longer than it says
 
 
 @pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")

@@ -2,14 +2,12 @@
 
 The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]` and `chart.query` read it; `add`,
 `retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
-at a time. What lives here is the state of a chart: its facts, whether it is up to date, how its run went. How facts
-change is said in `database`, when a run stops in `limits`, how items are found in `looking`, and what derivatives
-answer in `questions`.
+at a time. What lives here is what users call, and nothing of how it is done: how a chart runs is said in `running`, how
+facts change in `database`, how items are found in `looking`, and what derivatives answer in `questions`.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
@@ -23,27 +21,19 @@ import numpy.typing as npt
 from . import looking, questions
 from .binding import Binding
 from .calls import maker, public, public_iterator
-from .changing import MOST_ROWS, can_change, change
 from .database import Database
 from .directions import read_weighted
-from .errors import Error, FactError, NotConverged, ProgramWarning, QueryError, RoomError, shown
-from .externals import connect
+from .errors import FactError, ProgramWarning, QueryError
 from .facts import read
-from .gradient import Gradient, Source, Tangents, differentiable, like
-from .limits import PAUSE, UNUSABLE, End, Limits, Statistics, check_end
-from .loading import Along, Prepared
-from .plan.compiled import STATUS, Stop
-from .plan.model import Derivatives
-from .plan.resting import resting
-from .progress import Progress
-from .reading import popped
+from .gradient import Gradient, Tangents, like
+from .limits import Limits, Statistics
+from .loading import Prepared
+from .plan.compiled import Stop
 from .relation import Relation, parse_key
 from .rules.syntax import Item, Variable
+from .running import Run
 from .setting import Setting, probabilities_flag, read_facts
 from .table import Table
-
-Codes = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 
 
 class Unchanged(Enum):
@@ -80,21 +70,8 @@ class Chart:
         spent: float = 0.0,
     ) -> None:
         """`spent` are seconds that count towards the limit on the time of the first run."""
-        self._spent = spent
-        self._patient = False  # whether the run waits for its compiler, whose time does not count
-        self._facts = Database(binding, dict(relations))
-        self._limits = limits
+        self._state = Run(Database(binding, dict(relations)), limits, spent)
         self._probabilities = probabilities
-        self._prepared: Prepared | None = None
-        self._stale = True
-        self._status = "done"
-        self._touched: dict[str, list[Relation]] = {}  # facts that changed since the last run, which then was complete
-        self._complete = False
-        self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
-        self._columns: dict[str, tuple[Codes, Words]] = {}
-        self._course: list[tuple[int | None, float, bool]] = []  # how the run went, see `gradient.Source`
-        self._taped: Prepared | None = None  # the same run with a tape
-        self._iterate = False  # cycles are iterated, not solved
 
     # -- running
 
@@ -130,185 +107,32 @@ class Chart:
             "max_bytes": max_bytes,
         }
         changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
-        return self._run(replace(self._limits, **changed), progress)
+        return self._run(replace(self._state.limits, **changed), progress)
 
     def _run(self, wanted: Limits, progress: bool = False, stop: Stop | None = None) -> Chart:
-        wanted.check()
-        if not isinstance(progress, bool):
-            raise Error(f"progress is True or False, and {shown(progress)} is neither")
-        began, self._spent = time.monotonic() - self._spent, 0.0
-        if (
-            self._prepared is None
-            or self._stale
-            or self._prepared.chart.report.partial
-            or wanted.until != self._limits.until
-        ):
-            if self._follow(wanted):
-                return self
-            self._start(wanted, progress, began)
-        self._limits = wanted
-        try:
-            self._go(wanted, progress, stop, began)
-        finally:
-            self._patient = False
+        self._state.bring_up(wanted, self, progress, stop)
         return self
-
-    def _follow(self, limits: Limits) -> bool:
-        """Brings a complete chart up to date from the facts that changed alone, where that can be done."""
-        before = self._prepared
-        free = replace(limits, tolerance=None) == Limits()
-        if before is None or not self._complete or not self._touched or not free:
-            return False
-        if not can_change(self._setting):
-            return False
-        if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
-            return False
-        self._complete = False
-        self._columns.clear()
-        self._raised.clear()
-        settings = limits.settings(0, 0)
-        iterate = limits.tolerance is not None
-        try:
-            after = change(self._facts, before, self._touched, settings, self._connect, iterate=iterate)
-        except (NotConverged, RoomError):  # it takes more than a fresh run
-            return False
-        if after is None:
-            return False
-        self._prepared, self._stale, self._limits = after, False, limits
-        self._course, self._taped = [(None, settings.tolerance, bool(settings.refine))], None
-        self._after(after.chart.report)
-        return True
-
-    def _connect(self, prepared: Prepared) -> None:
-        connect(self._setting, prepared, self._raised)
-
-    def _over(self, derivatives: Derivatives | None, along: Along) -> Prepared:
-        """Runs once, from the start, in a class with these derivatives: for `function`, which reads the native chart.
-
-        Where there are directions, the values in the native chart are jets, and only who knows that may look at it.
-        """
-        self._limits.check()
-        began = time.monotonic()
-        self._start(self._limits, False, began, derivatives, along)
-        self._go(self._limits, False, None, began)
-        prepared = self._ready()
-        if along.order and self._status != "done" and not prepared.chart.report.partial:
-            # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
-            if resting(prepared.compiled.plan):
-                plan = prepared.compiled.plan
-                self._prepared = prepared = self._again(
-                    self._source(), plan.adjoint, along, stop=self._limits.stop(began)
-                )
-        return prepared
-
-    def _start(
-        self,
-        limits: Limits,
-        progress: bool,
-        began: float,
-        derivatives: Derivatives | None = None,
-        along: Along | None = None,
-        iterate: bool | None = None,
-    ) -> float:
-        """Sets up a run; unless `iterate` says it, limits on pops and a tolerance mean that cycles are iterated.
-
-        Gives back the seconds of compiling that are not to count, none but for who is patient.
-        """
-        binding = self._facts.binding
-        compiling = binding.compiling
-        limited = limits.max_pops is not None or limits.tolerance is not None
-        self._iterate = limited if iterate is None else iterate
-        self._started = (limits, progress, began, derivatives, along)
-        prepared = binding.prepare(
-            self._facts.run,
-            None if limits.until is None else self._item(limits.until).key,
-            Progress.compiling if progress else None,
-            instead=self._facts.instead,
-            derivatives=binding.derivatives if along is None else derivatives,
-            along=along,
-            iterate=self._iterate,
-            room=limits.room,
-            deadline=None if limits.timeout is None or self._patient else began + limits.timeout,
-        )
-        self._connect(prepared)
-        self._prepared = prepared
-        self._stale = False
-        self._course = []
-        return binding.compiling - compiling if self._patient else 0.0
 
     def _prepare(self, progress: bool = False) -> Chart:
         """Does all of the first run that comes before its native part; `run` is to follow. Compiling does not count."""
-        self._patient = True
-        began = time.monotonic() - self._spent
-        began += self._start(self._limits, progress, began)
-        self._spent = max(time.monotonic() - began, 0.0)
+        self._state.set_up(progress)
         return self
-
-    def _go(self, limits: Limits, progress: bool, stop: Stop | None, began: float) -> None:
-        prepared = self._prepared
-        assert prepared is not None
-        report = prepared.chart.report
-        settings = limits.settings(report.pops, report.nanoseconds)
-        if limits.timeout is not None:  # reading facts and compiling count as well
-            spent = int((time.monotonic() - began) * 1e9)
-            settings.timeout_ns = max(settings.timeout_ns - spent, report.nanoseconds)
-        if limits.until is not None and prepared.stops:
-            item = self._item(limits.until)
-            table = prepared.compiled.plan.tables[item.key]
-            codes = looking.codes_of(self._setting, prepared, item.key, looking.ground(item))
-            if codes is not None:
-                settings.until_table = table.number
-                settings.until_cell = prepared.chart.locate(table.number, codes)
-        self._columns.clear()
-        self._raised.clear()
-        self._complete = False
-        self._taped = None
-        try:
-            if progress:
-                settings.pause_ns = PAUSE
-                with Progress() as bar:
-                    while STATUS[prepared.chart.run(settings, stop).status] == "paused":
-                        bar.show(report.pops, report.items, report.pending)
-            else:
-                prepared.chart.run(settings, stop)
-        except BaseException:
-            self._stale = True
-            raise
-        if STATUS[report.status] == "cyclic" and self._setting.can_iterate:
-            began += self._start(*self._started, iterate=True)
-            return self._go(limits, progress, stop, began)
-        ran = None if report.status == 0 else report.pops
-        self._course.append((ran, settings.tolerance, bool(settings.refine)))
-        self._after(report)
-
-    def _after(self, report: Any) -> None:
-        """What the end of a run says, as attributes, warnings and errors."""
-        self._status = STATUS[report.status]
-        self._complete = self._status == "done" and not report.partial and not self._raised
-        if self._complete:
-            self._touched.clear()
-        if self._raised or self._status in UNUSABLE:
-            self._stale = True
-        if self._raised:
-            raise self._raised[0]
-        check_end(End(self._status, self._require(), self._setting.scale, self))
 
     # -- looking
 
     @property
     def _setting(self) -> Setting:
-        return self._facts.setting
+        return self._state.setting
+
+    @property
+    def _prepared(self) -> Prepared | None:
+        return self._state.prepared
 
     def _require(self) -> Prepared:
-        if self._prepared is None:
-            raise QueryError("this chart has not been run; call chart.run() first")
-        return self._prepared
+        return self._state.require()
 
     def _ready(self) -> Prepared:
-        prepared = self._require()
-        if self._stale:
-            raise QueryError("the facts of this chart changed, or its run was interrupted; call chart.run() first")
-        return prepared
+        return self._state.ready()
 
     @property
     def converged(self) -> bool:
@@ -318,7 +142,7 @@ class Chart:
         solved, the equations have more than half of their digits. `error_bound` says how good the values are. What
         pruning or a beam held back may still be pending.
         """
-        if self._status != "done" or self._stale:
+        if self._state.status != "done" or self._state.stale:
             return False
         report = self._require().chart.report
         return not report.critical and not report.unfinished
@@ -339,13 +163,13 @@ class Chart:
     @property
     def status(self) -> str:
         """Why the run ended: done, max_pops, timeout, until, items or bytes."""
-        return self._status
+        return self._state.status
 
     @property
     def stats(self) -> Statistics:
         """Pops, updates, items, bytes and seconds of the run so far."""
         r = self._require().chart.report
-        tape = r.tape if self._taped is None else self._taped.chart.report.tape
+        tape = r.tape if self._state.taped is None else self._state.taped.chart.report.tape
         return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9, tape)
 
     @property
@@ -361,9 +185,6 @@ class Chart:
                 if len(codes):
                     found[key] = looking.table_of(self._setting, prepared, key, codes, words)
         return found
-
-    def _item(self, text: Any) -> Item:
-        return looking.read_item(self._setting, self._prepared, text)
 
     @public
     def __getitem__(self, item: Any) -> Any:
@@ -394,7 +215,7 @@ class Chart:
         {'path(a)': 0.0, 'path(b)': 2.0, 'edge(a,b)': 2.0}
         """
         prepared = self._ready()
-        yield from looking.names_of(self._setting, prepared, lambda key: self._all(prepared, key))
+        yield from looking.names_of(self._setting, prepared, lambda key: self._state.items(prepared, key))
 
     def __reversed__(self) -> Iterator[str]:
         """The items of the chart as texts, the last first."""
@@ -405,7 +226,7 @@ class Chart:
         """How many items there are, facts among them."""
         prepared = self._ready()
         tables = prepared.compiled.plan.tables.items()
-        return sum(len(self._all(prepared, key)[0]) for key, table in tables if table.kind != "external")
+        return sum(len(self._state.items(prepared, key)[0]) for key, table in tables if table.kind != "external")
 
     def __bool__(self) -> bool:
         """A chart is true, also where nothing was derived."""
@@ -444,7 +265,7 @@ class Chart:
         ([('a', 'b', 2.0)], 0)
         """
         prepared = self._ready()
-        return looking.find(self._setting, prepared, pattern, lambda key: self._all(prepared, key))
+        return looking.find(self._setting, prepared, pattern, lambda key: self._state.items(prepared, key))
 
     @public
     def table(self, key: str) -> Table:
@@ -456,13 +277,6 @@ class Chart:
             raise QueryError(str(error)) from None
         looking.check_known(self._setting, self._prepared, f"{name}/{arity}")
         return self.query(Item(name, tuple(Variable(f"X{i}") for i in range(arity))))
-
-    def _all(self, prepared: Prepared, key: str) -> tuple[Codes, Words]:
-        if key not in self._columns:
-            table = prepared.compiled.plan.tables[key]
-            width = self._setting.scale.width
-            self._columns[key] = prepared.chart.items(table.number, table.arity, width)
-        return self._columns[key]
 
     # -- derivatives
 
@@ -576,73 +390,23 @@ class Chart:
         """This chart as questions see it, with so many seconds for the answer."""
         limits = Limits(timeout=timeout)
         limits.check()
-        return self._ran(limits.stop())
-
-    def _ran(self, stop: Stop | None) -> questions.Ran:
-        return questions.Ran(self._setting, self._ready, self._source, self._tape, self._again, stop)
+        return questions.Ran(self._state, limits.stop())
 
     def _row_gradient(
         self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop
     ) -> list[npt.NDArray[np.float64]]:
         """For batches: see `questions.row_gradient`."""
-        return questions.row_gradient(self._ran(stop), item, keys, cotangent)
+        return questions.row_gradient(questions.Ran(self._state, stop), item, keys, cotangent)
 
     def _tables_of(self, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
         """For batches: derivatives by the facts of this run alone, a table for each predicate."""
-        run, scale = self._facts.run, self._setting.scale
+        run, scale = self._state.facts.run, self._setting.scale
         own = [run[key] if key in run else read(key, []) for key in keys]
         return [like(relation, scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
 
-    def _tape(self, source: Source, stop: Stop | None = None) -> Prepared:
-        """This run in a class that can go back: the chart's own, or the run made again."""
-        prepared = self._ready()
-        if prepared.compiled.plan.adjoint:
-            return prepared
-        if self._taped is None:
-            self._taped = self._again(source, True, stop=stop)
-            self._facts.binding.derivatives = Derivatives()  # later runs keep a tape from the start
-        return self._taped
-
-    def _again(
-        self,
-        source: Source,
-        adjoint: bool,
-        along: Along | None = None,
-        *,
-        outside: bool = False,
-        stop: Stop | None = None,
-    ) -> Prepared:
-        """The run made again with derivatives; what a function behind an external predicate raises is raised here."""
-        self._raised.clear()
-        try:
-            return source.again(adjoint, along, outside=outside, stop=stop)
-        except Error:
-            if self._raised:
-                raise self._raised[0] from None
-            raise
-
-    def _source(self) -> Source:
-        """What this run was made of. Raises where it cannot be differentiated."""
-        prepared = self._ready()
-        differentiable(self._setting.scale)
-        if prepared.chart.report.partial:
-            raise QueryError(
-                "the run was stopped in the middle of a step, so it has no gradient; stop it with max_pops instead"
-            )
-        until = None if self._limits.until is None else self._item(self._limits.until).key
-        return Source(
-            self._facts,
-            tuple(self._course),
-            until,
-            self._limits.room,
-            self._connect,
-            0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
-            self._iterate,
-        )
-
     def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:
         """The items that were popped, in order, as the tape has them."""
-        return popped(self._tape(self._source()))
+        return self._state.pops()
 
     # -- changing
 
@@ -660,7 +424,7 @@ class Chart:
         1.5
         """
         relation = self._read(key, rows, values)
-        self._change(self._facts.added(relation), relation)
+        self._state.change(self._state.facts.added(relation), relation)
 
     @public
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
@@ -677,7 +441,7 @@ class Chart:
         inf
         """
         gone = self._read(key, rows, values, bare=True)
-        self._change(self._facts.retracted(gone), gone)
+        self._state.change(self._state.facts.retracted(gone), gone)
 
     @public
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
@@ -691,12 +455,7 @@ class Chart:
         7.0
         """
         relation = self._read(key, rows, values)
-        self._change(self._facts.updated(relation), relation)
-
-    def _change(self, facts: Database, relation: Relation) -> None:
-        """Takes other facts, and remembers which of them changed since the last run."""
-        self._facts, self._stale = facts, True
-        self._touched.setdefault(relation.key, []).append(replace(relation, values=None))
+        self._state.change(self._state.facts.updated(relation), relation)
 
     def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
@@ -718,37 +477,37 @@ class Chart:
     # -- pickling: the facts and how far the run came; the chart is computed again, the same way
 
     def __getstate__(self) -> dict[str, Any]:
-        stopped = self._prepared is not None and self._status != "done"
+        stopped = self._prepared is not None and self._state.status != "done"
         return {
-            "facts": self._facts,
-            "limits": self._limits,
+            "facts": self._state.facts,
+            "limits": self._state.limits,
             "probabilities": self._probabilities,
-            "ran": self._prepared is not None and not self._stale,
-            "status": self._status,
+            "ran": self._prepared is not None and not self._state.stale,
+            "status": self._state.status,
             "pops": self._require().chart.report.pops if stopped else None,
-            "iterate": self._iterate,
+            "iterate": self._state.iterate,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         limits = state["limits"]
         vars(self).update(vars(make_chart(state["facts"].binding, {}, limits, state["probabilities"])))
-        self._facts = state["facts"]
+        run = self._state
+        run.facts = state["facts"]
         if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
             there = replace(limits, timeout=None)
             if state["pops"] is not None:
                 there = replace(there, max_pops=state["pops"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
-                self._start(there, False, 0.0, iterate=state["iterate"])
-                self._go(there, False, None, 0.0)
-            self._limits = limits
-            self._status = state["status"]
+                run.start(there, False, 0.0, iterate=state["iterate"])
+                run.go(there, self, False, None, 0.0)
+            run.limits, run.status = limits, state["status"]
 
     def __repr__(self) -> str:
-        if self._prepared is None or self._stale:
+        if self._prepared is None or self._state.stale:
             return "<Chart, to be run>"
         r = self._prepared.chart.report
-        return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._status}>"
+        return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._state.status}>"
 
 
 make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")

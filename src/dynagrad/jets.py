@@ -161,7 +161,7 @@ class Core:
         along = Along(directions, (None,) * order, parts)
         chart = make_chart(binding, {}, self.limits, False)
         try:
-            prepared = chart._over(derivatives, along)
+            prepared = chart._state.over(derivatives, along, chart)
         except NotConverged:
             if not order or chart.status == "done":  # it did not begin
                 raise
@@ -173,7 +173,7 @@ class Core:
         except ValueRangeError:
             if order and chart.status == "bad_value":
                 again = make_chart(binding, {}, self.limits, False)
-                again._over(class_of(*self._class(0, False)), Along())  # says so where it is the value
+                again._state.over(class_of(*self._class(0, False)), Along(), again)  # says so where it is the value
                 over = chart._require()
                 ended(over)
             raise
@@ -230,7 +230,7 @@ class Pass:
     @kept
     def source(self) -> Source:
         """What the run was made of. Raises where it cannot be differentiated."""
-        return self.chart._source()
+        return self.chart._state.source()
 
     def results(self, outs: Sequence[Slot], cotangents: Mapping[int, Sequence[Array]]) -> list[Any]:
         """Some components that come out, as arrays of their shapes; those of gradients take a pass back."""

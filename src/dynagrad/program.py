@@ -510,7 +510,7 @@ class Bound:
                 return result_of(n, chart)
 
         def result_of(n: int, chart: Chart) -> Any:
-            began = time.monotonic() - chart._spent
+            began = time.monotonic() - chart._state.spent
             chart._run(limits, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:

@@ -1,64 +1,51 @@
 """The questions that derivatives answer: gradients, tangents, outside values, marginals, expected counts, entropy.
 
-Each is a plain function of a `Ran`, which a chart hands over: what it ran, and how to make that run again with
-derivatives. What is asked is put into seeds and directions here, and what comes back into the answer. How a run is
-gone back over is `gradient`'s business, and in what state the chart is `chart`'s. What the answers mean is said where
+Each is a plain function of a `Ran`, which a chart hands over. What is asked is put into seeds and directions here, and
+what comes back into the answer. How a run is gone back over is `gradient`'s business, and how it is made again with
+derivatives is `running`'s. What the answers mean is said where
 they are asked for, at the methods of `Chart`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .directions import read_cotangent, read_directions
 from .errors import NotDifferentiable, QueryError, shown
-from .gradient import Asked, Gradient, Seed, Source, Tangents, adjoint_width, backward, differentiable, row_adjoints
+from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, differentiable, row_adjoints
 from .kept import kept_gradient, kept_tangents
-from .loading import Along, Prepared
+from .loading import Along
 from .looking import find, place_of, table_of, value_of, words_at, words_of, zero_of
 from .plan.combine import COPIES
 from .plan.compiled import Stop
 from .plan.values import numbers
 from .relation import Relation, row_numbers
+from .running import Run
 from .setting import Setting
-
-
-class Again(Protocol):
-    """Makes a run again, as `Source.again` does."""
-
-    def __call__(
-        self,
-        source: Source,
-        adjoint: bool,
-        along: Along | None = None,
-        *,
-        outside: bool = False,
-        stop: Stop | None = None,
-    ) -> Prepared: ...
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A chart as questions see it. Each part is asked for when it is needed, and raises where there is none."""
+    """What is asked: the run of a chart, and what ends the answer before it is there."""
 
-    setting: Setting
-    ready: Callable[[], Prepared]  # the native chart, if it is up to date
-    source: Callable[[], Source]  # what the run was made of, if it can be differentiated
-    tape: Callable[[Source, Stop | None], Prepared]  # the run in a class that can go back
-    again: Again
-    stop: Stop | None = None  # what ends the answer before it is there
+    run: Run
+    stop: Stop | None = None
+
+    @property
+    def setting(self) -> Setting:
+        return self.run.setting
 
     def value(self, item: Any) -> Any:
-        return value_of(self.setting, self.ready(), item)
+        return value_of(self.setting, self.run.ready(), item)
 
     def derived(self, item: Any) -> bool:
-        return words_of(self.setting, self.ready(), item)[1] is not None
+        return words_of(self.setting, self.run.ready(), item)[1] is not None
 
 
 # -- gradients and tangents --------------------------------------------------------------------------------------------
@@ -110,9 +97,9 @@ def row_gradient(ran: Ran, item: Any, keys: Sequence[str], cotangent: float) -> 
 
 def tangents(ran: Ran, direction: Any) -> Tangents:
     """The derivatives of all items along a direction."""
-    source = ran.source()
-    given = read_directions(source, ran.ready(), direction)
-    prepared = ran.again(source, False, Along((given,), (None,)), stop=ran.stop)
+    source = ran.run.source()
+    given = read_directions(source, ran.run.ready(), direction)
+    prepared = ran.run.again(source, False, Along((given,), (None,)), stop=ran.stop)
     return Tangents(
         source.scale,
         prepared,
@@ -124,10 +111,10 @@ def tangents(ran: Ran, direction: Any) -> Tangents:
 
 def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> Asked:
     """The run with a tape, and what is asked of it."""
-    source = ran.source()
+    source = ran.run.source()
     scale = source.scale
     apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
-    prepared = ran.again(source, True, outside=True, stop=ran.stop) if apart else ran.tape(source, ran.stop)
+    prepared = ran.run.again(source, True, outside=True, stop=ran.stop) if apart else ran.run.tape(source, ran.stop)
     seeds = []
     for item, given in items:
         cotangent = read_cotangent(item, given)
@@ -162,7 +149,7 @@ def marginal(ran: Ran, item: Any, goal: Any) -> float:
     """The probability, or the expected number, of uses of the item in a derivation of the goal."""
     _check_sums(ran, "a marginal", ("real", "log", "viterbi", "tropical"))
     if not ran.derived(goal):  # it has no derivation that the item could be in
-        place_of(ran.setting, ran.ready(), item)
+        place_of(ran.setting, ran.run.ready(), item)
         return 0.0
     share = float(gradient(ran, [(goal, 1.0)]).item(item))
     if ran.setting.scale.name != "real":
@@ -182,7 +169,7 @@ def expected_counts(ran: Ran, goal: Any) -> Gradient:
 def entropy(ran: Ran, goal: Any) -> float:
     """The entropy of the goal's derivations, by the derivative along an inverse temperature."""
     _check_sums(ran, "an entropy", ("real", "log"))
-    source = ran.source()
+    source = ran.run.source()
     log = source.scale.name == "log"
     directions = {}
     for key, predicate in ran.setting.rules.predicates.items():
@@ -194,7 +181,7 @@ def entropy(ran: Ran, goal: Any) -> float:
         apart = _copies_apart(ran.setting, key)
         directions[key] = _along_temperature(relation, log, apart)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
-    prepared = ran.again(source, False, Along((directions,), (constants,)), stop=ran.stop)
+    prepared = ran.run.again(source, False, Along((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.setting, prepared, goal), 2)
     if words is None:
         raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")
