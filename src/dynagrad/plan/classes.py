@@ -58,6 +58,7 @@ class Generated:
     weights: tuple[float | int, ...]  # by slot
     flags: tuple[str, ...] = ()  # for the compiler
     objects: tuple[str, ...] = ()  # the sources of what is linked to it
+    prelude: str = ""  # the header that it includes first, if nothing stands before that
 
 
 class ClassWriter:
@@ -1005,4 +1006,5 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
         linked.objects(plan, writer.semiring_name()),
+        "" if source.partition("#include <")[0].count("#define") else "dynagrad/chart.hpp",
     )
