@@ -1,6 +1,6 @@
 """Arrays without axes, and views that einsum and meshgrid make: what is written shows wherever numpy shows it.
 
-In both modes and compiled; costs one compiled program a function, 10 s.
+In both modes and compiled; costs one compiled program a function, 12 s.
 """
 
 from __future__ import annotations
@@ -55,6 +55,31 @@ def through_a_view(x):
     return a + r[0, 0]
 
 
+def new_axes(x):
+    a = np.array(x)
+    row, table = a[None], a[..., np.newaxis, None]
+    row[0] *= x
+    table += row
+    return a * row[0] + table[0, 0]
+
+
+def by_an_ellipsis(x):
+    a, b = np.array(x), np.array([x, 2.0])
+    same, first, last = a[...], b[0, ...], b[..., -1]
+    same += x
+    first *= x
+    last[...] = same * x
+    return a * b[0] + b[1] * b[1] + first
+
+
+def fewer_axes(x):
+    a = np.zeros((2, 3))
+    a[0:1, 1:2] = np.array([[[x]]])
+    a[1] = np.ones((1, 1, 3)) * x
+    a[1, 1:] = np.array([[x * x]])
+    return np.sum(a * a)
+
+
 def in_a_loop(x):
     total = np.array(0.0)
     again = np.zeros(())
@@ -101,6 +126,7 @@ def grid_read_later(x):
 
 ALIKE = [
     *(in_place, by_index, as_any_array, other_makers, through_a_view, in_a_loop, in_functions_of_python),
+    *(new_axes, by_an_ellipsis, fewer_axes),
     *(transposed, read_later, sums_are_no_views, grid_read_later),
 ]
 

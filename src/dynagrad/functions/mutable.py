@@ -179,6 +179,7 @@ class MutableArray(Number):
 
     __slots__ = ("_memory", "_settled", "_way")
 
+    can_be_written = True
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
     element = True
 
