@@ -1,6 +1,6 @@
 """Arrays without axes, and views that einsum and meshgrid make: what is written shows wherever numpy shows it.
 
-In both modes and compiled; costs one compiled program a function, 12 s.
+In both modes and compiled; costs one compiled program a function, 14 s.
 """
 
 from __future__ import annotations
@@ -80,6 +80,30 @@ def fewer_axes(x):
     return np.sum(a * a)
 
 
+def views_after_a_write(x):
+    a = np.array(x)
+    a[()] = a * x
+    across, all_of_it, squeezed = a.T, a.reshape(()), np.squeeze(a)
+    a += x
+    across *= 2.0
+    return a * across + all_of_it * x + squeezed
+
+
+def onto_itself(x):
+    a, m = np.array([x, 2.0, x * x, 1.0]), np.ones((2, 2)) * x
+    a[::-1] = a
+    a[[1, 2, 3, 0]] = a
+    a[::-1] += a * x
+    a[::-1] += a
+    m[0] = [1.0, x * x]
+    m[:, ::-1] = m
+    m.T[...] -= m[::-1]
+    for _ in range(3):
+        a[::-1] = a
+        a[0] *= x
+    return np.sum(a * np.arange(4.0)) + np.sum(m * np.array([[1.0, 2.0], [3.0, x]]))
+
+
 def in_a_loop(x):
     total = np.array(0.0)
     again = np.zeros(())
@@ -126,7 +150,7 @@ def grid_read_later(x):
 
 ALIKE = [
     *(in_place, by_index, as_any_array, other_makers, through_a_view, in_a_loop, in_functions_of_python),
-    *(new_axes, by_an_ellipsis, fewer_axes),
+    *(new_axes, by_an_ellipsis, fewer_axes, views_after_a_write, onto_itself),
     *(transposed, read_later, sums_are_no_views, grid_read_later),
 ]
 
