@@ -1,10 +1,17 @@
-"""Leaves numpy's examples to numpy: names of `dynagrad.numpy` and `dynagrad.math` have the docstrings of theirs."""
+"""What holds for all of pytest's runs, examples in docstrings included: which of these are ours, and what took longest.
+
+Names of `dynagrad.numpy` and `dynagrad.math` have the docstrings of numpy and math, whose examples are theirs to test.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 
 import pytest
+
+LONGEST = 10
+"""How many files are named at the end of a run, by what their tests took, setting up included."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -19,3 +26,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in others]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    seconds: dict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    if len(seconds) <= LONGEST:
+        return
+    terminalreporter.section(f"the {LONGEST} files that took longest, of {sum(seconds.values()):.0f} s in all")
+    for file in sorted(seconds, key=seconds.__getitem__, reverse=True)[:LONGEST]:
+        terminalreporter.write_line(f"{seconds[file]:8.1f} s  {file}")

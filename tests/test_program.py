@@ -680,3 +680,13 @@ def test_numpy_numbers_are_limits() -> None:
     assert chart.stats.pops == 5
     with pytest.raises(dg.Error, match="max_pops must be a number from 0"):
         dg.Program("p += 1.").run(max_pops=np.bool_(True))
+
+
+def test_a_program_keeps_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compilers differ in the last bit, and a gradient is that of the run that it was asked of."""
+    program = dg.Program("goal += keeps(X) * its(X).")
+    chart = program.run({"keeps/1": [("a", 2.0)], "its/1": [("a", 3.0)]})
+    monkeypatch.setenv("DYNAGRAD_CXX", "no-such-compiler")
+    assert chart.gradient("goal")["keeps/1"].values == [3.0]
+    with pytest.raises(dg.Error, match="no-such-compiler"):
+        dg.Program("goal += another(X).").run({"another/1": [("a", 2.0)]})

@@ -25,9 +25,9 @@ from .background import until as left
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
 from .errors import NotConverged, say
-from .forks import held, renewed
+from .forks import held, kept, renewed
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
-from .plan.compiled import Compiled, Stop, compile_plan
+from .plan.compiled import Compiled, Compiler, Stop, compile_plan, compiler
 from .plan.model import Derivatives, Summary
 from .plan.planner import Options, make_plan
 from .relation import Codes, Relation, TextColumn, concatenate
@@ -58,6 +58,11 @@ class _Plans:
 
     done: dict[tuple[str, ...], list[tuple[Compiled, Signature]]] = field(default_factory=dict)
     jobs: Jobs[Compiled] = field(default_factory=Jobs)
+
+    @kept
+    def compiler(self) -> Compiler:
+        """One for all, as compilers differ in the last bit, and a gradient is that of what ran."""
+        return compiler()
 
     def of(self, chosen: tuple[str, ...]) -> list[tuple[Compiled, Signature]]:
         return self.done.setdefault(chosen, [])
@@ -256,10 +261,11 @@ class Binding:
     ) -> Compiled:
         _, marks, options = key
         rough = rounded(self.setting, base.known, summary)
+        tool = self._plans.compiler  # where there is none, that is said before anything else is done
 
         def work() -> Compiled:
             plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
-            return compile_plan(plan, progress)
+            return compile_plan(plan, progress, tool)
 
         while True:
             for compiled, made_for in base.plans:

@@ -99,9 +99,9 @@ def made():
 def function(request, made, monkeypatch):
     """Makes the function of a body, by one route or the other; a body with one output returns it alone."""
     if request.param == "ctypes":
-        monkeypatch.setattr(calling, "_PYTHON", None)
+        monkeypatch.setattr(calling, "PYTHON", None)
     else:
-        assert calling._PYTHON is not None
+        assert calling.PYTHON is not None
 
     def make(body: str, /, **options):
         inputs, outputs, _ = BODIES[body]

@@ -203,15 +203,58 @@ class TestComplaints:
         with pytest.raises(CompileError, match="'no-such-compiler', is not there"):
             toolchain.compiler()
 
-    def test_a_missing_ziglang_says_what_to_install(self, monkeypatch):
-        monkeypatch.delenv("DYNAGRAD_CXX", raising=False)
-        monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(CompileError, match="pip install ziglang"):
-            toolchain._ziglang()
-
     def test_a_bad_level_is_refused(self):
         with pytest.raises(ValueError, match="optimise is 0, 1, 2 or 3"):
             toolchain.flags(toolchain.compiler(), optimise=9)
+
+
+class TestOrder:
+    """What is taken where DYNAGRAD_CXX names nothing: the package ziglang, then a compiler of the system."""
+
+    @pytest.fixture(autouse=True)
+    def _without_ziglang(self, monkeypatch):
+        monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+
+    def found(self, path: object) -> toolchain.Compiler:
+        return toolchain._compiler.__wrapped__("", str(path))
+
+    def fake(self, folder: Path, name: str, says: str, version: str) -> None:
+        script = folder / name
+        script.write_text(f'#!/bin/sh\ncase "$1" in --version) echo "{says}";; -dumpversion) echo "{version}";; esac\n')
+        script.chmod(0o755)
+
+    def test_where_there_is_none_it_says_what_to_install(self, tmp_path):
+        with pytest.raises(CompileError, match="pip install ziglang"):
+            self.found(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("says", "version", "taken"),
+        [
+            ("g++ (Debian) 12.2.0", "12", True),
+            ("g++ (Debian) 10.2.1", "10", False),
+            ("Debian clang version 15.0.7", "15.0.7", True),
+            ("Debian clang version 14.0.6", "14.0.6", False),
+            ("what?", "", False),
+        ],
+    )
+    def test_one_of_the_system_has_to_be_new_enough(self, tmp_path, says, version, taken):
+        self.fake(tmp_path, "c++", says, version)
+        if taken:
+            assert self.found(tmp_path).command == (str(tmp_path / "c++"),)
+        else:
+            with pytest.raises(CompileError, match="there is no C\\+\\+ compiler"):
+                self.found(tmp_path)
+
+    def test_an_old_one_stands_in_nobodys_way(self, tmp_path):
+        self.fake(tmp_path, "c++", "g++ (Debian) 8.3.0", "8")
+        self.fake(tmp_path, "clang++", "clang version 19.1.0", "19.1.0")
+        assert self.found(tmp_path).command == (str(tmp_path / "clang++"),)
+
+    @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no compiler of the system")
+    def test_it_compiles(self, tmp_path):
+        tool = self.found(os.environ["PATH"])
+        toolchain.compile_source(SYSTEM, tmp_path / "made.so", tool=tool)
+        assert library.Library(tmp_path / "made.so").function("threads", ctypes.c_int)() == 7
 
 
 class TestAnotherCompiler:

@@ -20,7 +20,7 @@ class _Planned(Exception):
 def planned(source: str, facts: Mapping[str, Any], *, until: str | None = None, bound: tuple[str, ...] = ()) -> Plan:
     """The plan for facts, of which those of the `bound` predicates are shared by runs, so that they are counted."""
 
-    def stop(plan: Plan, progress: object = None) -> None:
+    def stop(plan: Plan, *_: object) -> None:
         raise _Planned(plan)
 
     setting = dg.Program(source)._setting

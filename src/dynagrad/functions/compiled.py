@@ -13,6 +13,7 @@ made.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -79,8 +80,10 @@ class Compiled:
         if any(isinstance(leaf, Number) for leaf in leaves):
             return self._version(*_changed((arguments, named), Number, real_part)).differentiated(leaves)
         version = self._version(arguments, named)
-        if version.flat and not named and len(leaves) == len(arguments):
+        if version.flat and not named and len(leaves) == len(arguments) and all(map(operator.is_, leaves, arguments)):
             self._fast = version.native.call(version.single, self._any)
+        elif not named:
+            self._fast = version.walk(arguments, self._any) or self._any
         return version(leaves)
 
     def _version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
@@ -114,6 +117,19 @@ class _Version:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return self.made.output(self.native(*leaves))
+
+    def walk(self, arguments: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A function of arguments with this structure that walks over it in native code; None where it cannot."""
+        from ..native import walking
+        from .lifting.signature import structure
+
+        result = self.made.output.structure
+        taken = [structure(argument) for argument in arguments]
+        if result is None or any(t is None for t in taken):
+            return None
+        single = len(self.made.graph.outputs) == 1
+        flat = self.native.call(single, walking.unfit)
+        return walking.walker(flat, [t for t in taken if t is not None], result, otherwise, single=single)
 
     @kept
     def _reals(self) -> list[int]:

@@ -34,19 +34,21 @@ def build(
     optimise: int = 3,
     flags: Sequence[str] = (),
     objects: Sequence[str] = (),
+    tool: toolchain.Compiler | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
 
     `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of what it
     has in common with other libraries, and is linked with if this compiler can do so; else it has to have all of that.
-    `progress` is called with a line of text before a compiler starts, and not at all if none does.
+    `tool` is another compiler than the one that is used now. `progress` is called with a line of text before a compiler
+    starts, and not at all if none does.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
     'extern "C" int one() { return 1; }'
     """
-    tool = toolchain.compiler()
+    tool = tool or toolchain.compiler()
     parts = _parts(tool, objects, flags)
     options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
     job = _Job(source, tool, options, toolchain.SUFFIX, parts)
@@ -79,7 +81,7 @@ class _Job:
     suffix: str
     parts: tuple[_Job, ...] = ()
 
-    @functools.cached_property
+    @property
     def name(self) -> str:
         return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
 

@@ -180,9 +180,9 @@ def callable_of(
     inputs, outputs, name, failed = tuple(inputs), tuple(outputs), name or symbol, failed or failure
 
     def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-        if _PYTHON is None:
+        if PYTHON is None:
             return _slow(library, symbol, inputs, outputs, single, name, otherwise, failed, given)
-        return _fast(_PYTHON, library, symbol, single, name, otherwise, failed, given)
+        return _fast(PYTHON, library, symbol, single, name, otherwise, failed, given)
 
     return make(otherwise or _converting(name, inputs, make(_refuse)))
 
@@ -336,7 +336,7 @@ def _table() -> ctypes.Array[ctypes.c_void_p] | None:
     return (ctypes.c_void_p * len(pointers))(*pointers) if all(pointers) else None
 
 
-_PYTHON = _table()
+PYTHON = _table()
 """The table that libraries get, or None if they are to be called by `ctypes`."""
 
 
@@ -354,12 +354,21 @@ def _fast(
     take = library.function("dg_python", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
     if not take(ctypes.addressof(table), ctypes.sizeof(table)):
         raise CompileError(f"the table of pointers is not what {library.path} expects")
-    address = ctypes.cast(library.function(_entry(symbol, single), None), ctypes.c_void_p).value  # type: ignore[arg-type]
-    method = _Method(name.encode(), address, _METH_FASTCALL, None)
+    method = method_of(library, _entry(symbol, single), name)
+    # The definition, what is given and the library have to live as long as the function, which holds this tuple.
+    return builtin_of(method, (otherwise, failed, 0 if given is None else given.address, given, method, library))
+
+
+def method_of(library: Library, symbol: str, name: str) -> _Method:
+    """The definition of a builtin function that is called with an array of arguments."""
+    address = ctypes.cast(library.function(symbol, None), ctypes.c_void_p).value  # type: ignore[arg-type]
+    return _Method(name.encode(), address, _METH_FASTCALL, None)
+
+
+def builtin_of(method: _Method, held: tuple[Any, ...]) -> Callable[..., Any]:
+    """A builtin function by its definition, which has to be held; what is held is its `self`."""
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    # The definition, what is given and the library have to live as long as the function, which holds this tuple.
-    held = (otherwise, failed, 0 if given is None else given.address, given, method, library)
     made: Callable[..., Any] = new(ctypes.addressof(method), held, None)
     return made
 

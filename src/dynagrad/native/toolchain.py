@@ -1,8 +1,8 @@
 """Which C++ compiler there is, the flags it gets, and how it is called.
 
-The compiler is the one that comes with the `ziglang` package, so that a machine without a compiler works;
-`DYNAGRAD_CXX` names another one. No shell is involved, and nothing is kept here between calls except what is known
-about the compiler itself. Where compiled files go is the business of `cache`.
+It is the one that `DYNAGRAD_CXX` names; else the one of the `ziglang` package, so that a machine without a compiler
+works; else one of the system's that is new enough. No shell is involved, and nothing is kept here between calls except
+what is known about the compiler itself. Where compiled files go is the business of `cache`.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ _LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "
 
 _WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
 
+_NEW_ENOUGH = {"clang": 15, "gcc": 11}  # what has the C++20 that generated code is written in
+
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
@@ -67,7 +69,7 @@ class Compiler:
 
 
 def compiler() -> Compiler:
-    """The compiler to use: `DYNAGRAD_CXX` if it is set, else the one of the ziglang package.
+    """The compiler to use: `DYNAGRAD_CXX` if it is set, else the one of the ziglang package, else one of the system's.
 
     >>> compiler().command[-1]
     'c++'
@@ -79,7 +81,10 @@ def compiler() -> Compiler:
 def _compiler(named: str, path: str) -> Compiler:
     """`compiler`, remembered by what it depends on: asking another compiler for its version starts a process."""
     if not named.strip():
-        return _ziglang()
+        found = _ziglang() or _system(path)
+        if found is None:
+            raise CompileError(f"there is no C++ compiler\n  {_WHERE}")
+        return found
     try:
         command = shlex.split(named)
     except ValueError as error:
@@ -89,19 +94,40 @@ def _compiler(named: str, path: str) -> Compiler:
         raise CompileError(f"the compiler that DYNAGRAD_CXX names, {command[0]!r}, is not there\n  {_WHERE}")
     call = (os.path.abspath(program), *command[1:])
     try:
-        said = subprocess.run([*call, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        version = _version(call)
     except (OSError, subprocess.SubprocessError) as error:
         raise CompileError(f"the compiler that DYNAGRAD_CXX names does not run: {error}\n  {_WHERE}") from None
-    version = said.stdout.decode(errors="replace")
     zig = os.path.splitext(os.path.basename(program))[0] == "zig" or "ziglang" in version
     return Compiler(call, zig, f"{os.path.realpath(program)} {command[1:]}\n{version}")
 
 
-def _ziglang() -> Compiler:
+def _version(call: Sequence[str], question: str = "--version") -> str:
+    """What a compiler says of itself."""
+    said = subprocess.run([*call, question], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    return said.stdout.decode(errors="replace")
+
+
+def _system(path: str) -> Compiler | None:
+    """A compiler of the system that is new enough, by the names that it usually has."""
+    for name in ("c++", "g++", "clang++"):
+        program = shutil.which(name, path=path)
+        if program is None:
+            continue
+        try:
+            version, number = _version([program]), _version([program], "-dumpversion").partition(".")[0].strip()
+        except (OSError, subprocess.SubprocessError):
+            continue
+        least = _NEW_ENOUGH["clang" if "clang" in version else "gcc"]
+        if number.isdigit() and int(number) >= least:
+            return Compiler((program,), False, f"{os.path.realpath(program)}\n{version}")
+    return None
+
+
+def _ziglang() -> Compiler | None:
     """The compiler of the ziglang package, found without importing the package and without starting a process."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
-        raise CompileError(f"there is no C++ compiler: the package ziglang is missing\n  {_WHERE}")
+        return None
     home = Path(spec.submodule_search_locations[0])
     program = home / ("zig.exe" if os.name == "nt" else "zig")
     # Its version stands in the name of the folder that pip keeps beside it; reading that is far quicker than asking.
@@ -111,7 +137,7 @@ def _ziglang() -> Compiler:
     except OSError:  # packaged in another way: the package knows how to start it
         python = child.interpreter()
         if python is None:
-            raise CompileError(f"there is no C++ compiler: there is no file {str(program)!r}\n  {_WHERE}") from None
+            return None
         return Compiler((python, "-m", "ziglang", "c++"), True, f"ziglang {versions} at {home}")
     # The program itself rather than `python -m ziglang`: one process less to start, and the one to kill is the compiler
     return Compiler((str(program), "c++"), True, f"ziglang {versions} of {size} bytes")

@@ -16,6 +16,7 @@ from .functions import INTEGERS
 from .joins import term_variables
 from .model import IndexPlan, Join, Plan, Stage, Table
 from .policies import priority, prune
+from .shapes import Shapes
 from .statements import JoinWriter, Names, PatternScope, Scope, Writer, local, python_value
 from .values import semiring_cxx
 
@@ -71,6 +72,9 @@ class ClassWriter:
         self.externals = [t for t in plan.tables.values() if t.kind == "external"]
         self.stage_of = {key: s for s in plan.stages for key in s.keys}
         self.plain = plan.semiring == "plain"
+        shared = len(plan.rules.rules) >= LARGE_PROGRAM and not any(may_excuse(plan, t) for t in plan.tables.values())
+        self.shapes = Shapes(plan, self.names, self.out) if shared else None
+        self.calls: dict[tuple[int, int | None], str] = {}  # of joins that share a function, by rule and driver
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
         for stage in plan.stages:
@@ -617,6 +621,9 @@ class ClassWriter:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
 
     def _fire(self, stage: Stage, join: Join) -> None:
+        if self.shapes is not None:
+            self.calls[join.rule.number, join.driver] = self.shapes.call(join, [])
+            return
         self.join_comment(join)
         self.out.open(f"DYNAGRAD_RULE void rule{join.rule.number}()")
         JoinWriter(self.plan, self.names, join, self.out).write()
@@ -628,18 +635,20 @@ class ClassWriter:
         assert join.driver is not None
         item = join.rule.antecedents[join.driver].item
         table = self.plan.tables[item.key]
+        listed = [
+            "int64_t cell",
+            *(f"int32_t a{i}" for i in range(table.arity)),
+            "const value_t& update",
+            "const value_t& old",
+            "const value_t& now",
+            "bool first",
+        ]
+        if self.shapes is not None and prefix == "rule":
+            self.calls[join.rule.number, join.driver] = self.shapes.call(join, listed)
+            return
+        parameters = ", ".join(listed)
         self.join_comment(join)
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
-        parameters = ", ".join(
-            [
-                "int64_t cell",
-                *(f"int32_t a{i}" for i in range(table.arity)),
-                "const value_t& update",
-                "const value_t& old",
-                "const value_t& now",
-                "bool first",
-            ]
-        )
         self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
         voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first"]
         self.out.line(" ".join(f"(void){v};" for v in voids))
@@ -765,7 +774,8 @@ class ClassWriter:
         drives = self.drives_of[stage.number].get(table.key, [])
         for join in drives:
             within = "if (leads_out) " if stage.unknowns and join in stage.inner_joins else ""
-            out.line(f"{within}{self.drive_name(join)}(cell{arguments}, update, old, now, first);")
+            plain = f"{self.drive_name(join)}(cell{arguments}, update, old, now, first);"
+            out.line(f"{within}{self.calls.get((join.rule.number, join.driver), plain)}")
         if drives:
             out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
         else:
@@ -784,7 +794,7 @@ class ClassWriter:
         if stage.strategy != "sweep" and not self.plan.resolves:
             self._axioms(stage)
             for join in stage.fires:
-                out.line(f"rule{join.rule.number}();")
+                out.line(self.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
                 out.line("if (halt) return;")
             out.line("if (arithmetic.overflow) fail(integer_overflow, -1, -1);")
         out.close()
@@ -841,7 +851,7 @@ class ClassWriter:
             out.line(f"rounds{n}.push(tape.pops.size);")
         self._axioms(stage)
         for join in stage.fires:
-            out.line(f"rule{join.rule.number}();")
+            out.line(self.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
             out.line("if (halt) return false;")
         for key in stage.keys:
             table = self.plan.tables[key]

@@ -21,6 +21,7 @@ from ..native.engine import (
     out_of_memory,
 )
 from ..native.library import Stop
+from ..native.toolchain import Compiler, compiler
 from .classes import Generated, generate
 from .model import Plan
 
@@ -37,12 +38,17 @@ class Compiled:
     engine: Engine
 
 
-def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None) -> Compiled:
-    """Writes and builds the class of a plan; from the cache where it was built before."""
+def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None) -> Compiled:
+    """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler."""
     generated = generate(plan)
     level = effort(generated.source)
     library = build(
-        generated.source, optimise=level, flags=generated.flags, objects=generated.objects, progress=progress
+        generated.source,
+        optimise=level,
+        flags=generated.flags,
+        objects=generated.objects,
+        tool=tool,
+        progress=progress,
     )
     return Compiled(plan, generated, Engine.at(library, plan.adjoint))
 
@@ -59,6 +65,7 @@ def effort(source: str) -> int:
 __all__ = [
     "STATUS",
     "Compiled",
+    "Compiler",
     "FactTable",
     "Failure",
     "NativeChart",
@@ -68,5 +75,6 @@ __all__ = [
     "WeightTable",
     "World",
     "compile_plan",
+    "compiler",
     "out_of_memory",
 ]

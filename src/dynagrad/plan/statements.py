@@ -61,7 +61,8 @@ class Names:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.table: dict[str, str] = {}
+        self.table: Mapping[str, str] = {}
+        named: dict[str, str] = {}
         taken: set[str] = set()
         for key in plan.tables:
             name, arity = key.rsplit("/", 1)
@@ -71,7 +72,8 @@ class Names:
             while wanted in taken:
                 wanted += "x"
             taken.add(wanted)
-            self.table[key] = wanted
+            named[key] = wanted
+        self.table = named
         self.constants: dict[tuple[int | None, Term], int] = {}  # as syntax, in which f(1) is not f(1.0)
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
@@ -82,6 +84,18 @@ class Names:
         """The slot of a ground term in a domain; None stands for terms."""
         slot = self.constants.setdefault((domain, term), len(self.constants))
         return f"world->constant[{slot}]"
+
+    def index(self, key: str, number: int) -> str:
+        """An index of a derived predicate."""
+        return f"{self.table[key]}_by{number}"
+
+    def add(self, key: str) -> str:
+        """The function that gives an item a contribution."""
+        return f"add_{self.table[key]}"
+
+    def arrive(self, key: str) -> str:
+        """The function that takes note of an item that a row has reached, as a pointer."""
+        return f"&program::arrive_{self.table[key]}"
 
     def functor(self, name: str, arity: int) -> int:
         return self.functors.setdefault((name, arity), len(self.functors))
@@ -582,12 +596,10 @@ class JoinWriter(Scope):
             else:
                 array, entry = self.fresh("key"), self.fresh("entry")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-                self.out.open(
-                    f"for (int64_t {entry} = {name}_by{index.number}.begin({array}); {entry}; "
-                    f"{entry} = {name}_by{index.number}.next({entry}))"
-                )
+                by = self.names.index(item.key, index.number)
+                self.out.open(f"for (int64_t {entry} = {by}.begin({array}); {entry}; {entry} = {by}.next({entry}))")
                 self.out.line("if (spend(1)) return;")
-                self.out.line(f"const int64_t {at} = {name}_by{index.number}.cell({entry});")
+                self.out.line(f"const int64_t {at} = {by}.cell({entry});")
                 if self.plan.changes is not None:  # what was deleted stays in the index
                     self.out.open(f"if ({name}.popped.test({at}))")
                 self._cell(item, table, at)
@@ -642,7 +654,7 @@ class JoinWriter(Scope):
         else:
             array = self.fresh("key")
             self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-            self.out.open(f"if (!{name}_by{index.number}.begin({array}))")
+            self.out.open(f"if (!{self.names.index(step.item.key, index.number)}.begin({array}))")
 
     def _arguments_or_none(self, item: Item, table: Table) -> list[str]:
         return [self.build(t, d, True) for t, d in zip(item.arguments, table.domains, strict=True)]
@@ -661,7 +673,7 @@ class JoinWriter(Scope):
         if may_excuse(self.plan, table):
             value = self._excuse(table, name, value, texts)
         self.out.line("updates.count++;")
-        self.out.line(f"add_{name}({', '.join([*texts, value])});")
+        self.out.line(f"{self.names.add(table.key)}({', '.join([*texts, value])});")
 
     def _excuse(self, table: Table, name: str, value: str, texts: Sequence[str]) -> str:
         """Where a contribution is infinite, whether something that it is made of is, too; the contribution's name."""
@@ -752,7 +764,7 @@ class JoinWriter(Scope):
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
             f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors}, this, "
-            f"&program::arrive_{head_name});  // side by side over {comment(variable)}"
+            f"{self.names.arrive(self.rule.head.key)});  // side by side over {comment(variable)}"
         )
 
     def _stretch(self, step: Scan, variable: str, found: str) -> None:
@@ -779,7 +791,7 @@ class JoinWriter(Scope):
     def _along(self, name: str, found: str, head_name: str, to: str) -> None:
         self.out.line(
             f"add_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, {head_name}, {to}, "
-            f"{self._factors}, this, &program::arrive_{head_name});"
+            f"{self._factors}, this, {self.names.arrive(self.rule.head.key)});"
         )
 
     def _rows(self, step: Scan) -> tuple[str, str, str, str, str]:

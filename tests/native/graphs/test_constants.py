@@ -32,7 +32,7 @@ LARGE = RNG.normal(size=(40, 30))
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How Python calls native code."""
     if request.param == "ctypes":
-        monkeypatch.setattr(calling, "_PYTHON", None)
+        monkeypatch.setattr(calling, "PYTHON", None)
     return str(request.param)
 
 

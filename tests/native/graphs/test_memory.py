@@ -91,6 +91,6 @@ def test_whichever_allocation_fails_it_is_an_error_and_nothing_is_lost(name: str
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_result_that_is_too_large_is_an_error(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not fast:
-        monkeypatch.setattr(calling, "_PYTHON", None)
+        monkeypatch.setattr(calling, "PYTHON", None)
     with pytest.raises(RoomError, match="no memory for an array that it returns"):
         dg.compile(lambda x: x[:, None] * x)(np.empty(1 << 22))

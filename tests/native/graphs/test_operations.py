@@ -226,6 +226,8 @@ WHOLE_NUMBERS: dict[str, Callable[..., Any]] = {
     "integer_negative": lambda i: wrapped(-i),
     "integer_floor_divide": lambda i, j: wrapped(i // j) if j else 0,
     "integer_remainder": lambda i, j: i % j if j else 0,
+    "integer_power": lambda i, j: wrapped(pow(i, j, 2**64)) if j >= 0 else 0,
+    "integer_power_fits": lambda i, j: j >= 0 and (abs(i) < 2 or (j < 64 and wrapped(i**j) == i**j)),
     "integer_bitwise_and": lambda i, j: i & j,
     "integer_bitwise_or": lambda i, j: i | j,
     "integer_bitwise_xor": lambda i, j: i ^ j,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ...graph import Node
 from ...graph.failures import after
 from ...graph.node import fresh
 from ...graph.types import KINDS, Type, arrays
+from ...native.walking import LEAF, Keyed, Known, Sequenced, Structure
 from ..structure import is_registered
 from .core import UNDEFINED
 from .masked import refused
@@ -97,6 +98,24 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
     if taken is not None:
         return (taken[0], *(taken_apart(part, leaves) for part in taken[1]))
     return _constant(x)
+
+
+def structure(x: Any) -> Structure | None:
+    """The structure of an argument as native code walks over it; None where there is more to it than containers."""
+    if leaf_type(x) is not None:
+        return LEAF
+    if type(x) is tuple or type(x) is list:
+        return joined(type(x), map(structure, x))
+    if type(x) is dict:
+        parts = [structure(part) for part in x.values()]
+        return None if None in parts else Keyed(tuple(x), tuple(p for p in parts if p is not None))
+    return None if parts_of(x) is not None else Known(x)
+
+
+def joined(kind: type, parts: Iterable[Structure | None]) -> Structure | None:
+    """A list or tuple of structures; none where one of them is none."""
+    found = list(parts)
+    return None if None in found else Sequenced(kind, tuple(p for p in found if p is not None))
 
 
 def _ours(x: Any) -> bool:
@@ -182,6 +201,7 @@ class Output:
     build: Build
     outputs: tuple[Node, ...]
     shown: str
+    structure: Structure | None = None  # as native code walks over it; None where it cannot
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.build(iter(values))
@@ -201,7 +221,20 @@ def output(x: Any, token: Any = 0) -> Output:
     if isinstance(token, Node) and not nodes:
         return Output(lambda values: (next(values), build(values))[1], (token,), "".join(shown))
     tied = tuple(after(token, node) for node in nodes) if isinstance(token, Node) else tuple(nodes)
-    return Output(build, tied, "".join(shown))
+    return Output(build, tied, "".join(shown), _structure(x) if nodes else None)
+
+
+def _structure(x: Any) -> Structure | None:
+    """The structure of a result that `_output` has found to be one."""
+    if isinstance(x, Node | Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
+        return LEAF
+    if isinstance(x, List) or type(x) is tuple:
+        parts = x.content if isinstance(x, List) else x
+        return joined(list if isinstance(x, List) else tuple, map(_structure, parts))
+    if isinstance(x, Dict) and type(x.empty) is dict:
+        inside = [_structure(part) for part in x.content.values()]
+        return None if None in inside else Keyed(tuple(x.content), tuple(p for p in inside if p is not None))
+    return None if isinstance(x, tuple | Dict | Instance) else Known(x)
 
 
 def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
