@@ -179,6 +179,7 @@ class MutableArray(Number):
 
     __slots__ = ("_memory", "_settled", "_way")
 
+    can_be_written = True
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
     element = True
 
@@ -223,8 +224,8 @@ class MutableArray(Number):
             return writable(step(self.settled()))
         mine = self.elements()
         found = step(mine)
-        if not found.ndim:
-            return _element(found[()], memory)
+        if not isinstance(found, np.ndarray):
+            return _element(found, memory)
         if np.may_share_memory(found, mine):
             return MutableArray(memory, View(self._way, step))
         return MutableArray(_copied(found, memory))
