@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiled, compiling, cycles, dijkstra, functions, gradient, hmm, kernels, loading, wsj
+from . import compiled, compiling, cycles, dijkstra, first_calls, functions, gradient, hmm, kernels, loading, wsj
 from .common import HERE, Row, Skip
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "hmm": hmm.forward,
     "cycles": cycles.cycles,
     "compile": compiling.compiling,
+    "first": first_calls.first_calls,
     "import": compiling.importing,
     "rules": compiling.many_rules,
     "loading": loading.loading,

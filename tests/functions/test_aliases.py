@@ -1,6 +1,6 @@
 """Arrays without axes, and views that einsum and meshgrid make: what is written shows wherever numpy shows it.
 
-In both modes and compiled; costs one compiled program a function, 10 s.
+In both modes and compiled; costs one compiled program a function, 14 s.
 """
 
 from __future__ import annotations
@@ -55,6 +55,55 @@ def through_a_view(x):
     return a + r[0, 0]
 
 
+def new_axes(x):
+    a = np.array(x)
+    row, table = a[None], a[..., np.newaxis, None]
+    row[0] *= x
+    table += row
+    return a * row[0] + table[0, 0]
+
+
+def by_an_ellipsis(x):
+    a, b = np.array(x), np.array([x, 2.0])
+    same, first, last = a[...], b[0, ...], b[..., -1]
+    same += x
+    first *= x
+    last[...] = same * x
+    return a * b[0] + b[1] * b[1] + first
+
+
+def fewer_axes(x):
+    a = np.zeros((2, 3))
+    a[0:1, 1:2] = np.array([[[x]]])
+    a[1] = np.ones((1, 1, 3)) * x
+    a[1, 1:] = np.array([[x * x]])
+    return np.sum(a * a)
+
+
+def views_after_a_write(x):
+    a = np.array(x)
+    a[()] = a * x
+    across, all_of_it, squeezed = a.T, a.reshape(()), np.squeeze(a)
+    a += x
+    across *= 2.0
+    return a * across + all_of_it * x + squeezed
+
+
+def onto_itself(x):
+    a, m = np.array([x, 2.0, x * x, 1.0]), np.ones((2, 2)) * x
+    a[::-1] = a
+    a[[1, 2, 3, 0]] = a
+    a[::-1] += a * x
+    a[::-1] += a
+    m[0] = [1.0, x * x]
+    m[:, ::-1] = m
+    m.T[...] -= m[::-1]
+    for _ in range(3):
+        a[::-1] = a
+        a[0] *= x
+    return np.sum(a * np.arange(4.0)) + np.sum(m * np.array([[1.0, 2.0], [3.0, x]]))
+
+
 def in_a_loop(x):
     total = np.array(0.0)
     again = np.zeros(())
@@ -101,6 +150,7 @@ def grid_read_later(x):
 
 ALIKE = [
     *(in_place, by_index, as_any_array, other_makers, through_a_view, in_a_loop, in_functions_of_python),
+    *(new_axes, by_an_ellipsis, fewer_axes, views_after_a_write, onto_itself),
     *(transposed, read_later, sums_are_no_views, grid_read_later),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -321,6 +322,72 @@ def test_a_step_that_writes_to_what_is_outside_of_it(f):
     for verb in (dg.grad, dg.value_and_grad, dg.jacrev, lambda f: dg.derivative(dg.grad(f))):
         with pytest.raises(dg.Error, match=r"writes into an array from outside of it.* part of the state.*a changed"):
             verb(f)(1.5)
+
+
+def in_a_list(x):
+    log = []
+
+    def step(s):
+        log.append(s)
+        return s * x
+
+    return dg.checkpoint(step, x, 3) + log[1]
+
+
+def in_a_dict_of_lists(x):
+    sums = {"all": [0.0]}
+
+    def step(s):
+        sums["all"][0] += s * x
+        return s * x
+
+    return dg.checkpoint(step, x, 3) + sums["all"][0]
+
+
+def in_a_variable(x):
+    last = 0.0
+
+    def step(s):
+        nonlocal last
+        last = s * x
+        return last
+
+    return dg.checkpoint(step, x, 3) + last
+
+
+def in_an_object(x):
+    seen = SimpleNamespace(last=None)
+
+    def keep(s):
+        seen.last = dnp.array([s, 1.0])
+
+    def step(s):
+        keep(s)
+        return s * x
+
+    return dg.checkpoint(step, x, 3) + seen.last[0]
+
+
+@pytest.mark.parametrize("f", [in_a_list, in_a_dict_of_lists, in_a_variable, in_an_object], ids=lambda f: f.__name__)
+def test_a_step_that_keeps_numbers_outside_of_it(f):
+    slope = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
+    assert dg.derivative(f)(1.5) == pytest.approx(slope, rel=1e-6)
+    for verb in (dg.grad, dg.value_and_grad, dg.jacrev, lambda f: dg.derivative(dg.grad(f))):
+        with pytest.raises(dg.Error, match=r"the step keeps a number outside of it.* part of the state"):
+            verb(f)(1.5)
+
+
+def test_a_step_may_keep_plain_values_and_see_numbers_of_others():
+    def f(x):
+        calls, weights = [], [x, {"b": x * x}]
+
+        def step(s):
+            calls.append(1.0)
+            return s * weights[0] + weights[1]["b"]
+
+        return dg.checkpoint(step, 1.0, 2)
+
+    assert dg.grad(f)(2.0) == pytest.approx(2 * 2.0 + 3 * 4.0 + 2 * 2.0)
 
 
 def test_a_step_that_writes_to_its_state():

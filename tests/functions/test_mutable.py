@@ -186,6 +186,34 @@ class TestWrites:
         assert numpy.isclose(dg.value_and_grad(f)(X)[0], f(X))
         dg.check_derivatives(f, X)
 
+    def test_out_of_functions_of_the_argument(self):
+        """The argument is asked before the array that is written to."""
+
+        def f(x):
+            a, b = np.zeros(4), np.zeros((4, 4))
+            np.multiply(x, x, out=a)
+            np.add(a, x, a)
+            np.multiply.outer(x, a, out=b)
+            np.exp(x, out=b[0])
+            np.cumsum(x, out=b[1])
+            x.clip(0.0, 1.0, out=b[:, 2])
+            np.concatenate([x[:1], x[1:] * 2.0], out=b[3])
+            return np.sum(b * np.arange(16.0).reshape(4, 4)) + np.max(x, out=a[0, ...]) * a[0]
+
+        assert numpy.isclose(dg.value_and_grad(f)(X)[0], f(X))
+        dg.check_derivatives(f, X)
+
+    def test_nested_lists_of_numbers_are_written(self):
+        def f(x):
+            a = np.zeros((2, 2))
+            a[:] = [[x[0], 1], [2, x[1]]]
+            a *= ((1, x[2]), [x[3], 3.0])
+            a[:, :1] -= [[x[0]], [x[1]]]
+            return np.sum(a * a) + np.sum(a * [[x[0], 2], [0, 1]])
+
+        assert numpy.isclose(dg.value_and_grad(f)(X)[0], f(X))
+        dg.check_derivatives(f, X)
+
     def test_methods(self):
         def f(x):
             a = np.array(x[::-1])

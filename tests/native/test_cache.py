@@ -150,6 +150,70 @@ class TestHits:
         assert len(set(seen)) == 3
 
 
+class TestParts:
+    """What a library has in common with others: objects that it is linked with, a header that was read before."""
+
+    PART = """#if defined(DYNAGRAD_LINKED) && !defined(PART)
+extern "C" int seven();
+#else
+extern "C" __attribute__((visibility("hidden"))) int seven() { return 7; }
+#endif
+"""
+
+    def text(self, note: str = "") -> str:
+        export = '__attribute__((visibility("default")))'
+        return f'{self.PART}extern "C" {export} int answer() {{ return seven(); }}\n// {note}\n'
+
+    def test_an_object_is_made_once(self, fresh):
+        part = "#define PART\n" + self.PART
+        paths = [cache.build(self.text(note), objects=[part]) for note in ("a", "b")]
+        assert [answer(path) for path in paths] == [7, 7]
+        assert len(list(fresh.glob("*.o"))) == 1
+
+    def test_a_compiler_that_cannot_link_so_has_it_all_in_the_source(self, fresh, monkeypatch):
+        monkeypatch.setattr(toolchain, "links", lambda tool: False)
+        assert answer(cache.build(self.text("alone"), objects=["#define PART\n" + self.PART])) == 7
+        assert not list(fresh.glob("*.o"))
+
+    @pytest.mark.parametrize("damage", [b"", b"no object"])
+    def test_a_damaged_object_is_made_again(self, fresh, damage):
+        part = "#define PART\n" + self.PART
+        cache.build(self.text("a"), objects=[part])
+        next(fresh.glob("*.o")).write_bytes(damage)
+        assert answer(cache.build(self.text("b"), objects=[part])) == 7
+
+    def test_an_object_that_does_not_compile_is_an_error(self, fresh):
+        with pytest.raises(CompileError, match="nothing"):
+            cache.build(self.text("a"), objects=["int f() { return nothing; }"])
+        assert not list(fresh.glob("*.so"))
+
+    HEADER = "dynagrad/memory.hpp"
+
+    def with_header(self, value: int, note: str = "") -> str:
+        return f"#include <{self.HEADER}>\n{source(value, note)}"
+
+    def test_a_header_is_read_once(self, fresh):
+        paths = [cache.build(self.with_header(n), prelude=self.HEADER) for n in (31, 32)]
+        assert [answer(path) for path in paths] == [31, 32]
+        assert [kept.stat().st_size > 10_000 for kept in fresh.glob("*.pch")] == [True]
+
+    def test_one_that_the_compiler_does_not_take_is_left_out(self, fresh):
+        cache.build(self.with_header(33), prelude=self.HEADER)
+        kept = next(fresh.glob("*.pch"))
+        kept.write_bytes(b"no header")
+        kept.with_suffix(".seal").write_bytes(sealed.seal(kept.name, b"no header"))
+        assert answer(cache.build(self.with_header(34), prelude=self.HEADER)) == 34
+
+    def test_one_that_cannot_be_read_is_left_out(self, fresh):
+        assert answer(cache.build(source(35), prelude="dynagrad/nothing.hpp")) == 35
+        assert [kept.stat().st_size for kept in fresh.glob("*.pch")] == [0]
+
+    def test_errors_are_those_of_the_source(self, fresh):
+        with pytest.raises(CompileError, match="nothing") as caught:
+            cache.build(f"#include <{self.HEADER}>\nint f() {{ return nothing; }}", prelude=self.HEADER)
+        assert "pch" not in str(caught.value)
+
+
 class TestDamage:
     @pytest.mark.parametrize("damage", ["cut", "empty", "changed", "no library", "no seal", "bad seal"])
     def test_a_damaged_entry_is_made_again(self, fresh, damage):

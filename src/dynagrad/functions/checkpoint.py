@@ -15,6 +15,7 @@ import functools
 import itertools
 import math
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..errors import Error, shown
 from .closures import Entry
 from .copies import kept
 from .entries import Recorded
-from .numbers import Tape, TapeCell, fresh, plain, real_part
+from .numbers import Number, Tape, TapeCell, fresh, plain, real_part
 from .passes import inside, located, opened, sealed, taping
 from .structure import leaves, transform
 from .sweep import plus, sweep
@@ -52,8 +53,7 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
     `step` must compute the same each time from the same state. In a reverse pass it is called more often than n times,
     so it may not write into arrays from outside of it, those of the state included: that is an error there. What is to
     be changed is part of the state, and a changed copy of it is returned. The result is all that derivatives go
-    through: numbers that a step puts elsewhere, such as in a list outside, are constants, and are put there at each
-    call.
+    through: a number that a step puts elsewhere, such as in a list outside, is an error there, too.
 
     This is for the youngest reverse pass that is open; others that are open around it record the steps as usual, as
     does this one where a forward pass was begun inside of it. A forward pass, and no pass, simply run the loop.
@@ -167,7 +167,8 @@ class _Loop:
 
     def _measure(self) -> None:
         """How many steps make a small tape: the first one is recorded, and forgotten."""
-        before = len(self.tape.entries)
+        tape = self.tape
+        before = len(tape.entries)
         outside = list(_captured(self.step))
         seen = list(map(_checksum, outside))
         self.step(transform(self.state, self._cell))
@@ -177,7 +178,14 @@ class _Loop:
                 "again whenever it computes a step again; make the array part of the state, and return a changed copy "
                 "of it"
             )
-        self.stride = max(1, ROOM // max(1, _weight(self._forgotten(before).values())))
+        small = self._forgotten(before)
+        if any(_number(tape, x) in small for x in _kept_by(self.step) if isinstance(x, Number)):
+            raise Error(
+                "checkpoint: the step keeps a number outside of it, such as in a list, a dict or a variable of the "
+                "function around it; the reverse pass computes the steps again, and what they put there has no "
+                "derivatives: make it part of the state, and return it"
+            )
+        self.stride = max(1, ROOM // max(1, _weight(small.values())))
 
     def _cell(self, x: Any) -> Any:
         return self.tape.cell(kept(x))
@@ -317,6 +325,37 @@ def _captured(f: Any, level: int = 0) -> Iterator[np.ndarray]:
 
 
 _LEVELS = 3
+
+
+def _kept_by(f: Any, level: int = 0) -> Iterator[Any]:
+    """What a function closes over, with what is in lists, dicts, sets and objects there, near enough to be seen."""
+    for cell in getattr(f, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):
+            x = cell.cell_contents
+            if getattr(x, "__closure__", None) is not None:
+                if level < _LEVELS:
+                    yield from _kept_by(x, level + 1)
+            else:
+                yield from _inside(x, 0)
+
+
+def _inside(x: Any, level: int) -> Iterator[Any]:
+    if isinstance(x, Number):
+        yield x.settled()
+    elif level < _LEVELS:
+        for part in _contents(x):
+            if type(part) not in (float, int, str):
+                yield from _inside(part, level + 1)
+
+
+def _contents(x: Any) -> Iterable[Any]:
+    """What a container holds, or an object of a class of somebody's."""
+    if isinstance(x, list | tuple | set | deque):
+        return x
+    if isinstance(x, dict):
+        return x.values()
+    mine = not isinstance(x, type) and type(x).__module__ != "builtins" and hasattr(x, "__dict__")
+    return list(vars(x).values()) if mine else ()
 
 
 def _checksum(x: np.ndarray) -> int:

@@ -58,6 +58,7 @@ class MutableArray(Number):
 
     __slots__ = ("_memory", "_settled", "_way")
 
+    can_be_written = True
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
     element = True
 
@@ -102,8 +103,8 @@ class MutableArray(Number):
             return writable(step(self.settled()))
         mine = self.elements()
         found = step(mine)
-        if not found.ndim:
-            return element_of(found[()], memory)
+        if not isinstance(found, np.ndarray):
+            return element_of(found, memory)
         if np.may_share_memory(found, mine):
             return MutableArray(memory, View(self._way, step))
         return MutableArray(copied(found, memory))

@@ -44,11 +44,13 @@ class Number:
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]  # == compares values
 
+    can_be_written = False  # as the arrays of `mutable.py` can
     tag: int
     primal: Any
     element: bool  # whether numpy would have a scalar of its own here, such as an element of an array
     __apply_operation__: Callable[[Operation, Sequence[Any]], Any]  # `lift` of `applying.py`
     __array_ufunc__: Callable[..., Any]  # of `numpy_protocol.py`
+    __array_function__: Callable[..., Any]
 
     def held(self) -> Sequence[Any]:
         """The numbers that this one is made of."""
@@ -441,8 +443,9 @@ def plain(x: Any) -> Any:
     if isinstance(x, complex | np.complexfloating):
         raise is_complex(repr(x))
     if isinstance(x, list | tuple):
-        if any(isinstance(part, Number) for part in x):
-            return np.stack(x)
+        rows = [plain(part) if isinstance(part, list | tuple) else part for part in x]
+        if any(isinstance(part, Number) for part in rows):
+            return np.stack(rows)
         try:
             return np.asarray(x, np.float64)
         except (TypeError, ValueError):

@@ -84,6 +84,8 @@ STEPS: frozenset[Any] = frozenset(
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """What numpy calls for a ufunc with a number among its arguments."""
+    if options and (target := _written(options)) is not None:
+        return target.__array_ufunc__(ufunc, method, *inputs, **options)
     if method == "__call__":
         if options:
             check_options(f"np.{ufunc.__name__}", options)
@@ -102,6 +104,13 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     options, others = _own_options(_OPTIONS[method], options)
     check_options(f"np.{ufunc.__name__}.{method}", others)
     return _elements(handler(ufunc, *inputs, **options))
+
+
+def _written(options: dict[str, Any]) -> Any:
+    """The array that `out=` names, if numbers with derivatives can be written into it; it knows how."""
+    out = options.get("out")
+    outs = out if isinstance(out, tuple) else (out,)
+    return next((x for x in outs if isinstance(x, Number) and x.can_be_written), None)
 
 
 def _elements(x: Any) -> Any:
@@ -211,6 +220,8 @@ CHOOSING = frozenset({"where", "initial"})
 
 def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
     """What numpy calls for one of its functions with a number among the arguments."""
+    if options and (target := _written(options)) is not None:
+        return target.__array_function__(function, types, arguments, options)
     handler = FUNCTIONS.get(function)
     if handler is not None:
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):

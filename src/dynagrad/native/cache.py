@@ -24,7 +24,7 @@ from ..errors import CompileError
 from . import sealed, toolchain
 from .cache_folder import Temporary, temporary_folder, trusted_folder
 from .file_lock import file_lock
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint, place_of_headers
 from .zig_files import archive_of, pack, unpack
 
 
@@ -34,6 +34,7 @@ def build(
     optimise: int = 3,
     flags: Sequence[str] = (),
     objects: Sequence[str] = (),
+    prelude: str = "",
     tool: toolchain.Compiler | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
@@ -41,6 +42,7 @@ def build(
 
     `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of what it
     has in common with other libraries, and is linked with if this compiler can do so; else it has to have all of that.
+    `prelude` is a header of the runtime that the source includes before anything else, with no macro of its own before.
     `tool` is another compiler than the one that is used now. `progress` is called with a line of text before a compiler
     starts, and not at all if none does.
 
@@ -51,7 +53,7 @@ def build(
     tool = tool or toolchain.compiler()
     parts = _parts(tool, objects, flags)
     options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
-    job = _Job(source, tool, options, toolchain.SUFFIX, parts)
+    job = _Job(source, tool, options, toolchain.SUFFIX, parts, prelude)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
         found = None if place is None else entry(place, job.name)
@@ -80,6 +82,7 @@ class _Job:
     options: tuple[str, ...]
     suffix: str
     parts: tuple[_Job, ...] = ()
+    prelude: str = ""  # a header that it includes first
 
     @property
     def name(self) -> str:
@@ -99,6 +102,21 @@ def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
     options = toolchain.of_object((*toolchain.flags(tool, 2), _LINKED, *defined))
     return tuple(_Job(source, tool, options, ".o") for source in objects)
+
+
+_HEADER = ".pch"
+
+
+def _precompiled(home: Path, job: _Job) -> Path | None:
+    """The header that a source includes first, as a compiler has read it; None where it cannot, or there is none.
+
+    It is for one set of options, and for headers as they are now.
+    """
+    if not job.prelude or not toolchain.links(job.tool):
+        return None
+    kept = (*(o for o in job.options if o not in ("-s", "-shared")), f"-DDYNAGRAD_PLACE={place_of_headers()}")
+    header = _object(home, _Job(job.prelude, job.tool, kept, _HEADER))
+    return header if header.stat().st_size else None
 
 
 def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
@@ -136,9 +154,13 @@ def _compile_in(home: Path, scratch: Path, job: _Job) -> Path:
     compile_source = functools.partial(
         toolchain.compile_source, tool=job.tool, zig_cache=zig, keep=home / "failed" / f"{job.name}.cpp"
     )
-    if all(entry(home, part.name, part.suffix) for part in job.parts):
+    if job.suffix == _HEADER:
+        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=zig):
+            made.touch()  # so that it is not tried each time
+        made.with_suffix(".cpp").write_text(job.source)
+    elif all(entry(home, part.name, part.suffix) for part in job.parts):
         objects = [home / (part.name + part.suffix) for part in job.parts]
-        compile_source(job.source, made, options=job.options, objects=objects)
+        compile_source(job.source, made, options=job.options, objects=objects, precompiled=_precompiled(home, job))
     else:  # all at a time, and linked at the end
         own = scratch / "own.o"
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:

@@ -42,16 +42,25 @@ def combined(*parts: str) -> str:
     return digest.hexdigest()[:40]
 
 
+def place_of_headers() -> str:
+    """A hash of where the runtime headers are, and of their times, for what is bound to these."""
+    return combined(str(toolchain.INCLUDE), repr(_stats()))
+
+
 def _headers() -> str:
     """A hash of the runtime headers."""
+    return _read_headers(_stats())
+
+
+def _stats() -> tuple[tuple[str, int, int], ...]:
+    """The headers, with their times and sizes."""
     stats = []
     for home, _, names in os.walk(toolchain.INCLUDE / "dynagrad"):
         for name in names:
             path = os.path.join(home, name)
             stat = os.stat(path)
             stats.append((path, stat.st_mtime_ns, stat.st_size))
-    stats.sort()
-    return _read_headers(tuple(stats))
+    return tuple(sorted(stats))
 
 
 @functools.lru_cache(maxsize=4)

@@ -211,12 +211,14 @@ def compile_source(
     tool: Compiler | None = None,
     options: Sequence[str] | None = None,
     objects: Sequence[Path] = (),
+    precompiled: Path | None = None,
     zig_cache: Path | None = None,
     keep: Path | None = None,
 ) -> None:
     """Compile `source` to the shared library `output`, or raise `CompileError`.
 
-    The source is written beside the library. `options` replaces the flags, those `of_object` for an object. `objects`
+    The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
+    `options` replaces the flags, those `of_object` for an object. `objects`
     are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`. A
     source that does not compile is copied to `keep`.
     """
@@ -225,28 +227,49 @@ def compile_source(
     text = output.with_suffix(".cpp")
     text.write_bytes(source.encode("utf-8", "backslashreplace"))
     # Names without folders, as compilers read %, : and backslashes in those of folders as something else.
-    command = [
-        *tool.command,
-        *(flags(tool) if options is None else options),
-        f"-I{_plain(include, scratch)}",
-        text.name,
-    ]
+    command = [*tool.command, *(flags(tool) if options is None else options), f"-I{_plain(include, scratch)}"]
+    before = len(command)
+    command.append(text.name)
     for number, file in enumerate(objects):  # by names of ours, as above
         shutil.copyfile(file, scratch / f"part{number}.o")
         command.append(f"part{number}.o")
     command += ["-o", output.name]
     if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
-    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
-    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
-    try:
-        status, said = child.run(command, {**os.environ, **ours}, scratch)  # English messages; files where we want them
-    except OSError as error:
-        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
+    if precompiled is not None:
+        shutil.copyfile(precompiled, scratch / "prelude.pch")
+        quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
+        if _run(quicker, scratch, zig_cache)[0] == 0 and output.exists():
+            return
+        # whatever is wrong with it (other headers of the system?) is no error of the source
+    status, said = _run(command, scratch, zig_cache)
     if status != 0 or not output.exists():
         if _FULL.search(said):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
         raise CompileError(_message(status, said, command, text, keep))
+
+
+def precompile(
+    header: str, output: Path, include: Path = INCLUDE, *, tool: Compiler, options: Sequence[str], zig_cache: Path
+) -> bool:
+    """Compile a header of the runtime, named as it is included, to `output`; whether that could be done.
+
+    It is bound to the place of the headers, and to their times.
+    """
+    if os.name == "nt" or _ODD.search(str(include)):
+        return False
+    command = [*tool.command, *options, f"-I{include}", "-x", "c++-header", str(include / header), "-o", output.name]
+    return _run(command, output.parent, zig_cache)[0] == 0 and output.exists()
+
+
+def _run(command: Sequence[str], scratch: Path, zig_cache: Path | None) -> tuple[int, str]:
+    """How a compiler ended, and what it said: in English, with its files where we want them."""
+    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
+    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
+    try:
+        return child.run(command, {**os.environ, **ours}, scratch)
+    except OSError as error:
+        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
 
 
 _FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re.IGNORECASE)

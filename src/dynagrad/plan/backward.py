@@ -380,7 +380,7 @@ def _join(writer: ClassWriter, join: Join) -> None:
     out = writer.out
     writer.join_comment(join)
     if join.driver is None:
-        out.open(f"DYNAGRAD_RULE void {_name(writer, join)}()")
+        out.open(f"DYNAGRAD_FIRED void {_name(writer, join)}()")
         BackWriter(writer, join).write()
     else:
         item = join.rule.antecedents[join.driver].item
@@ -414,7 +414,7 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
     write_undo_component(writer, stage, rolls_back(stage))
     drives = writer.drives_of[n]
     write_solve(writer, stage, {k: [_name(writer, j) for j in _live(writer, tuple(js))] for k, js in drives.items()})
-    out.open(f"void undo{n}()")
+    out.open(f"DYNAGRAD_FIRED void undo{n}()")
     if resting(plan, stage):
         out.line(f"solve_resting{n}();")
     if stage.strategy == "sweep":

@@ -58,6 +58,7 @@ class Generated:
     weights: tuple[float | int, ...]  # by slot
     flags: tuple[str, ...] = ()  # for the compiler
     objects: tuple[str, ...] = ()  # the sources of what is linked to it
+    prelude: str = ""  # the header that it includes first, if nothing stands before that
 
 
 class ClassWriter:
@@ -625,7 +626,7 @@ class ClassWriter:
             self.calls[join.rule.number, join.driver] = self.shapes.call(join, [])
             return
         self.join_comment(join)
-        self.out.open(f"DYNAGRAD_RULE void rule{join.rule.number}()")
+        self.out.open(f"DYNAGRAD_FIRED void rule{join.rule.number}()")
         JoinWriter(self.plan, self.names, join, self.out).write()
         self.out.close()
         self.out.line()
@@ -787,7 +788,7 @@ class ClassWriter:
         """What a stage starts with: axioms, and the rules whose antecedents are all final."""
         out, n = self.out, stage.number
         out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
-        out.open(f"void begin{n}()")
+        out.open(f"DYNAGRAD_FIRED void begin{n}()")
         if self.plan.adjoint:
             out.line("tape.begins.push(tape.pops.size);")
             out.line("position = 0;")
@@ -823,7 +824,7 @@ class ClassWriter:
     def _seal(self, table: Table, count: bool) -> None:
         """Makes everything that a table has seen part of the chart."""
         out, name = self.out, self.names.table[table.key]
-        out.open(f"void seal_{name}()")
+        out.open(f"DYNAGRAD_FIRED void seal_{name}()")
         bound = f"{name}.bound()"
         out.open(
             f"for (int64_t cell = {name}.seen.next(0, {bound}); cell >= 0; cell = {name}.seen.next(cell + 1, {bound}))"
@@ -1005,4 +1006,5 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
         linked.objects(plan, writer.semiring_name()),
+        "" if source.partition("#include <")[0].count("#define") else "dynagrad/chart.hpp",
     )

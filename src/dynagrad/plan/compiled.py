@@ -47,6 +47,7 @@ def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool
         optimise=level,
         flags=generated.flags,
         objects=generated.objects,
+        prelude=generated.prelude,
         tool=tool,
         progress=progress,
     )

@@ -808,7 +808,8 @@ class JoinWriter(Scope):
         stored = ", ".join([*(texts[i] for i in head.order[:-1]), low])
         to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
-        return name, row, head_name, to, f"{name}.range[{table.arity - 1}].low - {low}"
+        shift = "0" if name == head_name else f"{name}.range[{table.arity - 1}].low - {low}"
+        return name, row, head_name, to, shift
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:

@@ -53,6 +53,7 @@ OF_VECTORS: dict[str, Callable[[Any], Any]] = {
 OF_MATRICES: dict[str, Callable[[Any], Any]] = {
     "axes": lambda m: (m.sum(axis=0), m.sum(1, keepdims=True), m.max(axis=1), np.mean(m, 0), m.prod(axis=1)),
     "transposed": lambda m: (m.T @ m, np.transpose(m), m.swapaxes(0, 1), m.transpose(1, 0)),
+    "sort of all": lambda m: (np.sort(m, axis=None), m.argsort(axis=None), np.argsort(m, None)[2] * m),
     "shapes": lambda m: (m.reshape(-1), m.reshape(1, 9), m.ravel(), m.flatten(), m[None].squeeze(), m.shape),
     "indices": lambda m: (m[0], m[-1, 1:], m[:, 0], m[::2], m[..., 1], m[1, 2], m[:, [0, 0]], m[[0, 1], [1, 2]]),
     "masks that are known": lambda m: (m[np.array([True, False, True])], m[np.eye(3, dtype=bool)]),

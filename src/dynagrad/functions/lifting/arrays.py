@@ -12,7 +12,6 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node, integers, places
-from ...graph import arrays as whole_arrays
 from ...graph.node import constant
 from ...graph.types import KINDS, Type, arrays
 from ..numpy_functions import FUNCTIONS
@@ -159,14 +158,21 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
         return chosen(s, content, place)
     t = type_of(content)
     if t is not None and not t.shape and _of_single(place):
-        return _single(content, place)
+        if not isinstance(x, Array) or place == ():
+            return wrapped(_single(content, place))
+        return Array(None, x.owner, x, lambda c: _single(c, place), place, lambda _, new: _reshaped(new, ()))
     if holds_node(place):
         s.may_raise(IndexError)
     found = _look(content, place)
     shape = found.shape if isinstance(found, Node) else np.shape(found)
-    if not shape or not isinstance(x, Array) or not _basic(place):
+    if not (shape or _has_ellipsis(place)) or not isinstance(x, Array) or not _basic(place):
         return wrapped(found)
     return Array(None, x.owner, x, lambda c: _look(c, place), place, lambda c, new: placed(c, place, new))
+
+
+def _has_ellipsis(index: Any) -> bool:
+    """With one, what an index gives is an array, even without axes."""
+    return any(p is Ellipsis for p in (index if isinstance(index, tuple) else (index,)))
 
 
 def _of_single(index: Any) -> bool:
@@ -178,11 +184,11 @@ def _single(content: Any, index: Any) -> Any:
     """A number at an index of no axes, which may give it some of length 1."""
     parts = index if isinstance(index, tuple) else (index,)
     extra = sum(p is None for p in parts)
-    if not extra:
-        return content
-    if not isinstance(content, Node):
-        return wrapped(np.full((1,) * extra, content))
-    return wrapped(whole_arrays.broadcast_to((1,) * extra)(content))
+    return _reshaped(content, (1,) * extra) if extra else content
+
+
+def _reshaped(content: Any, shape: tuple[int, ...]) -> Any:
+    return (FUNCTIONS[np.reshape] if isinstance(content, Node) else np.reshape)(content, shape)
 
 
 def placed(content: Any, index: Any, value: Any) -> Any:
@@ -202,8 +208,15 @@ def placed(content: Any, index: Any, value: Any) -> Any:
         raise Error(f"{describe(value)} cannot be written into an array")
     if given.kind != t.kind and t.kind != "real":
         raise Error(f"{describe(value)} cannot be written into {describe(content)}; convert one of them")
-    z = as_type(value, shaped(t, given))
-    return places.at_set(node, _without_masks(index, node.shape), z)
+    place = _without_masks(index, node.shape)
+    return places.at_set(node, place, _with_fewer_axes(as_type(value, shaped(t, given)), node[place]))
+
+
+def _with_fewer_axes(value: Any, there: Any) -> Any:
+    """What is written, without the axes of length 1 in front that numpy leaves out as it writes."""
+    shape, ndim = np.shape(value) if not isinstance(value, Node) else value.shape, len(there.shape)
+    skip = len(shape) - ndim
+    return _reshaped(value, shape[skip:]) if skip > 0 and set(shape[:skip]) == {1} else value
 
 
 def shaped(kind: Type, shape: Type) -> Type:

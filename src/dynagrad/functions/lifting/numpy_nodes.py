@@ -215,6 +215,8 @@ def _round(x: Any, decimals: int = 0, **options: Any) -> Any:
 
 def _argsort(x: Any, axis: Any = -1, **options: Any) -> Any:
     node = node_of(content_of(x))
+    if axis is None:
+        return _argsort(FUNCTIONS[np.ravel](node), 0)
     return whole_arrays.argsort(axis % node.ndim)(node)
 
 
@@ -270,8 +272,7 @@ def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _argpartition(x: Any, kth: Any, axis: Any = -1, **options: Any) -> Any:
-    node = node_of(content_of(x))
-    return _argsort(FUNCTIONS[np.ravel](node) if axis is None else node, 0 if axis is None else axis)
+    return _argsort(x, axis)
 
 
 ON_NODES: dict[Any, Callable[..., Any]] = {

@@ -402,7 +402,8 @@ class Block:
         update = update_of(node)
         self.before_update(node)
         if update.base is not None:
-            memory = self.dying(update.base)
+            into_itself = any(piece.value is update.base for piece in update.pieces)  # as in a[::-1] = a
+            memory = None if into_itself else self.dying(update.base)
             if memory is not None:
                 self.take_over(node, memory)
             else:

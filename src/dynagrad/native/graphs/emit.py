@@ -35,6 +35,9 @@ def flags_of(source: str) -> tuple[str, ...]:
 
 
 NAME = "body"
+PRELUDE = "dynagrad/graphs/prelude.hpp"
+"""What every source includes with its glue."""
+
 _CONSTANT = re.compile(r"\bconstant\d+")
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vector.hpp>

@@ -13,7 +13,7 @@ from ...graph.control import Graph
 from ...graph.optimise import optimise
 from .. import cache, library
 from ..calling import Given, Leaf, callable_of, glue
-from .emit import NAME, emit, flags_of
+from .emit import NAME, PRELUDE, emit, flags_of
 from .recurrences import cut_recurrences
 from .running import attach, failed
 
@@ -58,7 +58,7 @@ class Native:
             if self._made is None:
                 start = time.perf_counter()
                 whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
-                made = library.lent(cache.build(whole, flags=flags_of(self.source)))
+                made = library.lent(cache.build(whole, flags=flags_of(self.source), prelude=PRELUDE))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start
             return self._made

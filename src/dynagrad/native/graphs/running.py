@@ -17,7 +17,7 @@ from ...graph.types import DTYPES, Type
 from .. import blas, cache, library, parallel
 from ..calling import Given, Leaf, callable_of, glue
 from . import linear
-from .emit import NAME, Hosted, Text, emit, flags_of
+from .emit import NAME, PRELUDE, Hosted, Text, emit, flags_of
 from .failing import ERRORS
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
@@ -127,11 +127,8 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
     outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
-    made = library.lent(
-        cache.build(
-            text.source + glue(NAME, inputs, outputs, text.given), optimise=optimise, flags=flags_of(text.source)
-        )
-    )
+    whole, flags = text.source + glue(NAME, inputs, outputs, text.given), flags_of(text.source)
+    made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 
 

@@ -14,6 +14,8 @@
 #include "tables.hpp"
 
 // Programs of thousands of rules are compiled with every rule a function of its own, to be done in time.
+// What is called once a stage is one in any case.
+#define DYNAGRAD_FIRED __attribute__((noinline))
 #if defined(DYNAGRAD_LARGE)
 #define DYNAGRAD_INLINE __attribute__((noinline))
 #define DYNAGRAD_RULE __attribute__((noinline))
