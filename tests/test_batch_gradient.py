@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.batch import in_order
+from interrupts import ctrl_c
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -267,15 +266,10 @@ def test_semirings_without_derivatives(semiring: str) -> None:
 def test_ctrl_c_stops_a_batch(threads: int) -> None:
     program = dg.Program("n(I+1) += n(I) * step. n(0) += start. goal += n(1). twice(I) += n(I) * n(I).", "real")
     bound = program.bind({"step/0": 1.0})
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     bound.run_batch([{"start/0": 1.0}], query="goal", gradient="step/0", max_pops=5)  # compiles
-    timer.start()
     began = time.perf_counter()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            bound.run_batch([{"start/0": 1.0}] * 50, query="goal", gradient="step/0", threads=threads)
-    finally:
-        timer.cancel()
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5):
+        bound.run_batch([{"start/0": 1.0}] * 50, query="goal", gradient="step/0", threads=threads)
     assert time.perf_counter() - began < 10
 
 

@@ -1,5 +1,5 @@
-"""What calls and what users see of the package: signatures, misspelt options, names, completion, charts as mappings,
-column names, the line that warnings point at, and short tracebacks. mypy and IPython are asked themselves.
+"""What calls and what users see of the package: signatures, misspelt options, names, completion, column
+names, the line that warnings point at, and short tracebacks. mypy and IPython are asked themselves.
 
 Costs twelve seconds, of which mypy takes most.
 """
@@ -233,46 +233,7 @@ def test_completion_of_a_chart_that_has_to_be_run_offers_nothing(program: dg.Pro
     assert chart._ipython_key_completions_() == []
 
 
-# -- charts as mappings ------------------------------------------------------------------------------------------------
-
-
-def test_a_chart_is_a_mapping_from_texts_of_items_to_values(chart: dg.Chart) -> None:
-    expected = {"path(a)": 0.0, "path(b)": 2.0, "path(c)": 3.0, "edge(a,b)": 2.0, "edge(b,c)": 1.0}
-    assert dict(chart) == expected == dict(chart.items())
-    assert list(chart) == list(chart.keys()) == list(expected)
-    assert list(chart.values()) == list(expected.values())
-    assert len(chart) == len(chart.keys()) == 5
-    assert "path(b)" in chart and "path(d)" not in chart
-    assert {"path(b)", "path(d)"} & chart.keys() == {"path(b)"}
-
-
-def test_a_chart_without_items_is_true() -> None:
-    chart = dg.Program(":- input q/1. p(X) += q(X).").run()
-    assert len(chart) == 0 and list(chart) == [] and bool(chart)
-
-
-def test_texts_of_items_are_looked_up_whatever_stands_in_them() -> None:
-    deep: Any = "x"
-    for _ in range(500):
-        deep = dg.Term("f", deep)
-    rows = [(deep, 1.0), (list(range(400)), 2.0), (-1, 3.0), (0.5, 4.0), ("It's a\nname", 5.0), (dg.Term("if", 1), 6.0)]
-    chart = dg.Program("p(X) += q(X).").run({"q/1": rows})
-    assert sum(dict(chart).values()) == 2 * sum(value for _, value in rows)
-    assert all(chart[str(text)] == value for text, value in dict(chart).items() if len(text) < 300)
-
-
-def test_a_chart_that_has_to_be_run_has_no_items(program: dg.Program) -> None:
-    chart = program.run(EDGES)
-    chart.add("edge/2", [("c", "d", 1.0)])
-    for ask in (list, len, dict):
-        with pytest.raises(dg.QueryError, match=r"call chart.run\(\) first"):
-            ask(chart)
-    assert bool(chart)
-
-
-def test_what_outputs_do_not_need_is_not_among_the_items() -> None:
-    program = dg.Program(":- output p/1. p(X) += q(X). r(X) += q(X).")
-    assert sorted(program.run({"q/1": [("a",)]})) == ["p(a)", "q(a)"]
+# -- plans and columns -------------------------------------------------------------------------------------------------
 
 
 def test_the_plan_of_a_program_is_told_without_binding(program: dg.Program) -> None:

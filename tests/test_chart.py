@@ -1,15 +1,11 @@
-"""Charts: looking items up, ending early, changing facts, and what stays when a call fails."""
+"""Charts: looking items up, ending early, changing facts, as mappings of texts, and what stays when a call fails."""
 
 from __future__ import annotations
 
 import math
 import os
 import random
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dynagrad as dg
+from interrupts import ctrl_c
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -182,6 +179,7 @@ def test_what_outputs_do_not_need_is_not_computed() -> None:
         chart["other(1,1)"]
     with pytest.raises(dg.NotComputed):
         chart.query("other(X,Y)")
+    assert sorted(chart) == ["a(1)", "goal"]
 
 
 # -- compiling -------------------------------------------------------------------------------------------------------
@@ -263,6 +261,8 @@ def test_a_run_stops_when_an_item_is_final(steps: dg.Bound) -> None:
         {"max_pops": -1},
         {"max_pops": "x"},
         {"timeout": math.nan},
+        {"timeout": "soon"},
+        {"timeout": True},
         {"max_items": True},
         {"max_bytes": [1]},
         {"tolerance": -0.5},
@@ -316,17 +316,6 @@ def enormous() -> dg.Bound:
     )
     bound.run_batch([{}], timeout=0.0)  # compiles
     return bound
-
-
-@contextmanager
-def ctrl_c(seconds: float) -> Iterator[None]:
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def test_a_timeout_ends_a_single_enormous_join(enormous: dg.Bound) -> None:
@@ -588,11 +577,57 @@ def test_logs_that_grow_too_large_are_an_error() -> None:
         program.run({"q/0": [(0.5,)], "n/1": [(90, 0.0)]})
 
 
-def test_a_chart_is_a_mapping_of_texts() -> None:
-    program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-    chart = program.run({"edge/2": [("a", "b", 2.0)]})
-    assert list(reversed(chart)) == ["edge(a,b)", "path(b)", "path(a)"]
-    assert list(reversed(chart.query("edge(X,Y)"))) == [("a", "b", 2.0)]
+# -- charts as mappings ----------------------------------------------------------------------------------------------
+
+
+EDGES = {"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]}
+
+
+@pytest.fixture(scope="module")
+def paths() -> dg.Program:
+    return dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+
+
+def test_a_chart_is_a_mapping_from_texts_of_items_to_values(paths: dg.Program) -> None:
+    chart = paths.run(EDGES)
+    expected = {"path(a)": 0.0, "path(b)": 2.0, "path(c)": 3.0, "edge(a,b)": 2.0, "edge(b,c)": 1.0}
+    assert dict(chart) == expected == dict(chart.items())
+    assert list(chart) == list(chart.keys()) == list(expected)
+    assert list(chart.values()) == list(expected.values())
+    assert len(chart) == len(chart.keys()) == 5
+    assert "path(b)" in chart and "path(d)" not in chart
+    assert {"path(b)", "path(d)"} & chart.keys() == {"path(b)"}
+
+
+def test_a_chart_without_items_is_true() -> None:
+    chart = dg.Program(":- input q/1. p(X) += q(X).").run()
+    assert len(chart) == 0 and list(chart) == [] and bool(chart)
+
+
+def test_texts_of_items_are_looked_up_whatever_stands_in_them() -> None:
+    deep: Any = "x"
+    for _ in range(500):
+        deep = dg.Term("f", deep)
+    rows = [(deep, 1.0), (list(range(400)), 2.0), (-1, 3.0), (0.5, 4.0), ("It's a\nname", 5.0), (dg.Term("if", 1), 6.0)]
+    chart = dg.Program("p(X) += q(X).").run({"q/1": rows})
+    assert sum(dict(chart).values()) == 2 * sum(value for _, value in rows)
+    assert all(chart[str(text)] == value for text, value in dict(chart).items() if len(text) < 300)
+
+
+def test_a_chart_that_has_to_be_run_has_no_items(paths: dg.Program) -> None:
+    chart = paths.run(EDGES)
+    names = chart.keys()
+    chart.add("edge/2", [("c", "d", 1.0)])
+    for ask in (list, len, dict, lambda chart: "path(b)" in names):
+        with pytest.raises(dg.QueryError, match=r"call chart.run\(\) first"):
+            ask(chart)
+    assert bool(chart)
+
+
+def test_names_and_pairs_are_sets_that_take_any_stranger(paths: dg.Program) -> None:
+    chart = paths.run(EDGES)
+    assert list(reversed(chart)) == ["edge(b,c)", "edge(a,b)", "path(c)", "path(b)", "path(a)"]
+    assert list(reversed(chart.query("edge(X,Y)"))) == [("b", "c", 1.0), ("a", "b", 2.0)]
     names, pairs = chart.keys(), chart.items()
     assert "path(b)" in names and ("path(b)", 2.0) in pairs
     for stranger in (3, None, [], "path(q)", "paths(a)", "path(", "path(X)"):
@@ -601,6 +636,3 @@ def test_a_chart_is_a_mapping_of_texts() -> None:
     assert names & {"path(a)", 3, "nothing"} == {"path(a)"}
     with pytest.raises(TypeError, match="not iterable"):
         list(chart.jvp({}))  # type: ignore[call-overload]
-    chart.add("edge/2", [("b", "c", 1.0)])
-    with pytest.raises(dg.QueryError, match=r"call chart.run"):
-        "path(b)" in names  # noqa: B015

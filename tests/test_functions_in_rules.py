@@ -7,10 +7,7 @@ the functions as they are, central differences, and derivatives of the functions
 from __future__ import annotations
 
 import copy
-import os
 import pickle
-import signal
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +19,7 @@ from typer.testing import CliRunner
 import dynagrad as dg
 from dynagrad import cli
 from dynagrad.graph import variable
+from interrupts import ctrl_c
 from test_cpp import output_of
 
 
@@ -313,11 +311,8 @@ def test_a_loop_without_end_stops_at_the_timeout(endless):
 
 
 def test_a_loop_without_end_can_be_interrupted(endless):
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.3):
         endless.run({"a/1": [("x", 1.0)]})
-    timer.join()
 
 
 def test_a_recursion_without_end_names_function_and_item():
