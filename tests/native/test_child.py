@@ -68,17 +68,19 @@ def test_no_program_that_is_no_interpreter_is_started(
 
 
 @pytest.mark.parametrize("how", EMBEDDED)
-def test_a_compiler_that_only_an_interpreter_can_start_is_an_error(
+def test_a_compiler_that_only_an_interpreter_can_start_is_none_without_one(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ziglang").mkdir()
     (tmp_path / "ziglang" / "__init__.py").write_text("")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "ziglang", raising=False)
-    assert toolchain._ziglang().command[:2] == (sys.executable, "-m")
+    found = toolchain._ziglang()
+    assert found is not None and found.command[:2] == (sys.executable, "-m")
     embed(monkeypatch, how)
-    with pytest.raises(CompileError, match=r"(?s)there is no file .*zig.*DYNAGRAD_CXX"):
-        toolchain._ziglang()
+    assert toolchain._ziglang() is None
+    with pytest.raises(CompileError, match=r"(?s)there is no C\+\+ compiler.*DYNAGRAD_CXX"):
+        toolchain._compiler.__wrapped__("", "")
 
 
 def test_a_frozen_program_compiles(tmp_path: Path) -> None:
