@@ -110,11 +110,12 @@ _HEADER = ".pch"
 def _precompiled(home: Path, job: _Job) -> Path | None:
     """The header that a source includes first, as a compiler has read it; None where it cannot, or there is none.
 
-    It is for one set of options, and for headers as they are now.
+    It is for one set of options, of which some say only what is made of functions, and for headers as they are now.
     """
     if not job.prelude or not toolchain.links(job.tool):
         return None
-    kept = (*(o for o in job.options if o not in ("-s", "-shared")), f"-DDYNAGRAD_PLACE={place_of_headers()}")
+    mattering = (o for o in job.options if o not in ("-s", "-shared", "-fno-slp-vectorize"))
+    kept = (*mattering, f"-DDYNAGRAD_PLACE={place_of_headers()}")
     header = _object(home, _Job(job.prelude, job.tool, kept, _HEADER))
     return header if header.stat().st_size else None
 

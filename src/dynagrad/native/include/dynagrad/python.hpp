@@ -67,7 +67,7 @@ struct DescrFields {
 };
 constexpr int kContiguousAligned = 0x1 | 0x100;
 
-union Slot {
+union Scalar {
     double real;
     int64_t integer;
     bool boolean;
@@ -78,7 +78,7 @@ static Python python;  // of this library
 inline const void* type_of(const void* object) { return static_cast<void* const*>(object)[1]; }
 
 // A single number into `slot`; false if it is of another type, or too large.
-inline bool read_number(Kind kind, void* object, Slot& slot) {
+inline bool read_number(Kind kind, void* object, Scalar& slot) {
     if (kind == kBoolean) {
         slot.boolean = object == python.truths[0] || object == python.truths[1];
         return slot.boolean || object == python.types[kBoolean][0] || object == python.types[kBoolean][1];
@@ -113,7 +113,7 @@ inline const void* read_array(const Leaf& leaf, const void* object) {
     return array.data;
 }
 
-inline void* new_number(Kind kind, const Slot& slot) {
+inline void* new_number(Kind kind, const Scalar& slot) {
     if (kind == kReal) return python.float_from_double(slot.real);
     if (kind == kInteger) return python.long_from_long_long(slot.integer);
     return python.bool_from_long(slot.boolean);
@@ -150,7 +150,7 @@ using Body = int64_t (*)(const Context*, const void* const*, void* const*);
 template <bool kSingle, bool kGiven, int64_t kInputs, int64_t kOutputs>
 inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, const Leaf* out, void* self,
                                                  void* const* arguments, intptr_t count) {
-    Slot numbers[kInputs + 1];
+    Scalar numbers[kInputs + 1];
     const void* inputs[kInputs + 1];
     bool fits = count == kInputs;
     for (int64_t i = 0; fits && i < kInputs; ++i) {
@@ -164,7 +164,7 @@ inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, cons
     }
     if (!fits) return python.vectorcall(python.tuple_get_item(self, 0), arguments, static_cast<size_t>(count), nullptr);
 
-    Slot results[kOutputs + 1];
+    Scalar results[kOutputs + 1];
     void* outputs[kOutputs + 1];
     void* made[kOutputs + 1];
     for (int64_t i = 0; i < kOutputs; ++i) {
