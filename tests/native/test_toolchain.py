@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import dynagrad as dg
 from dynagrad.errors import CompileError
 from dynagrad.native import library, toolchain
 
@@ -276,6 +278,17 @@ class TestAnotherCompiler:
         monkeypatch.setenv("DYNAGRAD_CXX", name)
         assert not toolchain.compiler().zig
         assert compiled(SYSTEM, tmp_path).function("threads", ctypes.c_int)() == 7
+
+    @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+    def test_compiled_functions_and_programs_run_with_gcc(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("DYNAGRAD_CXX", "g++")
+        monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path))
+        compiled_gradient = dg.compile(dg.grad(lambda x: np.sum(np.sin(x) * x)))
+        x = np.array([1.0, 2.0])
+        assert compiled_gradient(x) == pytest.approx(np.cos(x) * x + np.sin(x))
+        chart = dg.Program("goal += w(X) * w(X).", "log").run({"w/1": [("a", -1.0), ("b", -2.0)]})
+        assert chart["goal"] == pytest.approx(np.logaddexp(-2.0, -4.0))
+        assert chart.gradient("goal")["w/1"].values.sum() == pytest.approx(2.0)
 
     def test_a_set_but_empty_variable_names_none(self, monkeypatch):
         monkeypatch.setenv("DYNAGRAD_CXX", " ")

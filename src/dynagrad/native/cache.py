@@ -51,6 +51,7 @@ def build(
     'extern "C" int one() { return 1; }'
     """
     tool = tool or toolchain.compiler()
+    flags = toolchain.spelled(tool, flags)
     parts = _parts(tool, objects, flags)
     options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
     job = _Job(source, tool, options, toolchain.SUFFIX, parts, prelude)

@@ -184,6 +184,18 @@ def _target() -> tuple[str, ...]:
     return ("-target", f"{machine}-linux-gnu.{major}.{minor}")
 
 
+_OF_GCC = {"-fno-slp-vectorize": "-fno-tree-slp-vectorize"}
+
+
+def spelled(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
+    """Flags, which are those of clang, as another compiler spells them.
+
+    >>> spelled(Compiler(("g++",), False, "g++ 12"), ["-fwrapv", "-fno-slp-vectorize"])
+    ('-fwrapv', '-fno-tree-slp-vectorize')
+    """
+    return tuple(options) if links(tool) else tuple(_OF_GCC.get(option, option) for option in options)
+
+
 def links(tool: Compiler) -> bool:
     """Whether a library can be linked with parts of the runtime that were compiled before: whether this is a clang,
     which makes nothing of a function that is known to be elsewhere (see `dynagrad/linked.hpp`).

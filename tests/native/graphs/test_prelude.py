@@ -48,6 +48,7 @@ def test_it_is_taken(function: Callable[..., Any], monkeypatch: pytest.MonkeyPat
         with_it.append("-include-pch" in command)
         return status, said
 
+    monkeypatch.delenv("DYNAGRAD_CXX", raising=False)  # g++ keeps no such header
     monkeypatch.setattr(toolchain, "_run", noted)
     monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path))
     x = np.array([1.0, 2.5, 3.0, 0.5])
