@@ -1006,5 +1006,5 @@ def generate(plan: Plan, *, embed: bool = True) -> Generated:
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
         linked.objects(plan, writer.semiring_name()),
-        "" if source.partition("#include <")[0].count("#define") else "dynagrad/chart.hpp",
+        "" if len(plan.rules.rules) >= LARGE_PROGRAM else "dynagrad/chart.hpp",  # where a macro stands before it
     )
