@@ -29,6 +29,7 @@ OF_ARRAYS = {
         (v[0] * 2.0 > -1.0) + (1.0 - v[1] > -9.0) + (-v[2] < abs(v[0])) + (2 * v[0] > 0) + (v[0] > 0)
     ),
     "with True": lambda v: (v[0] > 1.0) + True,
+    "is": lambda v: ((v[0] > 1.0) is True) + 2 * ((v[0] > 1.0) is not False) + 4 * ((v[0] > 1.0) is (v[1] > 1.0)),
     "with a whole number": lambda v: (v[0] > 1.0) + 1,
     "an array that is made": lambda v: (dnp.array([v[0], 2.0])[0] > 1.0) + (dnp.zeros(2)[0] > -1.0),
     "==": lambda v: (v[0] == v[0]) + (v[1] == v[1]),

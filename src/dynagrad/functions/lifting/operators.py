@@ -514,7 +514,7 @@ def is_(s: Specialiser, a: Any, b: Any) -> Any:
     if a is not b and (isinstance(a, Node) or isinstance(b, Node)):
         kinds = ["" if isinstance(x, Array) else _kind(x) for x in (a, b)]
         if kinds == ["boolean", "boolean"]:
-            return _equal(a, b)
+            return is_element(a) == is_element(b) and _equal(a, b)  # numpy has a True and a False of its own
         if "boolean" in kinds or "" in kinds:
             return False
         raise Error("`is` between numbers that are known only as the function runs: compare them with ==")
