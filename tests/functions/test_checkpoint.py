@@ -424,3 +424,13 @@ def test_what_goes_wrong_says_so():
     random = np.random.default_rng(0)
     with pytest.raises(dg.Error, match="another result"):
         dg.grad(lambda x: dg.checkpoint(lambda s: s * random.uniform(), x, 3))(1.0)
+
+
+def test_a_step_that_reads_an_iterator_to_its_end_is_an_error():
+    def f(x):
+        numbers = iter([1.0, 2.0, 3.0])
+        return dg.checkpoint(lambda s: s * x + next(numbers), x, 3)
+
+    assert f(2.0) == 2.0**4 + 2.0**2 + 2.0 * 2.0 + 3.0
+    with pytest.raises(dg.Error, match="an iterator"):
+        dg.grad(f)(2.0)

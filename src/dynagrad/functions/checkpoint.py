@@ -231,8 +231,15 @@ class _Loop:
     def _advanced(self, state: Any, a: int, b: int) -> Any:
         state = _copied(state)
         for _ in range(self._count(a, b)):
-            state = _checked(self.step(state), self._stripped)
+            state = _checked(self._again(state), self._stripped)
         return state
+
+    def _again(self, state: Any) -> Any:
+        """A step that was computed before."""
+        try:
+            return self.step(state)
+        except StopIteration:
+            raise Error(_ANOTHER) from None
 
     def _count(self, a: int, b: int) -> int:
         """How many steps there are from one stride to another."""
@@ -285,7 +292,7 @@ class _Loop:
         state = transform(state, self._cell)
         inputs = [leaf.number for leaf in leaves(state)]
         for _ in range(steps):
-            state = _checked(self.step(state))
+            state = _checked(self._again(state))
         results = list(leaves(state))
         _same(results, deltas, expected)
         seed: dict[int, Any] = {}
@@ -386,7 +393,10 @@ def _same(results: list[Any], deltas: list[Any], expected: list[Any] | None) -> 
             for x, y in zip(results, expected, strict=True)
         )
     if not same:
-        raise Error(
-            "checkpoint: the step had another result when it was computed again; it must depend on nothing that "
-            "changes between its calls, such as random numbers or a counter: make these part of the state"
-        )
+        raise Error(_ANOTHER)
+
+
+_ANOTHER = (
+    "checkpoint: the step had another result when it was computed again; it must depend on nothing that changes "
+    "between its calls, such as random numbers, a counter or an iterator: make these part of the state"
+)
