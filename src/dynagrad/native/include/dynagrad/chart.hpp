@@ -111,12 +111,6 @@ struct ChartBase : Looking {
     if (failure == exhausted) failed = no_memory;
   }
 
-  // What a class that is not made for changes, or solves nothing, has none of.
-  void change(int64_t, int64_t, const int32_t*, const uint64_t*, int64_t) {}
-  void swap(int64_t, const FactTable*, const void*, int64_t) {}
-  bool restore(int64_t, const int32_t*, const uint64_t*, const double*, int64_t) { return false; }
-  int64_t bounds(int64_t, double*, int64_t) const { return 0; }
-
   // Called with the work that is about to be done; true if the run has to stop.
   bool spend(int64_t work) { return (budget -= work) < 0 && look(); }
 

@@ -142,18 +142,23 @@ struct Groups {
   }
   // The group of a key.
   DYNAGRAD_ONCE Stretch at(const int32_t* args) const {
-    if (dense) {
-      int64_t c = 0;
-      for (int k = 0; k < width; k++) {
-        const int64_t x = (int64_t)args[k] - lows[k];
-        if ((uint64_t)x >= (uint64_t)extents[k]) return {0, 0};
-        c += x * strides[k];
-      }
-      return {start[c], start[c + 1]};
+    return dense ? at_dense(args, width, lows, extents, strides) : at_hashed(args, width);
+  }
+  // The same where the width of a key is known to the compiler.
+  DYNAGRAD_ALWAYS Stretch at_dense(const int32_t* args, int n, const int32_t* low, const int64_t* extent,
+                                   const int64_t* stride) const {
+    int64_t c = 0;
+    for (int k = 0; k < n; k++) {
+      const int64_t x = (int64_t)args[k] - low[k];
+      if ((uint64_t)x >= (uint64_t)extent[k]) return {0, 0};
+      c += x * stride[k];
     }
-    uint64_t h = hash_arguments(args, width) & mask;
+    return {start[c], start[c + 1]};
+  }
+  DYNAGRAD_ALWAYS Stretch at_hashed(const int32_t* args, int n) const {
+    uint64_t h = hash_arguments(args, n) & mask;
     while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * width, args, width * sizeof(int32_t))) return {start[s - 1], start[s]};
+      if (!memcmp(keys.data + (int64_t)(s - 1) * n, args, n * sizeof(int32_t))) return {start[s - 1], start[s]};
       h = (h + 1) & mask;
     }
     return {0, 0};
@@ -171,25 +176,9 @@ struct Grouping : Groups {
   template <class... A>
   Stretch find(A... a) const {
     const int32_t args[] = {a..., 0};
-    if (__builtin_expect(dense, 1)) {
-      int64_t c = 0;
-      for (int k = 0; k < K; k++) {
-        const int64_t x = (int64_t)args[k] - low[k];
-        if ((uint64_t)x >= (uint64_t)extent[k]) return {0, 0};
-        c += x * stride[k];
-      }
-      return {start[c], start[c + 1]};
-    }
-    return find_hashed(args);
+    return __builtin_expect(dense, 1) ? at_dense(args, K, low, extent, stride) : find_hashed(args);
   }
-  __attribute__((noinline)) Stretch find_hashed(const int32_t* args) const {
-    uint64_t h = hash_arguments(args, K) & mask;
-    while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * K, args, K * sizeof(int32_t))) return {start[s - 1], start[s]};
-      h = (h + 1) & mask;
-    }
-    return {0, 0};
-  }
+  __attribute__((noinline)) Stretch find_hashed(const int32_t* args) const { return at_hashed(args, K); }
 };
 
 // The values of a fact table's rows: apart from the rows, so that new numbers can stand on the same rows.

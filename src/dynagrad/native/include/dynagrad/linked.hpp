@@ -34,3 +34,6 @@
 #else
 #define DYNAGRAD_KNOWN extern template
 #endif
+
+// What is worth its code wherever it is called.
+#define DYNAGRAD_ALWAYS __attribute__((always_inline)) inline

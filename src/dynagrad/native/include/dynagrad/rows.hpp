@@ -23,7 +23,7 @@
 #define DYNAGRAD_INLINE inline
 #define DYNAGRAD_RULE
 #endif
-#define DYNAGRAD_EIGHT __attribute__((always_inline)) inline
+#define DYNAGRAD_EIGHT DYNAGRAD_ALWAYS
 
 namespace dynagrad {
 
