@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from .classes import ClassWriter
 
 
-def write_shown(writer: ClassWriter) -> None:
+def write_views(writer: ClassWriter) -> None:
     """In the constructor: what `Looking` is to know of each table."""
     out = writer.out
-    out.line("shown = tables, reading = &Reads<semiring>::reading;")
+    out.line("views = tables, reader = &ReaderOf<semiring>::reader;")
     if writer.externals:
         out.line("externals = functions_of_host;")
     for table in [*writer.facts, *writer.derived]:

@@ -100,7 +100,7 @@ def write_clear(writer: ClassWriter) -> None:
     out.line()
 
 
-def write_shown(writer: ClassWriter) -> None:
+def write_views(writer: ClassWriter) -> None:
     """In the constructor: the arrays of adjoints of each table, for those who look at them by its number."""
     plan, out = writer.plan, writer.out
     for table in [*writer.facts, *writer.derived]:
@@ -123,7 +123,7 @@ def write_readers(writer: ClassWriter) -> None:
     out.open("int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole)")
     out.line("const int64_t at = place(table, a);")
     out.line("if (at < 0) return 0;")
-    out.line("const value_t x = Reads<semiring>::value(tables[table], at);")
+    out.line("const value_t x = ReaderOf<semiring>::value(tables[table], at);")
     out.line("adjoint_t& g = (*(Array<adjoint_t>*)tables[table].adjoints)[at];")
     # for an outside value the root's adjoint is one, whatever the root's scale
     out.line(f"g = back::gather(g, {whole});")
@@ -133,13 +133,13 @@ def write_readers(writer: ClassWriter) -> None:
     out.line("const int64_t at = place(table, a);")
     out.line("if (at < 0) return 0;")
     out.line("const adjoint_t g = (*(Array<adjoint_t>*)tables[table].totals)[at];")
-    out.line("const value_t x = Reads<semiring>::value(tables[table], at);")
+    out.line("const value_t x = ReaderOf<semiring>::value(tables[table], at);")
     outer = "" if narrow else "if (whole) semiring::write(g, words);\n    else "
     out.line(f"{outer}back::finish(g, x, words);")
     out.line("return (void)whole, 1;")
     out.close()
     out.open("int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const")
-    out.line("const Shown& t = tables[table];")
+    out.line("const TableView& t = tables[table];")
     out.line("if (!t.items) return 0;")
     out.line("int64_t count = 0;")
     out.line("const int64_t bound = bound_of(*t.items);")
@@ -148,7 +148,7 @@ def write_readers(writer: ClassWriter) -> None:
     )
     out.line("if (count >= room) continue;")
     out.line("const adjoint_t g = (*(Array<adjoint_t>*)t.totals)[c];")
-    out.line("back::finish(g, Reads<semiring>::at(t.values, c), words + count * semiring::adjoint_words);")
+    out.line("back::finish(g, ReaderOf<semiring>::at(t.values, c), words + count * semiring::adjoint_words);")
     out.close()
     out.line("return count;")
     out.close()

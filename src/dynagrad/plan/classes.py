@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..rules.show import show
 from ..rules.syntax import Variable
 from . import adjoints, changing, components, convergence, linked, resolving, resting, solving
-from .access import write_access, write_shown
+from .access import write_access, write_views
 from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
 from .facade.text import comment
@@ -289,7 +289,7 @@ class ClassWriter:
             out.line("Array<double> weight_log{&account};")
         if self.externals:
             out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
-        out.line(f"Shown tables[{max(1, len(plan.tables))}];")
+        out.line(f"TableView tables[{max(1, len(plan.tables))}];")
         out.line("bool has_zero = false;")
         members = len(out.lines)
         if plan.adjoint:
@@ -378,9 +378,9 @@ class ClassWriter:
                 out.line(f"{name}.open(nullptr, {_bool(updates)}, {_bool(places)});")
             for index in self.by_key.get(table.key, ()):
                 out.line(f"{name}_by{index.number}.open();")
-        write_shown(self)
+        write_views(self)
         if self.plan.adjoint:
-            adjoints.write_shown(self)
+            adjoints.write_views(self)
         for n, beam in enumerate(self.plan.rules.beams):
             if beam.item.key in self.plan.tables:
                 out.line(f"beam{n}.open();")
