@@ -1,8 +1,12 @@
-"""What all tests share: a cache of compiled programs of this run's own, so that nothing comes from an older one.
+"""What all tests share: a cache of compiled programs, which is not the user's.
 
-Most of the time would go into compiling, and most of that into optimising, so programs are not optimised here: that is
-a quarter of the time. What is compared with other programs and on real data is compiled as users have it, those files
-set `OPTIMISED`, and so are the cases of `test_engine`. DYNAGRAD_OPTIMISE=3 has all of the suite compiled so.
+Half of the time would go into compiling. So the cache is kept for the next run, beside what pytest itself remembers.
+Nothing stale is found in it: an entry's name is a hash of its source, of the headers, of the compiler and its flags.
+`pytest --cache-clear` begins without it.
+
+Programs are not optimised here: that is a quarter of the time. What is compared with other programs and on real data is
+compiled as users have it, those files set `OPTIMISED`, and so are the cases of `test_engine`. DYNAGRAD_OPTIMISE=3 has
+all of the suite compiled so.
 """
 
 from __future__ import annotations
@@ -11,8 +15,12 @@ import os
 import shutil
 import signal
 import tempfile
+from pathlib import Path
 
 import pytest
+
+MOST = 1 << 30
+"""Bytes of compiled programs from which on the cache is not worth its room, and begun anew."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -20,11 +28,26 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
         os.environ.setdefault("DYNAGRAD_OPTIMISE", "0")
-        config.dynagrad_cache = os.environ["DYNAGRAD_CACHE"] = tempfile.mkdtemp(prefix="dynagrad-tests-")
+        os.environ["DYNAGRAD_CACHE"] = str(_kept(config) or _temporary(config))
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    shutil.rmtree(getattr(config, "dynagrad_cache", ""), ignore_errors=True)
+def _kept(config: pytest.Config) -> Path | None:
+    """The folder of the cache that is kept for the next run; None where pytest is told to remember nothing."""
+    cache = getattr(config, "cache", None)
+    if cache is None:
+        return None
+    folder: Path = cache.mkdir("dynagrad")
+    if sum(file.stat().st_size for file in folder.iterdir()) > MOST:
+        shutil.rmtree(folder)
+        folder.mkdir()
+    folder.chmod(0o700)  # in a folder that others may write to, nothing is taken for a cache
+    return folder
+
+
+def _temporary(config: pytest.Config) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="dynagrad-tests-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -498,6 +498,7 @@ time.sleep(0.5)
 
 def test_a_timeout_is_that_of_the_whole_call_and_compiling_goes_on_for_the_next_one() -> None:
     rules = "".join(f"timed{i}(X) += q{i}(X) * {i}. " for i in range(60))
+    rules += f"n{os.urandom(8).hex()} += 1."  # never compiled before
     facts = {f"q{i}/1": [("a",)] for i in range(60)}
     program = dg.Program(rules)
     began = time.monotonic()

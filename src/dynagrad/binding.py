@@ -27,7 +27,7 @@ from .encoding import Encoding, kinds, program_constants, settle_texts
 from .errors import NotConverged, say
 from .forks import held, kept, renewed
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
-from .plan.compiled import Compiled, Compiler, Stop, compile_plan, compiler
+from .plan.compiled import Compiled, Compiler, Stop, compile_backward, compile_plan, compiler, extends
 from .plan.model import Derivatives, Summary
 from .plan.planner import Options, make_plan
 from .relation import Codes, Relation, TextColumn, concatenate
@@ -43,7 +43,8 @@ class _Base:
     chosen: tuple[str, ...]
     known: Known
     plans: list[tuple[Compiled, Signature]] = field(default_factory=list)
-    loaded: dict[int, Loaded] = field(default_factory=dict)  # by id of the compiled plan
+    loaded: dict[int, Loaded] = field(default_factory=dict)
+    """By the id of what was generated, as the passes of a plan share their facts."""
     alone: dict[Hashable, tuple[dict[int, Codes], Compiled]] = field(default_factory=dict)
     """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
 
@@ -212,8 +213,8 @@ class Binding:
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
-            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled)), known, facts, patience)
-            base.loaded[id(compiled)] = loaded
+            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
+            base.loaded[id(compiled.generated)] = loaded
         prepared = set_up(setting, compiled, loaded, facts, room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
@@ -262,8 +263,12 @@ class Binding:
         _, marks, options = key
         rough = rounded(self.setting, base.known, summary)
         tool = self._plans.compiler  # where there is none, that is said before anything else is done
+        without = replace(options, derivatives=None)
+        ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
 
         def work() -> Compiled:
+            if ran is not None and extends(ran, options.derivatives):
+                return compile_backward(ran, progress, tool)
             plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
             return compile_plan(plan, progress, tool)
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error, NotConverged, RoomError
-from .library import Stop, host, load
+from ..errors import CompileError, Error, NotConverged, RoomError
+from .library import Library, Stop, host, load
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -137,6 +137,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
     "weights_free": (None, _P),
     "chart_new": (_Made, _P, _P, _P, _P),
+    "chart_size": (_L,),
+    "chart_record": (None, _P),
     "chart_free": (None, _P),
     "chart_run": (None, _P, _P, _P, _P, _P),
     "chart_change": (_Failure, _P, _L, _L, _P, _P, _L, _P),
@@ -212,12 +214,20 @@ def _finally(owner: Any, free: Callable[..., Any], *arguments: Any) -> None:
 
 
 class Engine:
-    """A compiled program."""
+    """A compiled program: the library of its forward pass, and that of its backward pass, if it has one."""
 
-    def __init__(self, path: Path, adjoint: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path, backward: Path | None = None) -> None:
+        self.path, self.goes_back = path, backward is not None
         library = load(path)
-        for name, (result, *arguments) in (_FUNCTIONS | (_ADJOINT_FUNCTIONS if adjoint else {})).items():
+        self._take(library, _FUNCTIONS)
+        if backward is not None:
+            self._take(load(backward), _ADJOINT_FUNCTIONS)
+            size = load(backward).function("dg_chart_size", _L)()
+            if size != self.chart_size():
+                raise CompileError(f"charts of {path} have {self.chart_size()} bytes, those of {backward} {size}")
+
+    def _take(self, library: Library, functions: dict[str, tuple[Any, ...]]) -> None:
+        for name, (result, *arguments) in functions.items():
             plain = _P if result is _Made else _L if result is _Failure else result
             function = library.function(f"dg_{name}", plain, *arguments)
             if result is _Made:
@@ -236,9 +246,9 @@ class Engine:
 
     @staticmethod
     @functools.cache
-    def at(path: Path, adjoint: bool = False) -> Engine:
-        """The engine of a library, made once; `adjoint` where it has a backward pass."""
-        return Engine(path, adjoint)
+    def at(path: Path, backward: Path | None = None) -> Engine:
+        """The engine of these libraries, made once; both passes may be in one."""
+        return Engine(path, backward)
 
 
 class World:
@@ -346,6 +356,8 @@ class NativeChart:
         self.pointer: int = engine.chart_new(
             world.pointer, ctypes.addressof(facts_pointers), ctypes.addressof(weight_pointers), _address(held)
         )
+        if engine.goes_back:
+            engine.chart_record(self.pointer)
         self.report = Report()
         self._externals: list[Any] = []
         self._held: list[Any] = []  # facts that a change may still look at

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .combine import TRUTHS
-from .model import Table
+from .model import Passes, Table
 
 if TYPE_CHECKING:
     from .classes import ClassWriter
@@ -70,6 +70,8 @@ def write_access(writer: ClassWriter) -> None:
     out.close()
     write_bounds(writer)
     bounded = any(plan.bounded(t) for t in writer.derived)
+    out.line(f"static constexpr bool goes_forward = {str(Passes.FORWARD in writer.passes).lower()};")
+    out.line(f"static constexpr bool goes_back = {str(writer.goes_back).lower()};")
     out.line(f"static constexpr bool changes = {str(plan.changes is not None).lower()};")
     out.line(f"static constexpr bool bounded = {str(bounded).lower()};")
 

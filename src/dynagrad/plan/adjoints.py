@@ -74,7 +74,6 @@ def cells(writer: ClassWriter, table: Table) -> str:
 def write_clear(writer: ClassWriter) -> None:
     """`adjoints(room)`: all adjoints zero, or given back."""
     plan, out = writer.plan, writer.out
-    out.line("int64_t saved_at = 0, from_at = 0;")
     out.open("void adjoints(bool room)")
     for table in [*writer.facts, *writer.derived]:
         name = writer.names.table[table.key]

@@ -63,6 +63,7 @@ def write_members(writer: ClassWriter) -> None:
     out.line("using adjoint_t = back::Adjoint;")
     out.line("Tape<semiring> tape{&account};")
     out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
+    out.line("int64_t saved_at = 0, from_at = 0;  // going back: how much of the tape is left")
     out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
     for stage in plan.stages:
         if stage.strategy == "sweep":
@@ -94,6 +95,7 @@ def write_members(writer: ClassWriter) -> None:
 def record_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
     """In `pop`: enters the pop into the tape."""
     out, name = writer.out, writer.names.table[table.key]
+    out.open("if (recording)")
     if stage.final:
         out.line(f"tape.pops.push(handle({table.number}, cell));")
     else:
@@ -102,6 +104,7 @@ def record_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
         if head_kind(writer.plan, table) == "select":
             out.line(f"tape.from.push(from_{name}[cell]);")
     out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
+    out.close()
 
 
 def tape_bytes(plan: Plan) -> str:
@@ -115,9 +118,10 @@ def record_contribution(writer: ClassWriter, table: Table, where: str, fresh: st
     out, name = writer.out, writer.names.table[table.key]
     match head_kind(writer.plan, table):
         case "select":
-            out.line(f"if ({fresh} || {improves(writer, table, where)}) grown(from_{name}, cell, 0u) = position;")
+            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(writer, table, where)}))")
+            out.line(f"  grown(from_{name}, cell, 0u) = position;")
         case "product":
-            out.line(f"factors_{name}.add(cell, x);")
+            out.line(f"if (recording) factors_{name}.add(cell, x);")
 
 
 def improves(writer: ClassWriter, table: Table, where: str) -> str:

@@ -14,7 +14,7 @@ from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothi
 from .facade.text import comment
 from .functions import INTEGERS
 from .joins import term_variables
-from .model import IndexPlan, Join, Plan, Stage, Table
+from .model import IndexPlan, Join, Passes, Plan, Stage, Table
 from .policies import priority, prune
 from .shapes import Shapes
 from .statements import JoinWriter, Names, PatternScope, Scope, Writer, local, python_value
@@ -64,8 +64,8 @@ class Generated:
 class ClassWriter:
     """Writes the class of one plan, piece by piece."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, passes: Passes) -> None:
+        self.plan, self.passes = plan, passes
         self.names = Names(plan)
         self.out = Writer()
         self.facts = [t for t in plan.tables.values() if t.kind == "facts"]
@@ -88,6 +88,11 @@ class ClassWriter:
             self.by_key.setdefault(index.key, []).append(index)
 
     # -- pieces
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the class has a backward pass, and not only what that needs of a run."""
+        return self.plan.adjoint and Passes.BACKWARD in self.passes
 
     def semiring_name(self) -> str:
         """The C++ type of the semiring."""
@@ -331,7 +336,7 @@ class ClassWriter:
         self._run()
         if plan.changes is not None:
             (resolving if plan.resolves else changing).write_changes(self)
-        if plan.adjoint:
+        if self.goes_back:
             write_backward(self)
         write_access(self)
         self._rule_weights()
@@ -345,6 +350,8 @@ class ClassWriter:
             "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)"
         )
         out.line("(void)facts, (void)weights, (void)numbers;")
+        if self.goes_back:
+            out.line("recording = true;")
         for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
             name = self.names.table[table.key]
             member = name if table.kind == "facts" else f"axioms_{name}"
@@ -571,6 +578,8 @@ class ClassWriter:
         elif not table.updates and not (self.plain and table.aggregator == "="):
             # the usual case first: one more contribution to an item that is there
             out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
+            if self.plan.semiring in ("viterbi", "tropical"):  # few contributions are better: what follows is for them
+                out.line(f"if (!semiring::better(x, {where})) return;")
             if self.plan.adjoint:
                 record_contribution(self, table, where, "false")
             agree(where, "")
@@ -790,7 +799,7 @@ class ClassWriter:
         out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
         out.open(f"DYNAGRAD_FIRED void begin{n}()")
         if self.plan.adjoint:
-            out.line("tape.begins.push(tape.pops.size);")
+            out.line("if (recording) tape.begins.push(tape.pops.size);")
             out.line("position = 0;")
         if stage.strategy != "sweep" and not self.plan.resolves:
             self._axioms(stage)
@@ -849,7 +858,7 @@ class ClassWriter:
         out.line("bool changed = false;")
         out.line(f"convergence{n}.begin();")
         if self.plan.adjoint:
-            out.line(f"rounds{n}.push(tape.pops.size);")
+            out.line(f"if (recording) rounds{n}.push(tape.pops.size);")
         self._axioms(stage)
         for join in stage.fires:
             out.line(self.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
@@ -870,8 +879,10 @@ class ClassWriter:
             out.line(f"const value_t now = {name}.pending[cell], old = {name}.value[cell];")
             out.line(f"const bool first = {name}.popped.set(cell);")
             if self.plan.adjoint:
+                out.open("if (recording)")
                 out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
                 out.line("if (!first) tape.saved.push({old, now});")
+                out.close()
             out.open("if (first)")
             self.unpack(table)
             self.enter(table)
@@ -993,9 +1004,9 @@ def _bool(x: bool) -> str:
     return "true" if x else "false"
 
 
-def generate(plan: Plan, *, embed: bool = True) -> Generated:
+def generate(plan: Plan, *, embed: bool = True, passes: Passes = Passes.BOTH) -> Generated:
     """The C++ source of a plan; `embed` adds the functions that Python calls."""
-    writer = ClassWriter(plan)
+    writer = ClassWriter(plan, passes)
     source = writer.write(embed)
     names = writer.names
     return Generated(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ..errors import Error
 from ..native.cache import build
@@ -22,8 +23,9 @@ from ..native.engine import (
 )
 from ..native.library import Stop
 from ..native.toolchain import Compiler, compiler
+from .backward import DIFFERENTIABLE
 from .classes import Generated, generate
-from .model import Plan
+from .model import Derivatives, Passes, Plan
 
 LARGE_SOURCE = 400_000
 """Characters from which on a program is compiled with less optimisation, to be done in time."""
@@ -40,18 +42,46 @@ class Compiled:
 
 def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None) -> Compiled:
     """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler."""
-    generated = generate(plan)
-    level = effort(generated.source)
-    library = build(
+    if not plan.adjoint and _goes_back_later(plan):
+        generated = generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.FORWARD)
+    else:
+        generated = generate(plan)
+    library = _build(generated, progress, tool)
+    return Compiled(plan, generated, Engine.at(library, library if plan.adjoint else None))
+
+
+def compile_backward(
+    forward: Compiled, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
+) -> Compiled:
+    """What `extends` to a backward pass, with that pass, which alone is built."""
+    plan = replace(forward.plan, derivatives=_ADJOINTS)
+    library = _build(generate(plan, passes=Passes.BACKWARD), progress, tool)
+    return Compiled(plan, forward.generated, Engine.at(forward.engine.path, library))
+
+
+_ADJOINTS = Derivatives()
+
+
+def extends(forward: Compiled, derivatives: Derivatives | None) -> bool:
+    """Whether a backward pass over the charts of a class is all that these derivatives need."""
+    return derivatives == _ADJOINTS and not forward.plan.adjoint and _goes_back_later(forward.plan)
+
+
+def _goes_back_later(plan: Plan) -> bool:
+    """Whether a class without a backward pass can keep a tape for one."""
+    return plan.semiring in DIFFERENTIABLE and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
+
+
+def _build(generated: Generated, progress: Callable[[str], None] | None, tool: Compiler | None) -> Path:
+    return build(
         generated.source,
-        optimise=level,
+        optimise=effort(generated.source),
         flags=generated.flags,
         objects=generated.objects,
         prelude=generated.prelude,
         tool=tool,
         progress=progress,
     )
-    return Compiled(plan, generated, Engine.at(library, plan.adjoint))
 
 
 def effort(source: str) -> int:

@@ -127,7 +127,8 @@ def write_solve(writer: ClassWriter, stage: Stage) -> None:
     )
     if plan.adjoint:
         items, columns = ("count * m", "m") if stage.stable else ("count", "1")
-        out.line(f"solved{n}.push({{tape.pops.size, {items}, {columns}, how == Solved::near_critical}});")
+        solved = f"{{tape.pops.size, {items}, {columns}, how == Solved::near_critical}}"
+        out.line(f"if (recording) solved{n}.push({solved});")
     if stage.stable:
         out.line(f"columns{n}.close();")
     out.line("solved_items += count, solved_count = 0;")

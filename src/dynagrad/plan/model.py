@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Flag, auto
 from typing import TYPE_CHECKING, Any
 
 from ..rules.normal import NormalRule, Rules
@@ -219,6 +220,16 @@ class Changes:
 
     facts: tuple[Join, ...]  # the driver is a fact that came or went; where cycles are solved, an item too
     heads: tuple[Join, ...]  # the instances of a head that is to be derived again
+
+
+class Passes(Flag):
+    """Which passes of a program a library has. Both may be in libraries of their own: a class of the backward pass goes
+    back over charts that the class of the forward pass made, since they have the same members.
+    """
+
+    FORWARD = auto()
+    BACKWARD = auto()
+    BOTH = FORWARD | BACKWARD
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def write_settle(writer: ClassWriter, stage: Stage) -> None:
         out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
         out.close()
     if plan.adjoint:
-        out.line(f"if (settling) settles{stage.number} = tape.pops.size;")
+        out.line(f"if (settling && recording) settles{stage.number} = tape.pops.size;")
     out.line("return settling;")
     out.close()
     out.line()

@@ -13,48 +13,51 @@ struct Entries {
   static const P* of(const ChartBase* c) { return static_cast<const P*>(c); }
   static constexpr Entry entry() {
     Entry e{};
-    e.facts_new = P::facts_new;
-    e.weights_new = [](Failure& failure) -> void* { return blank<Weights<S>>(failure); };
-    e.weights_free = [](void* w) { dispose((Weights<S>*)w); };
-    e.weigh = [](int64_t table, const FactTable* facts, const uint64_t* words, void* w) {
-      dynagrad::weigh<S>(*facts, *(Weights<S>*)w, words, P::copies(table));
-    };
-    e.chart_new = [](Failure& failure, World* w, FactTable* const* facts, void* const* weights, const uint64_t* constants)
-        -> ChartBase* { return create<P>(failure, w, facts, weights, constants); };
-    e.chart_free = [](ChartBase* c) { dispose(of(c)); };
-    e.run = [](ChartBase* c) { of(c)->run(); };
-    e.locate = [](ChartBase* c, int64_t table, const int32_t* a) { return of(c)->locate(table, a); };
-    if constexpr (P::changes) {
-      e.change = [](ChartBase* c, int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
-        of(c)->change(phase, table, rows, words, n);
+    e.size = sizeof(P);
+    if constexpr (P::goes_forward) {
+      e.facts_new = P::facts_new;
+      e.weights_new = [](Failure& failure) -> void* { return blank<Weights<S>>(failure); };
+      e.weights_free = [](void* w) { dispose((Weights<S>*)w); };
+      e.weigh = [](int64_t table, const FactTable* facts, const uint64_t* words, void* w) {
+        dynagrad::weigh<S>(*facts, *(Weights<S>*)w, words, P::copies(table));
       };
-      e.swap = [](ChartBase* c, int64_t table, const FactTable* facts, const void* weights, int64_t settled) {
-        of(c)->swap(table, facts, weights, settled);
-      };
-      e.restore = [](ChartBase* c, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds,
-                     int64_t n) { return of(c)->restore(table, rows, words, bounds, n); };
+      e.chart_new = [](Failure& failure, World* w, FactTable* const* facts, void* const* weights, const uint64_t* constants)
+          -> ChartBase* { return create<P>(failure, w, facts, weights, constants); };
+      e.chart_free = [](ChartBase* c) { dispose(of(c)); };
+      e.run = [](ChartBase* c) { of(c)->run(); };
+      e.locate = [](ChartBase* c, int64_t table, const int32_t* a) { return of(c)->locate(table, a); };
+      if constexpr (P::changes) {
+        e.change = [](ChartBase* c, int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
+          of(c)->change(phase, table, rows, words, n);
+        };
+        e.swap = [](ChartBase* c, int64_t table, const FactTable* facts, const void* weights, int64_t settled) {
+          of(c)->swap(table, facts, weights, settled);
+        };
+        e.restore = [](ChartBase* c, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds,
+                       int64_t n) { return of(c)->restore(table, rows, words, bounds, n); };
+      }
+      if constexpr (P::bounded)
+        e.bounds = [](const ChartBase* c, int64_t table, double* found, int64_t room) {
+          return of(c)->bounds(table, found, room);
+        };
     }
-    if constexpr (P::bounded)
-      e.bounds = [](const ChartBase* c, int64_t table, double* found, int64_t room) {
-        return of(c)->bounds(table, found, room);
+    if constexpr (P::goes_back) {
+      e.adjoints = [](ChartBase* c, bool room) { of(c)->adjoints(room); };
+      e.seed = [](ChartBase* c, int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole) {
+        return of(c)->seed(table, a, cotangent, whole);
       };
-#ifdef DYNAGRAD_TAPE
-    e.adjoints = [](ChartBase* c, bool room) { of(c)->adjoints(room); };
-    e.seed = [](ChartBase* c, int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole) {
-      return of(c)->seed(table, a, cotangent, whole);
-    };
-    e.backward = [](ChartBase* c) { return of(c)->backward(); };
-    e.adjoint = [](const ChartBase* c, int64_t table, const int32_t* a, uint64_t* words, int64_t whole) {
-      return of(c)->adjoint(table, a, words, whole);
-    };
-    e.adjoints_of_items = [](const ChartBase* c, int64_t table, uint64_t* words, int64_t room) {
-      return of(c)->adjoints_of_items(table, words, room);
-    };
-    e.adjoints_of_rows = [](const ChartBase* c, int64_t table, const uint64_t* given, uint64_t* words) {
-      of(c)->adjoints_of_rows(table, given, words);
-    };
-    e.pops = [](const ChartBase* c) -> const Array<Handle>* { return &of(c)->tape.pops; };
-#endif
+      e.backward = [](ChartBase* c) { return of(c)->backward(); };
+      e.adjoint = [](const ChartBase* c, int64_t table, const int32_t* a, uint64_t* words, int64_t whole) {
+        return of(c)->adjoint(table, a, words, whole);
+      };
+      e.adjoints_of_items = [](const ChartBase* c, int64_t table, uint64_t* words, int64_t room) {
+        return of(c)->adjoints_of_items(table, words, room);
+      };
+      e.adjoints_of_rows = [](const ChartBase* c, int64_t table, const uint64_t* given, uint64_t* words) {
+        of(c)->adjoints_of_rows(table, given, words);
+      };
+      e.pops = [](const ChartBase* c) -> const Array<Handle>* { return &of(c)->tape.pops; };
+    }
     return e;
   }
 };

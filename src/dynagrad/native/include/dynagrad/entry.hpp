@@ -4,8 +4,9 @@
 
 namespace dynagrad {
 
-// Null: this program has no such thing.
+// Null: this library has no such thing.
 struct Entry {
+  int64_t size;  // bytes of a chart
   FactTable* (*facts_new)(int64_t table, Failure&);
   void* (*weights_new)(Failure&);
   void (*weights_free)(void* weights);

@@ -100,6 +100,9 @@ DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad_entry.weights_fre
 DYNAGRAD_EXPORT ChartBase* dg_chart_new(World* w, FactTable* const* facts, void* const* weights, const uint64_t* constants) {
   return dynagrad_entry.chart_new(failure, w, facts, weights, constants);
 }
+DYNAGRAD_EXPORT int64_t dg_chart_size() { return dynagrad_entry.size; }
+// Enters all that this chart does into its tape; before it runs.
+DYNAGRAD_EXPORT void dg_chart_record(ChartBase* c) { c->recording = true; }
 DYNAGRAD_EXPORT void dg_chart_free(ChartBase* c) { dynagrad_entry.chart_free(c); }
 DYNAGRAD_EXPORT void dg_chart_run(ChartBase* c, const Settings* settings, Report* report, const Host* host, int32_t* stop) {
   c->settings = *settings;

@@ -7,8 +7,6 @@
 #pragma once
 #include "chart.hpp"
 
-#define DYNAGRAD_TAPE  // for abi.hpp
-
 namespace dynagrad {
 
 constexpr uint32_t nowhere = 0xFFFFFFFF;  // the place of no pop

@@ -1,0 +1,98 @@
+"""Forward and backward pass as libraries of their own: a first gradient compiles the backward pass alone.
+
+What a gradient is after a run, in two libraries, is to the bit what it is where a program was asked for it before its
+first run, in one. Costs three seconds: six programs, three libraries each, not optimised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.native import cache
+
+PARSING = """
+constit(X,I,K) += rewrite(X,W) * word(W,I,K).
+constit(X,I,K) += rewrite(X,Y,Z) * constit(Y,I,J) * constit(Z,J,K).
+goal += constit("s",0,N) * end(N).
+"""
+SENTENCE = {
+    "rewrite/3": [("s", "s", "s", 0.25), ("s", "np", "vp", 0.5), ("np", "np", "np", 0.125)],
+    "rewrite/2": [("np", "fish", 0.75), ("vp", "fish", 0.5), ("s", "fish", 0.0625)],
+    "word/3": [("fish", i, i + 1) for i in range(5)],
+    "end/1": [(5,)],
+}
+PATHS = "path(X) += start(X).\npath(Y) += path(X) * arc(X,Y).\ngoal += path(X) * stop(X)."
+CYCLE = {
+    "start/1": [("a", 1.0)],
+    "arc/2": [("a", "b", 0.5), ("b", "c", 0.25), ("c", "a", 0.375), ("b", "b", 0.125)],
+    "stop/1": [("c", 0.5)],
+}
+MIXED = "far(X) max= start(X).\nfar(Y) max= far(X) * arc(X,Y).\ngoal += far(X) * stop(X)."
+CASES = {
+    "popped once": (PARSING, "log", SENTENCE),
+    "selected": (PARSING, "viterbi", SENTENCE),
+    "solved": (PATHS, "real", CYCLE),
+    "best first": (PATHS, "tropical", CYCLE),
+    "aggregators": (MIXED, None, CYCLE),
+    "expected": (PARSING, "expectation", None),
+}
+
+
+def facts_of(name: str) -> dict[str, list[tuple[object, ...]]]:
+    facts = CASES[name][2]
+    if facts is not None:
+        return facts  # type: ignore[return-value]
+    return {
+        key: [(*row[:-1], (row[-1], row[-1] * 2.0)) if key.startswith("rewrite") else row for row in rows]
+        for key, rows in SENTENCE.items()
+    }
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources of the libraries that are asked for."""
+    sources: list[str] = []
+    real = cache.build
+
+    def build(source: str, **more: object) -> object:
+        sources.append(source)
+        return real(source, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("dynagrad.plan.compiled.build", build)
+    return sources
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_gradient_after_a_run_is_that_of_a_class_with_both_passes(name: str, built: list[str]) -> None:
+    text, semiring, _ = CASES[name]
+    facts = facts_of(name)
+    chart = dg.Program(text, semiring).run(facts)
+    forward = len(built)  # two where it turns out that a cycle has to be iterated
+    assert not any("int64_t backward()" in source for source in built)
+    after = chart.gradient("goal")
+    assert len(built) == forward + 1 and "int64_t backward()" in built[-1]
+
+    whole = dg.Program(text, semiring).bind({})
+    whole._binding.derivatives = dg.program.Derivatives()
+    first = whole.run(facts).gradient("goal")
+    assert built[-1] != built[forward]
+    for key in facts:
+        assert np.array_equal(after[key].values, first[key].values), key
+
+
+def test_the_run_that_is_made_again_has_the_library_and_the_facts_of_the_run(built: list[str]) -> None:
+    bound = dg.Program(PARSING, "log").bind(SENTENCE)
+    chart = bound.run()
+    before = chart._state.ready()
+    chart.gradient("goal")
+    taped = chart._state.taped
+    assert taped is not None and taped.compiled.engine.path == before.compiled.engine.path
+    assert [a and a.facts for a in taped.chart.weights] == [b and b.facts for b in before.chart.weights]
+    assert before.chart.report.tape == 0 < taped.chart.report.tape
+    bound.run().gradient("goal")  # keeps a tape from the start
+    assert len(built) == 2
