@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer
@@ -56,6 +55,7 @@ from .syntax import (
     Variable,
     VariableValue,
 )
+from .tables import parser
 
 MAX_DEPTH = 150  # of terms and expressions in source text; immutable syntax is compared and hashed by recursion
 
@@ -356,10 +356,7 @@ for _kind in _STATEMENTS:
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
     """The parser of programs, items and terms, built when first needed."""
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar, parser="lalr", transformer=_Builder(), maybe_placeholders=False, start=["start", "query", "argument"]
-    )
+    return parser(_Builder())
 
 
 # -- from raw shapes to syntax ---------------------------------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""The parser's tables from one process to the next: the same parser, whatever is where they are kept (a second)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lark import Lark, Transformer
+
+from dynagrad.rules import tables
+
+TEXT = 'a(X,f([Y|Z]),"q") += b(X,_) * exp(c(Y))**2 for X < Y + 1, Z != Y.  :- solve iterate.'
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for what is kept."""
+    monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The grammars that tables were worked out of, from now on."""
+    grammars: list[str] = []
+    real = tables._made
+    monkeypatch.setattr(tables, "_made", lambda grammar: (grammars.append(grammar), real(grammar))[1])
+    return grammars
+
+
+def read() -> str:
+    """The tree of a text, by a parser that is made anew."""
+    return tables.parser(Transformer()).parse(TEXT, start="start").pretty()
+
+
+def test_tables_are_worked_out_once(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, made = read(), worked_out(monkeypatch)
+    (kept,) = empty.glob("*.tables")
+    assert [read(), read()] == [expected, expected] and not made
+    kept.write_bytes(kept.read_bytes()[:-9])  # a damaged one is none
+    assert read() == expected and len(made) == 1
+    assert read() == expected and len(made) == 1
+
+
+def test_where_nothing_can_be_kept_they_are_worked_out(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = worked_out(monkeypatch)
+    empty.write_text("no folder")
+    assert read() == read() and len(made) == 2
+
+
+def test_each_version_of_lark_has_its_own(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read()
+    monkeypatch.setattr("lark.__version__", "0.0.1")
+    read()
+    assert len(list(empty.glob("*.tables"))) == 2
+
+
+def test_kept_tables_are_those_of_lark(empty: Path) -> None:
+    grammar = Path(tables.__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    plain = Lark(grammar, parser="lalr", maybe_placeholders=False, start=["start", "query", "argument"])
+    assert plain.parse(TEXT, start="start").pretty() == read() == read()
