@@ -6,6 +6,7 @@ asked is the same for all programs (`looking.hpp`); here it is told where the ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .combine import TRUTHS
@@ -16,25 +17,28 @@ if TYPE_CHECKING:
 
 
 def write_views(writer: ClassWriter) -> None:
-    """In the constructor: what `Looking` is to know of each table."""
+    """In the constructor: what `Looking` is to know of all tables."""
     out = writer.out
     out.line("views = tables, reader = &ReaderOf<semiring>::reader;")
     if writer.externals:
         out.line("externals = functions_of_host;")
-    for table in [*writer.facts, *writer.derived]:
-        name, to = writer.names.table[table.key], f"tables[{table.number}]"
-        out.line(f"{to}.width = {table.arity};")
-        if table.kind != "facts":
-            out.line(f"{to}.items = &{name}, {to}.values = &{name}.value;")
-            if table.kind == "dense":
-                order = ", ".join([*map(str, table.order), "0"])
-                out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
-                out.line(f"{to}.order = order_{name};")
-            if table.updates:
-                out.line(f"{to}.pending = &{name}.pending, {to}.nothing = &nothing_{name};")
-        if table.kind == "facts" or writer.has_axioms(table):
-            member = name if table.kind == "facts" else f"axioms_{name}"
-            out.line(f"{to}.facts = &{member}, {to}.view = &{member}.value;")
+
+
+def write_view(writer: ClassWriter, table: Table) -> None:
+    """In the constructor: what `Looking` is to know of a table."""
+    out, name, to = writer.out, writer.names.table[table.key], f"tables[{table.number}]"
+    out.line(f"{to}.width = {table.arity};")
+    if table.kind != "facts":
+        out.line(f"{to}.items = &{name}, {to}.values = &{name}.value;")
+        if table.kind == "dense":
+            order = ", ".join([*map(str, table.order), "0"])
+            out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
+            out.line(f"{to}.order = order_{name};")
+        if table.updates:
+            out.line(f"{to}.pending = &{name}.pending, {to}.nothing = &nothing_{name};")
+    if table.kind == "facts" or writer.has_axioms(table):
+        member = name if table.kind == "facts" else f"axioms_{name}"
+        out.line(f"{to}.facts = &{member}, {to}.view = &{member}.value;")
 
 
 def write_access(writer: ClassWriter) -> None:
@@ -56,24 +60,43 @@ def write_access(writer: ClassWriter) -> None:
     out.close("};")
     out.line("return all[table];")
     out.close()
-    out.open("int64_t locate(int64_t table, const int32_t* a)")
-    if writer.derived:
+    groups = [[t for t in group if t.kind != "facts"] for group in writer.groups()]
+    if len(groups) == 1:
+        _locate(writer, "locate", groups[0])
+    else:
+        for k, group in enumerate(groups):
+            _locate(writer, f"locate{k}", group)
+        out.open("int64_t locate(int64_t table, const int32_t* a)")
         out.open("switch (table)")
-        for table in writer.derived:
-            name = writer.names.table[table.key]
-            stored = table.order if table.kind == "dense" else range(table.arity)
-            arguments = ", ".join(f"a[{i}]" for i in stored)
-            inside = f"{name}.inside({arguments}) ? {name}.locate({arguments}) : -1"
-            out.line(f"case {table.number}: return {inside};")
+        for k, group in enumerate(groups):
+            if group:
+                out.line(f"{' '.join(f'case {t.number}:' for t in group)} return locate{k}(table, a);")
         out.close()
-    out.line("return (void)a, -1;")
-    out.close()
+        out.line("return -1;")
+        out.close()
     write_bounds(writer)
     bounded = any(plan.bounded(t) for t in writer.derived)
     out.line(f"static constexpr bool goes_forward = {str(Passes.FORWARD in writer.passes).lower()};")
     out.line(f"static constexpr bool goes_back = {str(writer.goes_back).lower()};")
     out.line(f"static constexpr bool changes = {str(plan.changes is not None).lower()};")
     out.line(f"static constexpr bool bounded = {str(bounded).lower()};")
+
+
+def _locate(writer: ClassWriter, name: str, tables: Sequence[Table]) -> None:
+    """The cell of an item, which is made if need be; -1 where its table has no room for it."""
+    out = writer.out
+    out.open(f"DYNAGRAD_FIRED int64_t {name}(int64_t table, const int32_t* a)")
+    if tables:
+        out.open("switch (table)")
+        for table in tables:
+            held = writer.names.table[table.key]
+            stored = table.order if table.kind == "dense" else range(table.arity)
+            arguments = ", ".join(f"a[{i}]" for i in stored)
+            inside = f"{held}.inside({arguments}) ? {held}.locate({arguments}) : -1"
+            out.line(f"case {table.number}: return {inside};")
+        out.close()
+    out.line("return (void)a, -1;")
+    out.close()
 
 
 def write_bounds(writer: ClassWriter) -> None:

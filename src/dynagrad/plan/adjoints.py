@@ -99,19 +99,17 @@ def write_clear(writer: ClassWriter) -> None:
     out.line()
 
 
-def write_views(writer: ClassWriter) -> None:
-    """In the constructor: the arrays of adjoints of each table, for those who look at them by its number."""
-    plan, out = writer.plan, writer.out
-    for table in [*writer.facts, *writer.derived]:
-        name, to = writer.names.table[table.key], f"tables[{table.number}]"
-        total, axioms = f"g_{name}", f"g_{name}"
-        if table.kind != "facts":
-            axioms = f"g_axioms_{name}"
-            swept = stage_of(plan, table).strategy == "sweep"
-            total = f"gt_{name}" if swept else update_adjoint(plan, writer.names, table)
-        out.line(f"{to}.adjoints = &g_{name}, {to}.totals = &{total};")
-        if table.kind == "facts" or writer.has_axioms(table):
-            out.line(f"{to}.axioms = &{axioms};")
+def write_view(writer: ClassWriter, table: Table) -> None:
+    """In the constructor: the arrays of a table's adjoints, for those who look at them by its number."""
+    plan, out, name, to = writer.plan, writer.out, writer.names.table[table.key], f"tables[{table.number}]"
+    total, axioms = f"g_{name}", f"g_{name}"
+    if table.kind != "facts":
+        axioms = f"g_axioms_{name}"
+        swept = stage_of(plan, table).strategy == "sweep"
+        total = f"gt_{name}" if swept else update_adjoint(plan, writer.names, table)
+    out.line(f"{to}.adjoints = &g_{name}, {to}.totals = &{total};")
+    if table.kind == "facts" or writer.has_axioms(table):
+        out.line(f"{to}.axioms = &{axioms};")
 
 
 def write_readers(writer: ClassWriter) -> None:

@@ -59,8 +59,6 @@ def rolls_back(stage: Stage) -> bool:
 
 def write_members(writer: ClassWriter) -> None:
     plan, out = writer.plan, writer.out
-    out.line(f"using back = {'Posterior' if posteriors(plan) else 'semiring'};  // what adjoints are computed with")
-    out.line("using adjoint_t = back::Adjoint;")
     out.line("Tape<semiring> tape{&account};")
     out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
     out.line("int64_t saved_at = 0, from_at = 0;  // going back: how much of the tape is left")
@@ -68,28 +66,32 @@ def write_members(writer: ClassWriter) -> None:
     for stage in plan.stages:
         if stage.strategy == "sweep":
             out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
-    for table in writer.facts:
-        out.line(f"Array<adjoint_t> g_{writer.names.table[table.key]}{{&account}};")
-    for table in writer.derived:
-        name = writer.names.table[table.key]
-        arrays = [f"g_{name}{{&account}}"]
-        if two_adjoints(plan, table):
-            arrays.append(f"ga_{name}{{&account}}")
-        if stage_of(plan, table).strategy == "sweep":
-            arrays.append(f"gt_{name}{{&account}}")  # summed over rounds
-        if writer.has_axioms(table):
-            arrays.append(f"g_axioms_{name}{{&account}}")
-        out.line(f"Array<adjoint_t> {', '.join(arrays)};")
-        if posteriors(plan):
-            out.line(f"Array<value_t> h_{name}{{&account}};  // the adjoint over the weight, once it is complete")
-        kind = head_kind(plan, table)
-        if kind == "select":
-            out.line(f"Array<uint32_t> from_{name}{{&account}}, wait_{name}{{&account}};")
-            out.line(f"Array<value_t> aim_{name}{{&account}};")
-        if keeps_total(plan, table):
-            out.line(f"Array<value_t> total_{name}{{&account}};")
-        if kind == "product":
-            out.line(f"Factors<semiring> factors_{name}{{&account}};")
+
+
+def write_table_members(writer: ClassWriter, table: Table, account: str) -> None:
+    """The adjoints of a table, and what of its updates a way back has to know."""
+    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+    if table.kind == "facts":
+        out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
+        return
+    names = [f"g_{name}"]
+    if two_adjoints(plan, table):
+        names.append(f"ga_{name}")
+    if stage_of(plan, table).strategy == "sweep":
+        names.append(f"gt_{name}")  # summed over rounds
+    if writer.has_axioms(table):
+        names.append(f"g_axioms_{name}")
+    out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
+    if posteriors(plan):
+        out.line(f"Array<value_t> h_{name}{{{account}}};  // the adjoint over the weight, once it is complete")
+    kind = head_kind(plan, table)
+    if kind == "select":
+        out.line(f"Array<uint32_t> from_{name}{{{account}}}, wait_{name}{{{account}}};")
+        out.line(f"Array<value_t> aim_{name}{{{account}}};")
+    if keeps_total(plan, table):
+        out.line(f"Array<value_t> total_{name}{{{account}}};")
+    if kind == "product":
+        out.line(f"Factors<semiring> factors_{name}{{{account}}};")
 
 
 def record_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:

@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from ..rules.show import show
 from ..rules.syntax import Variable
 from . import adjoints, changing, components, convergence, linked, resolving, resting, solving
-from .access import write_access, write_views
-from .backward import improves, record_contribution, record_pop, tape_bytes, write_backward, write_members
+from .access import write_access, write_view, write_views
+from .backward import (
+    improves,
+    record_contribution,
+    record_pop,
+    tape_bytes,
+    write_backward,
+    write_members,
+    write_table_members,
+)
 from .combine import COMBINE, COPIES, JET_COMBINE, TRUTHS, may_excuse, not_nothing, stated
 from .facade.text import comment
 from .functions import INTEGERS
@@ -42,6 +50,9 @@ JETS = {
 
 AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
 """The agenda of each strategy that has one."""
+
+GROUP = 100
+"""Tables from which on a class is made of groups of them: LLVM takes more than linear time for long functions."""
 
 LARGE_PROGRAM = 500
 """Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
@@ -145,6 +156,11 @@ class ClassWriter:
         out.line("using namespace dynagrad;")
         out.lines.extend(self.semiring())
         out.line("using value_t = semiring::Value;")
+        if plan.adjoint:
+            out.line(
+                f"using back = {'Posterior' if adjoints.posteriors(plan) else 'semiring'};  // what adjoints are of"
+            )
+            out.line("using adjoint_t = back::Adjoint;")
         out.line()
         self._plus()
         for table in self.facts:
@@ -248,31 +264,15 @@ class ClassWriter:
 
     def _program(self) -> None:
         out, plan = self.out, self.plan
-        out.open("struct program : ChartBase")
-        for table in self.facts:
-            name = self.names.table[table.key]
-            out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
-            for index in self.by_key.get(table.key, ()):
-                out.line(
-                    f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts()->by{index.number}; }}"
-                )
-            out.close(f"}} {name}{f', old_{name}' if plan.changes is not None else ''};")
-        for table in self.derived:
-            name = self.names.table[table.key]
-            kind = "Dense" if table.kind == "dense" else "Hashed"
-            order = ", ".join(str(i + 1) for i in table.order)
-            stored = f"  // arguments stored in the order {order}" if table.kind == "dense" and table.arity else ""
-            out.line(f"{kind}<semiring, {table.arity}> {name}{{&account}};{stored}")
-            if table.updates:
-                out.line(f"const value_t nothing_{name} = {self.zero(table)};  // an update that is none")
-            if self.has_axioms(table):
-                out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
-            for index in self.by_key.get(table.key, ()):
-                out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{&account}};  // {self._index_text(index)}")
-            if may_excuse(plan, table):
-                out.line(f"Array<uint8_t> excused_{name}{{&account}};  // infinite, and not of its own making")
-            if plan.changes is not None:
-                out.line(f"Array<uint8_t> marked_{name}{{&account}}, indexed_{name}{{&account}};")
+        groups = self.groups()
+        if len(groups) == 1:
+            out.open("struct program : ChartBase")
+            for table in groups[0]:
+                self._members(table, "&account")
+        else:
+            for k, group in enumerate(groups):
+                self._group(k, group)
+            out.open(f"struct program : {', '.join(['ChartBase', *(f'tables{k}' for k in range(len(groups)))])}")
         for n, beam in enumerate(plan.rules.beams):
             if beam.item.key in plan.tables:
                 out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
@@ -315,25 +315,23 @@ class ClassWriter:
         for table in self.derived:
             self._add(table)
         for stage in plan.stages:
-            for join in stage.fires:
-                self._fire(stage, join)
-            for join in stage.drives:
-                self.drive(join)
-            if stage.strategy in AGENDAS:
-                for key in stage.keys:
-                    if not plan.tables[key].sink:
-                        self._pop(stage, plan.tables[key])
+            start = len(out.lines)
+            self._joins(stage)
+            if Passes.FORWARD not in self.passes and stage.strategy != "solve":
+                del out.lines[start:]  # they were written for what they have in common with the way back: constants
             if stage.strategy == "solve":
                 solving.write_stage(self, stage)
                 components.write_solve(self, stage)
                 if plan.resolves:
                     resolving.write_stage(self, stage)
-            resting.write_settle(self, stage)
-            convergence.write_refine(self, stage)
-            self._begin(stage)
-            if stage.strategy == "sweep":
-                self._sweep(stage)
-        self._run()
+            if Passes.FORWARD in self.passes:
+                resting.write_settle(self, stage)
+                convergence.write_refine(self, stage)
+                self._begin(stage)
+                if stage.strategy == "sweep":
+                    self._sweep(stage)
+        if Passes.FORWARD in self.passes:
+            self._run()
         if plan.changes is not None:
             (resolving if plan.resolves else changing).write_changes(self)
         if self.goes_back:
@@ -344,75 +342,138 @@ class ClassWriter:
             out.lines.insert(members, "  Functions functions{this};  // what functions of values share")
         out.close("};")
 
-    def _constructor(self) -> None:
+    def groups(self) -> list[list[Table]]:
+        """The tables: all together, or where they are very many in groups, so that no function is about all of them."""
+        tables = [*self.facts, *self.derived]
+        if len(tables) <= GROUP:
+            return [tables]
+        return [tables[i : i + GROUP] for i in range(0, len(tables), GROUP)]
+
+    def _group(self, k: int, group: Sequence[Table]) -> None:
+        """Some of very many tables: a base of the class, which makes and gives back their members."""
         out = self.out
+        out.open(f"struct tables{k}")
+        out.line("Account* held;")
+        for table in group:
+            self._members(table, "held")
+        out.line(f"__attribute__((noinline)) explicit tables{k}(Account* a) : held(a) {{}}")
+        out.line(f"__attribute__((noinline)) ~tables{k}() {{}}")
+        out.close("};")
+        out.line()
+
+    def _members(self, table: Table, account: str) -> None:
+        """What the class has of a table, with what a way back needs of it."""
+        out, plan, name = self.out, self.plan, self.names.table[table.key]
+        if table.kind == "facts":
+            out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
+            for index in self.by_key.get(table.key, ()):
+                out.line(
+                    f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts()->by{index.number}; }}"
+                )
+            out.close(f"}} {name}{f', old_{name}' if plan.changes is not None else ''};")
+        else:
+            kind = "Dense" if table.kind == "dense" else "Hashed"
+            order = ", ".join(str(i + 1) for i in table.order)
+            stored = f"  // arguments stored in the order {order}" if table.kind == "dense" and table.arity else ""
+            out.line(f"{kind}<semiring, {table.arity}> {name}{{{account}}};{stored}")
+            if table.updates:
+                out.line(f"const value_t nothing_{name} = {self.zero(table)};  // an update that is none")
+            if self.has_axioms(table):
+                out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
+            for index in self.by_key.get(table.key, ()):
+                text = self._index_text(index)
+                out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{{account}}};  // {text}")
+            if may_excuse(plan, table):
+                out.line(f"Array<uint8_t> excused_{name}{{{account}}};  // infinite, and not of its own making")
+            if plan.changes is not None:
+                out.line(f"Array<uint8_t> marked_{name}{{{account}}}, indexed_{name}{{{account}}};")
+        if plan.adjoint:
+            write_table_members(self, table, account)
+
+    def _joins(self, stage: Stage) -> None:
+        """The functions of a stage's rules, and those that pop its items."""
+        for join in stage.fires:
+            self._fire(stage, join)
+        for join in stage.drives:
+            self.drive(join)
+        if stage.strategy in AGENDAS:
+            for key in stage.keys:
+                if not self.plan.tables[key].sink:
+                    self._pop(stage, self.plan.tables[key])
+
+    def _constructor(self) -> None:
+        out, groups = self.out, self.groups()
+        held = "".join(f", tables{k}(&account)" for k in range(len(groups)) if len(groups) > 1)
         out.open(
-            "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : ChartBase(w)"
+            "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : "
+            f"ChartBase(w){held}"
         )
         out.line("(void)facts, (void)weights, (void)numbers;")
         if self.goes_back:
             out.line("recording = true;")
-        for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
-            name = self.names.table[table.key]
-            member = name if table.kind == "facts" else f"axioms_{name}"
-            n = table.number
-            out.line(f"{member}.open(facts[{n}], (const Weights<semiring>*)weights[{n}]);")
-            out.line(f"has_zero = has_zero || {member}.has_zero;")
-            if self.plan.changes is not None and table.kind == "facts":
-                out.line(f"old_{name} = {name};")
+        if len(groups) == 1:
+            for table in groups[0]:
+                self._open(table)
+        else:
+            for k in range(len(groups)):
+                out.line(f"open{k}(facts, weights);")
         self.weights_line = len(out.lines)
         out.line("WEIGHTS")
-        for table in self.derived:
-            name = self.names.table[table.key]
-            stage = self.stage_of[table.key]
-            places = stage.strategy in ("heap", "queue", "stack", "sweep") and not table.sink
-            updates = table.updates or stage.strategy == "sweep"
-            if table.kind == "dense":
-                ranges = []
-                for i in table.order:
-                    extent = table.extents[i]
-                    d = table.domains[i]
-                    if extent is not None and (extent.below or extent.above):
-                        ranges.append(
-                            f"{{w->domain[{d}].low + ({extent.below}), "
-                            f"w->domain[{d}].count + ({extent.above - extent.below})}}"
-                        )
-                    else:
-                        ranges.append(f"w->domain[{d}]")
-                out.line(f"const Range ranges_{name}[] = {{{', '.join(ranges or ['Range{}'])}}};")
-                out.line(f"{name}.open(ranges_{name}, {_bool(updates)}, {_bool(places)});")
-            else:
-                out.line(f"{name}.open(nullptr, {_bool(updates)}, {_bool(places)});")
-            for index in self.by_key.get(table.key, ()):
-                out.line(f"{name}_by{index.number}.open();")
         write_views(self)
-        if self.plan.adjoint:
-            adjoints.write_views(self)
         for n, beam in enumerate(self.plan.rules.beams):
             if beam.item.key in self.plan.tables:
                 out.line(f"beam{n}.open();")
         for stage in self.plan.stages:
             self._levels(stage)
-        self._one_value()
         out.close()
+        for k, group in enumerate(groups if len(groups) > 1 else ()):
+            out.open(f"DYNAGRAD_FIRED void open{k}(FactTable* const* facts, void* const* weights)")
+            out.line("World* const w = world;")
+            out.line("(void)facts, (void)weights, (void)w;")
+            for table in group:
+                self._open(table)
+            out.close()
         out.line()
 
-    def _one_value(self) -> None:
+    def _open(self, table: Table) -> None:
+        """In the constructor: the facts of a table, and room for its items."""
+        out, name, n = self.out, self.names.table[table.key], table.number
+        if table.kind == "facts" or self.has_axioms(table):
+            member = name if table.kind == "facts" else f"axioms_{name}"
+            out.line(f"{member}.open(facts[{n}], (const Weights<semiring>*)weights[{n}]);")
+            out.line(f"has_zero = has_zero || {member}.has_zero;")
+            if self.plan.changes is not None and table.kind == "facts":
+                out.line(f"old_{name} = {name};")
+        if table.kind != "facts":
+            stage = self.stage_of[table.key]
+            places = stage.strategy in ("heap", "queue", "stack", "sweep") and not table.sink
+            updates = table.updates or stage.strategy == "sweep"
+            if table.kind == "dense":
+                out.line(f"const Range ranges_{name}[] = {{{', '.join(_ranges(table) or ['Range{}'])}}};")
+                out.line(f"{name}.open(ranges_{name}, {_bool(updates)}, {_bool(places)});")
+            else:
+                out.line(f"{name}.open(nullptr, {_bool(updates)}, {_bool(places)});")
+            for index in self.by_key.get(table.key, ()):
+                out.line(f"{name}_by{index.number}.open();")
+        write_view(self, table)
+        if self.plan.adjoint:
+            adjoints.write_view(self, table)
+        if table.kind == "facts" or self.has_axioms(table):
+            self._one_value(table)
+
+    def _one_value(self, table: Table) -> None:
         """In the constructor: facts of one item that do not go together, as two values under `=`."""
-        for table in [*self.facts, *(t for t in self.derived if self.has_axioms(t))]:
-            if table.aggregator != "=" and self.plan.semiring not in ("plain", "real"):
-                continue
-            status = "two_values" if table.aggregator == "=" else "bad_value"
-            name, n = self.names.table[table.key], table.number
-            member, cell = name, "at"
-            if table.kind != "facts":
-                member = f"axioms_{name}"
-                order = table.order if table.kind == "dense" else range(table.arity)
-                cell = f"{name}.locate({', '.join(f'{member}.column({i})[at]' for i in order)})"
-            self.out.line(
-                f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) "
-                f"fail({status}, {n}, {cell});"
-            )
+        if table.aggregator != "=" and self.plan.semiring not in ("plain", "real"):
+            return
+        status = "two_values" if table.aggregator == "=" else "bad_value"
+        name, n = self.names.table[table.key], table.number
+        cell = "at"
+        if table.kind != "facts":
+            order = table.order if table.kind == "dense" else range(table.arity)
+            cell = f"{name}.locate({', '.join(f'axioms_{name}.column({i})[at]' for i in order)})"
+        self.out.line(
+            f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) fail({status}, {n}, {cell});"
+        )
 
     def _levels(self, stage: Stage) -> None:
         """The range of each form, and the agenda opened on it."""
@@ -917,63 +978,15 @@ class ClassWriter:
 
     def _run(self) -> None:
         out = self.out
+        for stage in self.plan.stages:
+            self._stage(stage)
         out.open("void run()")
         out.line("const int64_t started = clock_ns();")
         out.line("halt = failed, budget = 0, report.status = done, report.partial = failed != 0;")
-        out.line("Handle next = 0;")
-        out.line("(void)next;")
-        for stage in self.plan.stages:
-            n = stage.number
-            out.open(f"if (!halt && stage == {n})")
-            out.open("if (!begun)")
-            out.line(f"begin{n}();")
-            out.line("if (halt) report.partial = 1;")
-            out.line("begun = true;")
-            out.close()
-            convergence.write_begin(self, stage)
-            if stage.strategy == "sweep":
-                out.open("while (!halt)")
-                out.line("if (pause_here(started)) break;")
-                out.line(f"if (convergence{n}.idle > Rounds::patience) {{ fail(diverges, -1, -1); break; }}")
-                out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
-                out.close()
-            elif stage.strategy == "solve":
-                out.open("while (!halt)")
-                out.line("if (pause_here(started)) break;")
-                out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
-                out.line(f"step{n}();")
-                out.close()
-            elif stage.strategy != "once":
-                out.open("while (!halt)")
-                out.line("if (pause_here(started)) break;")
-                out.line(resting.next_pop(self.plan, stage, convergence.estimates(self.plan, stage)))
-                out.line("const int64_t pops = report.pops;")
-                out.line("(void)pops;")
-                out.open("switch (table_of(next))")
-                for key in stage.keys:
-                    table = self.plan.tables[key]
-                    if not table.sink:
-                        out.line(f"case {table.number}: pop_{self.names.table[key]}(cell_of(next)); break;")
-                out.close()
-                out.line("if (halt && report.pops != pops) report.partial = 1;")
-                convergence.write_check(self, stage)
-                if stage.final or stage.priority == "value" or stage.priority == "declared":
-                    out.line(
-                        "if (settings.until_table == (int64_t)table_of(next) && settings.until_cell == cell_of(next)"
-                        " && !halt) stop(at_until);"
-                    )
-                out.close()
-            if stage.strategy == "sweep":
-                out.line(f"if (!halt) finite{n}();")
-            sealed = [k for k in stage.keys if self.plan.tables[k].sink or stage.strategy in ("once", "sweep")]
-            for key in sealed:
-                out.line(f"seal_{self.names.table[key]}();")
-            waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
-            if stage.strategy == "solve":
-                waiting += f" + waiting{n}()"
-            out.line(f"report.pending = {waiting};")
-            out.line("if (!halt) stage++, begun = false;")
-            out.close()
+        stages = ", ".join(f"&program::stage{stage.number}" for stage in self.plan.stages)
+        if stages:
+            out.line(f"static constexpr void (program::*stages[])(int64_t) = {{{stages}}};")
+            out.line(f"while (!halt && stage < {len(self.plan.stages)}) (this->*stages[stage])(started);")
         if self.plan.resolves:
             resolving.write_end(self)
         out.line("report.status = halt, report.stage = stage;")
@@ -986,6 +999,65 @@ class ClassWriter:
         out.close()
         out.line()
 
+    def _stage(self, stage: Stage) -> None:
+        """What a run does of a stage: to its end, or until something halts it."""
+        out, plan = self.out, self.plan
+        n = stage.number
+        out.open(f"DYNAGRAD_RULE void stage{n}(int64_t started)")
+        out.line("(void)started;")
+        if stage.strategy in AGENDAS:
+            out.line("Handle next = 0;")
+            out.line("(void)next;")
+        out.open("if (!begun)")
+        out.line(f"begin{n}();")
+        out.line("if (halt) report.partial = 1;")
+        out.line("begun = true;")
+        out.close()
+        convergence.write_begin(self, stage)
+        if stage.strategy == "sweep":
+            out.open("while (!halt)")
+            out.line("if (pause_here(started)) break;")
+            out.line(f"if (convergence{n}.idle > Rounds::patience) {{ fail(diverges, -1, -1); break; }}")
+            out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
+            out.close()
+        elif stage.strategy == "solve":
+            out.open("while (!halt)")
+            out.line("if (pause_here(started)) break;")
+            out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
+            out.line(f"step{n}();")
+            out.close()
+        elif stage.strategy != "once":
+            out.open("while (!halt)")
+            out.line("if (pause_here(started)) break;")
+            out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
+            out.line("const int64_t pops = report.pops;")
+            out.line("(void)pops;")
+            out.open("switch (table_of(next))")
+            for key in stage.keys:
+                table = plan.tables[key]
+                if not table.sink:
+                    out.line(f"case {table.number}: pop_{self.names.table[key]}(cell_of(next)); break;")
+            out.close()
+            out.line("if (halt && report.pops != pops) report.partial = 1;")
+            convergence.write_check(self, stage)
+            if stage.final or stage.priority == "value" or stage.priority == "declared":
+                out.line(
+                    "if (settings.until_table == (int64_t)table_of(next) && settings.until_cell == cell_of(next)"
+                    " && !halt) stop(at_until);"
+                )
+            out.close()
+        if stage.strategy == "sweep":
+            out.line(f"if (!halt) finite{n}();")
+        sealed = [k for k in stage.keys if plan.tables[k].sink or stage.strategy in ("once", "sweep")]
+        for key in sealed:
+            out.line(f"seal_{self.names.table[key]}();")
+        waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
+        if stage.strategy == "solve":
+            waiting += f" + waiting{n}()"
+        out.line(f"report.pending = {waiting};")
+        out.line("if (!halt) stage++, begun = false;")
+        out.close()
+
     def _rule_weights(self) -> None:
         """Reads the constants of rules in the constructor; written last, when all of them are known."""
         count = len(self.names.weight_values)
@@ -993,6 +1065,22 @@ class ClassWriter:
         if self.plan.keeps_logs:
             line += f" for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));"
         self.out.lines[self.weights_line] = line
+
+
+def _ranges(table: Table) -> list[str]:
+    """The range of each argument of a dense table, in the order in which they are stored."""
+    ranges = []
+    for i in table.order:
+        extent, d = table.extents[i], table.domains[i]
+        if extent is not None and (extent.below or extent.above):
+            low, count = (
+                f"w->domain[{d}].low + ({extent.below})",
+                f"w->domain[{d}].count + ({extent.above - extent.below})",
+            )
+            ranges.append(f"{{{low}, {count}}}")
+        else:
+            ranges.append(f"w->domain[{d}]")
+    return ranges
 
 
 def _level_type(stage: Stage) -> str:
