@@ -9,7 +9,7 @@ import pytest
 
 import dynagrad as dg
 from cases import CASES
-from dynagrad.plan import classes
+from dynagrad.plan import class_context, classes
 from test_engine import check
 
 from .planned import planned
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"
 
 @pytest.fixture(autouse=True)
 def _large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classes, "LARGE_PROGRAM", 1)
+    monkeypatch.setattr(class_context, "LARGE_PROGRAM", 1)
 
 
 @pytest.mark.parametrize("semiring", ["real", "viterbi", "shifted", None])

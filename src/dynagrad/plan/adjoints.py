@@ -7,14 +7,10 @@ the tape that it walks, are the business of `backward.py`, which fills the array
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .class_context import ClassContext
 from .combine import COPIES, KINDS, stated
 from .model import Plan, Stage, Table
 from .statements import Names
-
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
 
 def head_kind(plan: Plan, table: Table) -> str:
@@ -62,22 +58,22 @@ def posteriors(plan: Plan) -> bool:
     return all(stage.final for stage in plan.stages)
 
 
-def cells(writer: ClassWriter, table: Table) -> str:
+def cells(context: ClassContext, table: Table) -> str:
     """How many cells the arrays of a table have."""
-    name = writer.names.table[table.key]
+    name = context.names.table[table.key]
     return f"{name}.bound()" if table.kind != "facts" else f"{name}.rows()"
 
 
 # -- before the pass and after it --------------------------------------------------------------------------------------
 
 
-def write_clear(writer: ClassWriter) -> None:
+def write_clear(context: ClassContext) -> None:
     """`adjoints(room)`: all adjoints zero, or given back."""
-    plan, out = writer.plan, writer.out
+    plan, out = context.plan, context.out
     out.open("void adjoints(bool room)")
-    for table in [*writer.facts, *writer.derived]:
-        name = writer.names.table[table.key]
-        size = f"room ? {cells(writer, table)} + 8 : 0"
+    for table in [*context.facts, *context.derived]:
+        name = context.names.table[table.key]
+        size = f"room ? {cells(context, table)} + 8 : 0"
         arrays = [f"g_{name}"]
         if table.kind != "facts":
             if two_adjoints(plan, table):
@@ -91,7 +87,7 @@ def write_clear(writer: ClassWriter) -> None:
                 out.line(f"aim_{name}.zeros({size});")
             if posteriors(plan):
                 out.line(f"h_{name}.zeros({size});")
-            if writer.has_axioms(table):
+            if context.has_axioms(table):
                 out.line(f"g_axioms_{name}.zeros(room ? axioms_{name}.rows() : 0);")
         for array in arrays:
             out.line(f"{array}.zeros({size});")
@@ -99,22 +95,22 @@ def write_clear(writer: ClassWriter) -> None:
     out.line()
 
 
-def write_view(writer: ClassWriter, table: Table) -> None:
+def write_view(context: ClassContext, table: Table) -> None:
     """In the constructor: the arrays of a table's adjoints, for those who look at them by its number."""
-    plan, out, name, to = writer.plan, writer.out, writer.names.table[table.key], f"tables[{table.number}]"
+    plan, out, name, to = context.plan, context.out, context.names.table[table.key], f"tables[{table.number}]"
     total, axioms = f"g_{name}", f"g_{name}"
     if table.kind != "facts":
         axioms = f"g_axioms_{name}"
         swept = stage_of(plan, table).strategy == "sweep"
-        total = f"gt_{name}" if swept else update_adjoint(plan, writer.names, table)
+        total = f"gt_{name}" if swept else update_adjoint(plan, context.names, table)
     out.line(f"{to}.adjoints = &g_{name}, {to}.totals = &{total};")
-    if table.kind == "facts" or writer.has_axioms(table):
+    if table.kind == "facts" or context.has_axioms(table):
         out.line(f"{to}.axioms = &{axioms};")
 
 
-def write_readers(writer: ClassWriter) -> None:
+def write_readers(context: ClassContext) -> None:
     """`seed`, which gives an item its cotangent, and what reads adjoints: of an item, of all items, of rows."""
-    plan, out = writer.plan, writer.out
+    plan, out = context.plan, context.out
     narrow = plan.selective or plan.semiring == "plain" or posteriors(plan)
     whole = "back::start(cotangent, x)" if narrow else "whole ? semiring::one() : back::start(cotangent, x)"
     out.open("int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole)")
@@ -152,7 +148,7 @@ def write_readers(writer: ClassWriter) -> None:
     # of each row as it was given: rows that were merged into one share its adjoint
     out.open("void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const")
     out.line("enum Kind : uint8_t { sum, select, product, shift, softmax, step };")
-    rows = [t for t in [*writer.facts, *writer.derived] if t.kind == "facts" or writer.has_axioms(t)]
+    rows = [t for t in [*context.facts, *context.derived] if t.kind == "facts" or context.has_axioms(t)]
     kinds = {t.number: copy_kind(plan, t) for t in rows}
     listed = ", ".join(kinds.get(number, "sum") for number in range(max(kinds, default=0) + 1))
     out.line(f"static constexpr Kind kinds[] = {{{listed}}};")
@@ -167,7 +163,7 @@ def write_readers(writer: ClassWriter) -> None:
         out.line("if (facts->in_order) return (void)memcpy((void*)words, g, facts->rows * sizeof(double));")
     out.line("Array<uint8_t> taken;")
     out.line("if (kind == select) taken.zeros(facts->rows);")
-    if writer.plain:
+    if context.plain:
         out.line("Factors<semiring> factors{nullptr};")
         out.open("for (int64_t n = 0; n < facts->given && kind == product && copies; n++)")
         out.line(
@@ -184,7 +180,7 @@ def write_readers(writer: ClassWriter) -> None:
     out.close()
     if posteriors(plan):  # a row that was merged into another has its share of the weight
         out.line("if (copies && kind != shift) own = Posterior::of(Posterior::share(own, value[row]), x);")
-    if writer.plain:
+    if context.plain:
         out.line("if (kind == product && copies) own = back::scale(own, factors.others(row, x));")
         out.line("if (kind == softmax && copies) own = semiring::share(own, x, value[row]);")
     out.line("(void)copies;")

@@ -15,7 +15,6 @@ instance that fits takes the adjoint. What is a join forward is a join here, wri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..rules.show import show
 from .adjoints import (
@@ -29,6 +28,7 @@ from .adjoints import (
     write_clear,
     write_readers,
 )
+from .class_context import ClassContext
 from .facade.text import comment
 from .implicit import write_undo_component
 from .model import Join, Plan, Scan, Stage, Table
@@ -36,9 +36,6 @@ from .resting import resting, rests, write_passes, write_resting_adjoint, write_
 from .solving import line_of
 from .statements import JoinWriter
 from .values import adjoints_cxx
-
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
 DIFFERENTIABLE = frozenset({"real", "log", "viterbi", "tropical", "plain", "expectation"})
 
@@ -57,8 +54,8 @@ def rolls_back(stage: Stage) -> bool:
 # -- what the forward pass leaves behind -------------------------------------------------------------------------------
 
 
-def write_members(writer: ClassWriter) -> None:
-    plan, out = writer.plan, writer.out
+def write_members(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
     out.line("Tape<semiring> tape{&account};")
     out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
     out.line("int64_t saved_at = 0, from_at = 0;  // going back: how much of the tape is left")
@@ -68,9 +65,9 @@ def write_members(writer: ClassWriter) -> None:
             out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
 
 
-def write_table_members(writer: ClassWriter, table: Table, account: str) -> None:
+def write_table_members(context: ClassContext, table: Table, account: str) -> None:
     """The adjoints of a table, and what of its updates a way back has to know."""
-    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
     if table.kind == "facts":
         out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
         return
@@ -79,7 +76,7 @@ def write_table_members(writer: ClassWriter, table: Table, account: str) -> None
         names.append(f"ga_{name}")
     if stage_of(plan, table).strategy == "sweep":
         names.append(f"gt_{name}")  # summed over rounds
-    if writer.has_axioms(table):
+    if context.has_axioms(table):
         names.append(f"g_axioms_{name}")
     out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
     if posteriors(plan):
@@ -94,16 +91,16 @@ def write_table_members(writer: ClassWriter, table: Table, account: str) -> None
         out.line(f"Factors<semiring> factors_{name}{{{account}}};")
 
 
-def record_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
+def record_pop(context: ClassContext, stage: Stage, table: Table) -> None:
     """In `pop`: enters the pop into the tape."""
-    out, name = writer.out, writer.names.table[table.key]
+    out, name = context.out, context.names.table[table.key]
     out.open("if (recording)")
     if stage.final:
         out.line(f"tape.pops.push(handle({table.number}, cell));")
     else:
         out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
         out.line("if (!first) tape.saved.push({old, update});")
-        if head_kind(writer.plan, table) == "select":
+        if head_kind(context.plan, table) == "select":
             out.line(f"tape.from.push(from_{name}[cell]);")
     out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
     out.close()
@@ -115,20 +112,20 @@ def tape_bytes(plan: Plan) -> str:
     return f"tape.bytes(){''.join(rounds)}"
 
 
-def record_contribution(writer: ClassWriter, table: Table, where: str, fresh: str) -> None:
+def record_contribution(context: ClassContext, table: Table, where: str, fresh: str) -> None:
     """In `add`: remembers what a contribution `x` to the number `where` did."""
-    out, name = writer.out, writer.names.table[table.key]
-    match head_kind(writer.plan, table):
+    out, name = context.out, context.names.table[table.key]
+    match head_kind(context.plan, table):
         case "select":
-            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(writer, table, where)}))")
+            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(context, table, where)}))")
             out.line(f"  grown(from_{name}, cell, 0u) = position;")
         case "product":
             out.line(f"if (recording) factors_{name}.add(cell, x);")
 
 
-def improves(writer: ClassWriter, table: Table, where: str) -> str:
+def improves(context: ClassContext, table: Table, where: str) -> str:
     """Whether a contribution `x` takes the place of the number `where`."""
-    if not writer.plain:
+    if not context.plain:
         return f"semiring::better(x, {where})"
     if table.aggregator == "=":
         return "false"
@@ -146,7 +143,7 @@ class BackWriter(JoinWriter):
     loop finds is summed in a local, and goes on to the factor and to the product outside when the loop is over.
     """
 
-    def __init__(self, owner: ClassWriter, join: Join) -> None:
+    def __init__(self, owner: ClassContext, join: Join) -> None:
         super().__init__(owner.plan, owner.names, join, owner.out)
         self.owner = owner
         self.targets: dict[int, str] = {}  # antecedent -> where its adjoint is kept
@@ -358,73 +355,73 @@ class BackWriter(JoinWriter):
 # -- the pass ----------------------------------------------------------------------------------------------------------
 
 
-def write_backward(writer: ClassWriter) -> None:
+def write_backward(context: ClassContext) -> None:
     """All functions of the pass, and what clears, seeds and reads its adjoints."""
-    out = writer.out
+    out = context.out
     out.open("void lose(int64_t status, int64_t table, int64_t cell)")
     out.line("if (!halt) report.error_table = table, report.error_cell = cell;")
     out.line("stop(status);")
     out.close()
     out.line()
-    for stage in writer.plan.stages:
+    for stage in context.plan.stages:
         for join in (*stage.fires, *stage.drives):
-            if head_kind(writer.plan, writer.plan.tables[join.rule.head.key]) != "step":
-                _join(writer, join)
-        _undo(writer, stage)
-        _again(writer, stage)
-    write_clear(writer)
-    _pass(writer)
-    write_passes(writer)
-    write_readers(writer)
+            if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
+                _join(context, join)
+        _undo(context, stage)
+        _again(context, stage)
+    write_clear(context)
+    _pass(context)
+    write_passes(context)
+    write_readers(context)
 
 
-def _name(writer: ClassWriter, join: Join) -> str:
-    return f"back{join.rule.number}" if join.driver is None else writer.drive_name(join, "back")
+def _name(context: ClassContext, join: Join) -> str:
+    return f"back{join.rule.number}" if join.driver is None else context.drive_name(join, "back")
 
 
-def _join(writer: ClassWriter, join: Join) -> None:
-    out = writer.out
-    writer.join_comment(join)
+def _join(context: ClassContext, join: Join) -> None:
+    out = context.out
+    context.join_comment(join)
     if join.driver is None:
-        out.open(f"DYNAGRAD_FIRED void {_name(writer, join)}()")
-        BackWriter(writer, join).write()
+        out.open(f"DYNAGRAD_FIRED void {_name(context, join)}()")
+        BackWriter(context, join).write()
     else:
         item = join.rule.antecedents[join.driver].item
-        table = writer.plan.tables[item.key]
+        table = context.plan.tables[item.key]
         out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         arguments = "".join(f", int32_t a{i}" for i in range(table.arity))
         out.open(
-            f"DYNAGRAD_RULE void {_name(writer, join)}(int64_t cell{arguments}, const value_t& update, "
+            f"DYNAGRAD_RULE void {_name(context, join)}(int64_t cell{arguments}, const value_t& update, "
             "const value_t& old, const value_t& now, bool first, adjoint_t& gupdate, adjoint_t& gold)"
         )
         voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first", "gupdate", "gold"]
         out.line(" ".join(f"(void){v};" for v in voids))
-        BackWriter(writer, join).write()
+        BackWriter(context, join).write()
     out.close()
     out.line()
 
 
-def _live(writer: ClassWriter, joins: tuple[Join, ...]) -> Iterator[Join]:
+def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
     for join in joins:
-        if head_kind(writer.plan, writer.plan.tables[join.rule.head.key]) != "step":
+        if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
             yield join
 
 
-def _undo(writer: ClassWriter, stage: Stage) -> None:
+def _undo(context: ClassContext, stage: Stage) -> None:
     """`undo<n>`: takes back everything that a stage did, the last thing first."""
-    plan, out, n = writer.plan, writer.out, stage.number
+    plan, out, n = context.plan, context.out, stage.number
     popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
     if stage.strategy not in ("once", "sweep"):
         for table in popped:
-            _undo_pop(writer, stage, table)
-    write_undo_component(writer, stage, rolls_back(stage))
-    drives = writer.drives_of[n]
-    write_solve(writer, stage, {k: [_name(writer, j) for j in _live(writer, tuple(js))] for k, js in drives.items()})
+            _undo_pop(context, stage, table)
+    write_undo_component(context, stage, rolls_back(stage))
+    drives = context.drives_of[n]
+    write_solve(context, stage, {k: [_name(context, j) for j in _live(context, tuple(js))] for k, js in drives.items()})
     out.open(f"DYNAGRAD_FIRED void undo{n}()")
     if resting(plan, stage):
         out.line(f"solve_resting{n}();")
     if stage.strategy == "sweep":
-        _undo_rounds(writer, stage)
+        _undo_rounds(context, stage)
     else:
         selects = [t for t in (plan.tables[k] for k in stage.keys) if head_kind(plan, t) == "select"]
         if selects:
@@ -432,14 +429,14 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
         for table in selects:  # items that were never popped, and all of a stage without pops
             if not table.sink and stage.strategy != "once":
                 continue
-            name = writer.names.table[table.key]
-            out.open(f"for (int64_t cell = 0; cell < {cells(writer, table)}; cell++)")
+            name = context.names.table[table.key]
+            out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
             out.line(f"if (back::nothing(g_{name}[cell])) continue;")
-            _wait(writer, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
+            _wait(context, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
             out.close()
         for table in (plan.tables[k] for k in stage.keys):
             if table.sink or stage.strategy == "once":
-                _complete(writer, table)
+                _complete(context, table)
         if stage.strategy != "once":
             if stage.unknowns:
                 out.line(f"int64_t component = solved{n}.size;")
@@ -455,38 +452,38 @@ def _undo(writer: ClassWriter, stage: Stage) -> None:
             out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
             out.open("switch (table_of(h & ~tape.again))")
             for table in popped:
-                name = writer.names.table[table.key]
+                name = context.names.table[table.key]
                 out.line(f"case {table.number}: undo_{name}(cell_of(h), h & tape.again); break;")
             out.close()
             out.close()
-        _undo_begin(writer, stage)
+        _undo_begin(context, stage)
     out.close()
     out.line()
 
 
-def _complete(writer: ClassWriter, table: Table) -> None:
+def _complete(context: ClassContext, table: Table) -> None:
     """Items that are never popped have complete adjoints before anything of their stage is taken back."""
-    out, name = writer.out, writer.names.table[table.key]
+    out, name = context.out, context.names.table[table.key]
     out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
     out.line(f"if (!back::sound(g_{name}[cell])) return lose(bad_adjoint, {table.number}, cell);")
-    if posteriors(writer.plan):
+    if posteriors(context.plan):
         out.line(f"h_{name}[cell] = back::share(g_{name}[cell], {name}.value[cell]);")
     out.close()
 
 
-def _wait(writer: ClassWriter, name: str, position: str, value: str) -> None:
-    out = writer.out
+def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
+    out = context.out
     out.line(f"wait_{name}[cell] = {position};")
     out.line(f"aim_{name}[cell] = {value};")
     out.line(f"wanted.set(wait_{name}[cell]);")
 
 
-def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
-    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+def _undo_pop(context: ClassContext, stage: Stage, table: Table) -> None:
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
     selects = head_kind(plan, table) == "select"
     out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
     out.line("(void)again;")
-    writer.unpack(table)
+    context.unpack(table)
     if stage.final:
         out.line("const bool first = true;")
         out.line(f"const value_t now = {name}.value[cell];")
@@ -494,11 +491,11 @@ def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
     else:
         out.line("const bool first = !again;")
         out.line(f"const value_t now = {name}.value[cell];")
-        out.line(f"value_t old = {writer.zero(table)}, update = now;")
+        out.line(f"value_t old = {context.zero(table)}, update = now;")
         out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
     out.line("adjoint_t gupdate = {}, gold = {};")
     out.line("(void)first, (void)update, (void)old, (void)gold;")
-    drives = list(_live(writer, tuple(writer.drives_of[stage.number].get(table.key, ()))))
+    drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
     arguments = "".join(f", a{i}" for i in range(table.arity))
     heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}
     if heads == {"select"}:
@@ -506,8 +503,8 @@ def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
     for join in drives:
         within = ""
         if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which is there still
-            within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(writer, stage, table)}])) "
-        out.line(f"{within}{_name(writer, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
+            within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
+        out.line(f"{within}{_name(context, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
     if heads == {"select"}:
         out.close()
     if stage.final:
@@ -517,48 +514,48 @@ def _undo_pop(writer: ClassWriter, stage: Stage, table: Table) -> None:
             out.line(f"h_{name}[cell] = back::share(g, now);")
         if selects:
             out.open("if (!back::nothing(g))")
-            _wait(writer, name, f"from_{name}[cell]", "now")
+            _wait(context, name, f"from_{name}[cell]", "now")
             out.close()
     else:
-        write_undo_settling(writer, stage, table)
+        write_undo_settling(context, stage, table)
         out.line(f"adjoint_t& g = ga_{name}[cell];")
         out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
         # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
-        before = "gold" if selects else f"back::gather({'g' if writer.plain else f'g_{name}[cell]'}, gold)"
+        before = "gold" if selects else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
         out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
         out.line(f"if (again) {name}.value[cell] = old;")
         if selects:
             out.line("const uint32_t from = tape.from[--from_at];")
             out.line(f"wait_{name}[cell] = nowhere;")
             out.open("if (!back::nothing(g))")
-            _wait(writer, name, "from", "update")
+            _wait(context, name, "from", "update")
             out.close()
     out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
     if rolls_back(stage):
         out.open("if (first)")
-        _forget(writer, table)
+        _forget(context, table)
         out.close()
     out.close()
     out.line()
 
 
-def _forget(writer: ClassWriter, table: Table) -> None:
+def _forget(context: ClassContext, table: Table) -> None:
     """Takes the item at `cell`, the last that came, out of the chart and its indexes."""
-    out, name = writer.out, writer.names.table[table.key]
+    out, name = context.out, context.names.table[table.key]
     out.line(f"{name}.popped.clear(cell);")
-    writer.enter(table, "remove(key)")
+    context.enter(table, "remove(key)")
 
 
-def _undo_begin(writer: ClassWriter, stage: Stage) -> None:
+def _undo_begin(context: ClassContext, stage: Stage) -> None:
     """Axioms and rules that fired when the stage began."""
-    plan, out = writer.plan, writer.out
+    plan, out = context.plan, context.out
     out.line("position = 0;")
     for key in stage.keys:
         table = plan.tables[key]
-        if writer.has_axioms(table):
-            _axioms(writer, table)
-    for join in _live(writer, stage.fires):
-        out.line(f"if (!halt) {_name(writer, join)}();")
+        if context.has_axioms(table):
+            _axioms(context, table)
+    for join in _live(context, stage.fires):
+        out.line(f"if (!halt) {_name(context, join)}();")
 
 
 def _total(plan: Plan, table: Table, name: str) -> str:
@@ -566,8 +563,8 @@ def _total(plan: Plan, table: Table, name: str) -> str:
     return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
 
 
-def _axioms(writer: ClassWriter, table: Table) -> None:
-    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+def _axioms(context: ClassContext, table: Table) -> None:
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
     kind = head_kind(plan, table)
     if kind == "step":
         return
@@ -584,7 +581,7 @@ def _axioms(writer: ClassWriter, table: Table) -> None:
     if posteriors(plan):
         out.line(f"const adjoint_t g = Posterior::of(h_{name}[cell], axioms_{name}.value[at]);")
     else:
-        out.line(f"adjoint_t g = {update_adjoint(plan, writer.names, table)}[cell];")
+        out.line(f"adjoint_t g = {update_adjoint(plan, context.names, table)}[cell];")
     if kind == "product":
         out.line(f"const value_t x = axioms_{name}.value[at];")
         out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
@@ -594,16 +591,16 @@ def _axioms(writer: ClassWriter, table: Table) -> None:
     out.close()
 
 
-def _undo_rounds(writer: ClassWriter, stage: Stage) -> None:
+def _undo_rounds(context: ClassContext, stage: Stage) -> None:
     """A stage that sweeps: each round made all pending values anew from the chart that the last one left."""
-    plan, out, n = writer.plan, writer.out, stage.number
+    plan, out, n = context.plan, context.out, stage.number
     tables = [plan.tables[k] for k in stage.keys]
     out.line("position = 0;")
     out.open(f"for (int64_t r = rounds{n}.size; r-- > 0 && !halt;)")
     out.line(f"const int64_t end = r + 1 < rounds{n}.size ? rounds{n}[r + 1] : tape.end({n});")
     for table in tables:
-        name = writer.names.table[table.key]
-        out.open(f"for (int64_t cell = 0; cell < {cells(writer, table)}; cell++)")
+        name = context.names.table[table.key]
+        out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
         out.line(f"ga_{name}[cell] = g_{name}[cell];")
         out.line(f"g_{name}[cell] = {{}};")
         out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], ga_{name}[cell]);")
@@ -624,45 +621,45 @@ def _undo_rounds(writer: ClassWriter, stage: Stage) -> None:
     for table in tables:
         if table.sink:
             continue
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         out.open("if (h & tape.again)")
         out.line(f"{name}.value[cell] = tape.saved[--saved_at].old;")
         out.close("} else {")
         out.depth += 1
-        if writer.by_key.get(table.key):
-            writer.unpack(table)
-        _forget(writer, table)
+        if context.by_key.get(table.key):
+            context.unpack(table)
+        _forget(context, table)
         out.close()
         out.line("break;")
         out.close()
     out.close()
     out.close()
-    _undo_begin(writer, stage)
+    _undo_begin(context, stage)
     out.close()
 
 
-def _again(writer: ClassWriter, stage: Stage) -> None:
+def _again(context: ClassContext, stage: Stage) -> None:
     """`again<n>`: brings the chart forward again along the tape, after it was rolled back."""
-    plan, out, n = writer.plan, writer.out, stage.number
+    plan, out, n = context.plan, context.out, stage.number
     if not rolls_back(stage):
         return
     for key in stage.keys:
         table = plan.tables[key]
         if table.sink:
             continue
-        name = writer.names.table[key]
+        name = context.names.table[key]
         out.open(f"void again_{name}(int64_t cell, bool again)")
         out.open("if (!again)")
         out.line(f"if (!{name}.popped.set(cell)) return;")
-        if writer.by_key.get(key):
-            writer.unpack(table)
-            writer.enter(table)
+        if context.by_key.get(key):
+            context.unpack(table)
+            context.enter(table)
         out.line("return;")
         out.close()
         out.line("const auto& saved = tape.saved[saved_at++];")
         additive = stage.strategy != "sweep" and head_kind(plan, table) == "sum"
-        whole = writer.plus(table, "saved.old", "saved.update") if additive else "saved.update"
+        whole = context.plus(table, "saved.old", "saved.update") if additive else "saved.update"
         out.line(f"{name}.value[cell] = {whole};")
         out.close()
     out.open(f"void again{n}(int64_t begin)")
@@ -671,7 +668,7 @@ def _again(writer: ClassWriter, stage: Stage) -> None:
     out.open("switch (table_of(h & ~tape.again))")
     for key in stage.keys:
         if not plan.tables[key].sink:
-            name = writer.names.table[key]
+            name = context.names.table[key]
             out.line(f"case {plan.tables[key].number}: again_{name}(cell_of(h), h & tape.again); break;")
     out.close()
     out.close()
@@ -679,8 +676,8 @@ def _again(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def _pass(writer: ClassWriter) -> None:
-    plan, out = writer.plan, writer.out
+def _pass(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
     out.open("int64_t pass()")
     out.line("const Settings kept = settings;")
     out.line("const int64_t kept_halt = halt;")

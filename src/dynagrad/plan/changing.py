@@ -12,80 +12,77 @@ Programs whose cycles are solved have `resolving.py` instead, which uses the fun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from .class_context import ClassContext
 from .model import Join, Table
 from .statements import JoinWriter
 
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
-
-def write_marks(writer: ClassWriter) -> None:
+def write_marks(context: ClassContext) -> None:
     """Marks, and the entering of items into indexes: what the rest of the class refers to."""
-    out = writer.out
-    write_enter(writer)
+    out = context.out
+    write_enter(context)
     out.line("Array<Handle> marks{&account};")
-    for table in writer.derived:
-        name = writer.names.table[table.key]
+    for table in context.derived:
+        name = context.names.table[table.key]
         parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
         out.open(f"void mark_{name}({parameters})")
-        out.line(f"const int64_t cell = {name}.find({writer.stored(table)});")
+        out.line(f"const int64_t cell = {name}.find({context.stored(table)});")
         out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
         out.close()
     out.line()
 
 
-def write_enter(writer: ClassWriter) -> None:
+def write_enter(context: ClassContext) -> None:
     """`enter`: items into the indexes, each once; what is deleted stays there."""
-    out = writer.out
+    out = context.out
     out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
     out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
     out.line("if (flags[cell]) return false;")
     out.line("return flags[cell] = 1;")
     out.close()
-    for table in writer.derived:
-        name = writer.names.table[table.key]
-        if writer.by_key.get(table.key):
+    for table in context.derived:
+        name = context.names.table[table.key]
+        if context.by_key.get(table.key):
             out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
             out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
-            writer.enter(table)
+            context.enter(table)
             out.close()
     out.line()
 
 
-def write_changes(writer: ClassWriter) -> None:
+def write_changes(context: ClassContext) -> None:
     """The phases of a change, and the loading of a chart that was computed elsewhere."""
-    changes = writer.plan.changes
+    changes = context.plan.changes
     assert changes is not None
-    (stage,) = writer.plan.stages
+    (stage,) = context.plan.stages
     for join in changes.facts:
-        writer.drive(join)
-        writer.drive(join, "mark", mark=True)
+        context.drive(join)
+        context.drive(join, "mark", mark=True)
     for join in stage.drives:
-        writer.drive(join, "mark", mark=True)
+        context.drive(join, "mark", mark=True)
     for join in changes.heads:
-        write_derive(writer, join)
-    _phases(writer, changes.facts, stage.drives, changes.heads)
-    write_restore(writer)
-    write_swap(writer)
+        write_derive(context, join)
+    _phases(context, changes.facts, stage.drives, changes.heads)
+    write_restore(context)
+    write_swap(context)
 
 
-def write_derive(writer: ClassWriter, join: Join) -> None:
+def write_derive(context: ClassContext, join: Join) -> None:
     """All instances of a rule for one head."""
-    out = writer.out
-    table = writer.plan.tables[join.rule.head.key]
-    writer.join_comment(join)
+    out = context.out
+    table = context.plan.tables[join.rule.head.key]
+    context.join_comment(join)
     out.line("// starting from the head")
     out.open(f"DYNAGRAD_RULE void derive{join.rule.number}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
-    JoinWriter(writer.plan, writer.names, join, out).write()
+    JoinWriter(context.plan, context.names, join, out).write()
     out.close()
     out.line()
 
 
-def _call(writer: ClassWriter, join: Join, table: Table, prefix: str, value: str) -> str:
+def _call(context: ClassContext, join: Join, table: Table, prefix: str, value: str) -> str:
     arguments = "".join(f", a{i}" for i in range(table.arity))
-    return f"{writer.drive_name(join, prefix)}(-1{arguments}, {value}, {value}, {value}, true);"
+    return f"{context.drive_name(join, prefix)}(-1{arguments}, {value}, {value}, {value}, true);"
 
 
 def _driven(join: Join) -> str:
@@ -93,26 +90,26 @@ def _driven(join: Join) -> str:
     return join.rule.antecedents[join.driver].item.key
 
 
-def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
+def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
     """`change(phase, ...)`: 0 begin, 1 mark what a fact reaches, 2 delete, 3 derive again, 4 add facts, 5 end."""
-    out = writer.out
-    tables = list(writer.plan.tables.values())
-    write_reach(writer, (*facts, *drives))
+    out = context.out
+    tables = list(context.plan.tables.values())
+    write_reach(context, (*facts, *drives))
     out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
     out.line("halt = 0, budget = 0;")
     out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
     out.line("(void)a, (void)table, (void)rows, (void)words, (void)count;")
     out.open("if (phase == 0)")
     out.line("marks.clear();")
-    for table in writer.derived:
-        out.line(f"marked_{writer.names.table[table.key]}.clear();")
+    for table in context.derived:
+        out.line(f"marked_{context.names.table[table.key]}.clear();")
     out.close("} else if (phase == 1) {")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count; n++)")
     out.line("reach((uint32_t)table, rows + n * arity_of(table));")
     out.open("switch (table)")
-    for table in writer.derived:
-        name = writer.names.table[table.key]
+    for table in context.derived:
+        name = context.names.table[table.key]
         arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
         out.line(f"case {table.number}: mark_{name}({arguments}); break;")
     out.close()
@@ -127,11 +124,11 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     out.open("for (int64_t m = 0; m < marks.size; m++)")
     out.line("const int64_t cell = cell_of(marks[m]);")
     out.open("switch (table_of(marks[m]))")
-    for table in writer.derived:
-        name = writer.names.table[table.key]
+    for table in context.derived:
+        name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         out.line(f"{name}.popped.clear(cell), {name}.seen.clear(cell);")
-        out.line(f"{name}.value[cell] = {name}.pending[cell] = {writer.zero(table)};")
+        out.line(f"{name}.value[cell] = {name}.pending[cell] = {context.zero(table)};")
         out.line(f"{name}.items--, report.items--;")
         out.line("break;")
         out.close()
@@ -143,15 +140,15 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     out.line("const Handle h = marks[m];")
     out.line("arguments(table_of(h), cell_of(h), a);")
     out.open("switch (table_of(h))")
-    for table in writer.derived:
-        name = writer.names.table[table.key]
+    for table in context.derived:
+        name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         arguments = ", ".join(f"a[{i}]" for i in range(table.arity))
-        if writer.has_axioms(table):
+        if context.has_axioms(table):
             out.line(f"const int64_t at = axioms_{name}.find({arguments});")
             value = f"axioms_{name}.value[at]"
             out.open("if (at >= 0)")
-            out.line(writer.excuse(table, value, [f"a[{i}]" for i in range(table.arity)]))
+            out.line(context.excuse(table, value, [f"a[{i}]" for i in range(table.arity)]))
             out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
             out.close()
         for join in heads:
@@ -170,7 +167,7 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     for table in tables:
         if table.kind == "external":
             continue
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         for i in range(table.arity):
             out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
@@ -178,9 +175,9 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
         if table.kind == "facts":
             for join in facts:
                 if _driven(join) == table.key:
-                    out.line(_call(writer, join, table, "rule", "x"))
+                    out.line(_call(context, join, table, "rule", "x"))
         else:
-            out.line(writer.excuse(table, "x", [f"a{i}" for i in range(table.arity)]))
+            out.line(context.excuse(table, "x", [f"a{i}" for i in range(table.arity)]))
             out.line(f"add_{name}({arguments}x);")
         out.line("break;")
         out.close()
@@ -193,10 +190,10 @@ def _phases(writer: ClassWriter, facts: tuple[Join, ...], drives: tuple[Join, ..
     out.line()
 
 
-def write_reach(writer: ClassWriter, joins: Sequence[Join]) -> None:
+def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
     """`reach`: marks the heads of all instances with one fact or item, by joins that are written to mark."""
-    out = writer.out
-    tables = list(writer.plan.tables.values())
+    out = context.out
+    tables = list(context.plan.tables.values())
     out.open("void reach(uint32_t table, const int32_t* a)")
     out.line("(void)a;")
     out.line("const value_t one = semiring::one();")
@@ -210,7 +207,7 @@ def write_reach(writer: ClassWriter, joins: Sequence[Join]) -> None:
             out.line(f"const int32_t a{i} = a[{i}];")
         for join in joins:
             if _driven(join) == table.key:
-                out.line(_call(writer, join, table, "mark", "one"))
+                out.line(_call(context, join, table, "mark", "one"))
         out.line("break;")
         out.close()
     out.close()
@@ -222,9 +219,9 @@ def write_reach(writer: ClassWriter, joins: Sequence[Join]) -> None:
     out.line()
 
 
-def write_restore(writer: ClassWriter) -> None:
+def write_restore(context: ClassContext) -> None:
     """`restore`: items of a chart that was computed elsewhere enter this one as they are, if there is room for all."""
-    out = writer.out
+    out = context.out
     head = (
         "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
     )
@@ -233,20 +230,20 @@ def write_restore(writer: ClassWriter) -> None:
     out.line("stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count; n++)")
     out.open("switch (table)")
-    for table in writer.derived:
-        name = writer.names.table[table.key]
+    for table in context.derived:
+        name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         for i in range(table.arity):
             out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
-        out.line(f"if (!{name}.inside({writer.stored(table)})) return false;")
-        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
+        out.line(f"if (!{name}.inside({context.stored(table)})) return false;")
+        out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
-        if writer.plan.bounded(table):
+        if context.plan.bounded(table):
             out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
-        out.line(writer.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
+        out.line(context.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
         out.line(f"{name}.popped.set(cell);")
-        if writer.by_key.get(table.key):
+        if context.by_key.get(table.key):
             out.line(f"enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
         out.line("break;")
         out.close()
@@ -257,15 +254,15 @@ def write_restore(writer: ClassWriter) -> None:
     out.line()
 
 
-def write_swap(writer: ClassWriter) -> None:
+def write_swap(context: ClassContext) -> None:
     """`swap`: other rows for a fact table; the rows so far become the old ones, until `settled`."""
-    out = writer.out
+    out = context.out
     out.open("void swap(int64_t table, const FactTable* facts, const void* weights, int64_t settled)")
     out.line("const auto* w = (const Weights<semiring>*)weights;")
     out.line("(void)facts, (void)w, (void)settled;")
     out.open("switch (table)")
-    for table in writer.plan.tables.values():
-        name = writer.names.table[table.key]
+    for table in context.plan.tables.values():
+        name = context.names.table[table.key]
         if table.kind == "facts":
             out.open(f"case {table.number}:")
             out.line(f"old_{name} = {name};")
@@ -274,7 +271,7 @@ def write_swap(writer: ClassWriter) -> None:
             out.line(f"if (settled) old_{name} = {name};")
             out.line("break;")
             out.close()
-        elif table.kind != "external" and writer.has_axioms(table):
+        elif table.kind != "external" and context.has_axioms(table):
             out.open(f"case {table.number}:")
             out.line(f"axioms_{name}.open(facts, w);")
             out.line("break;")

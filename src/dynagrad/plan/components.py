@@ -7,22 +7,19 @@ and what happens to its items afterwards, is the business of `solving.py`; `impl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from .class_context import ClassContext
 from .combine import stated
 from .model import Stage, Table
 from .solving import by_table
-
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
 STOPPED = (("unsolved", "cyclic"), ("overflows", "bad_value"), ("no_tangent", "unsettled"))
 """How a system may end without a solution, and the status of the run then; where it diverges there is more to say."""
 
 
-def write_ground_all(writer: ClassWriter, stage: Stage, at: str) -> None:
+def write_ground_all(context: ClassContext, stage: Stage, at: str) -> None:
     """All instances of a component. Items are exposed one by one, so that each instance is found once."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     if stage.joins_itself:
         out.line("int64_t seen = 0;")
     out.open("for (int64_t i = 0; i < count && !halt; i++)")
@@ -35,9 +32,9 @@ def write_ground_all(writer: ClassWriter, stage: Stage, at: str) -> None:
         out.line(f"for (int64_t i = seen; i-- > 0;) hide{n}({at});")
 
 
-def write_solve(writer: ClassWriter, stage: Stage) -> None:
+def write_solve(context: ClassContext, stage: Stage) -> None:
     """`solve<n>`: the values of all items of a component at once."""
-    out, n, plan = writer.out, stage.number, writer.plan
+    out, n, plan = context.out, stage.number, context.plan
     node = f"block{n}.items[block{n}.order[begin + i]]"
     out.line("// Solves a component, or fails, or, where the run is stopped, leaves it as it was.")
     out.open(f"void solve{n}(int64_t begin, int64_t count)")
@@ -53,7 +50,7 @@ def write_solve(writer: ClassWriter, stage: Stage) -> None:
         flag = "must_be_linear" if plan.rules.solve == "linear" else "always_newton"
         out.line(f"system{n}.{flag} = true;")
     if stage.stable:
-        _open_columns(writer, stage, node)
+        _open_columns(context, stage, node)
     solver = f"columns{n}" if stage.stable else f"system{n}"
     item = f"item{n}({node}, {solver}.column[j])" if stage.stable else node
     number = "i * m + j" if stage.stable else "i"
@@ -63,7 +60,7 @@ def write_solve(writer: ClassWriter, stage: Stage) -> None:
         if stage.stable:
             out.open("for (int64_t j = 0; j < m; j++)")
         out.line(f"const Handle h = {item};")
-        by_table(writer, stage, "h", lines)
+        by_table(context, stage, "h", lines)
         if stage.stable:
             out.close()
         out.close()
@@ -71,7 +68,7 @@ def write_solve(writer: ClassWriter, stage: Stage) -> None:
     out.open("for (int64_t i = 0; i < count; i++)")
     out.line(f"const Handle h = {node};")
     by_table(
-        writer,
+        context,
         stage,
         "h",
         lambda _, name: [f"grown(place_{name}, cell_of(h), 0u) = (uint32_t)(solved_first + i);"],
@@ -84,12 +81,12 @@ def write_solve(writer: ClassWriter, stage: Stage) -> None:
         return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
 
     each_item(given)
-    write_ground_all(writer, stage, node)
+    write_ground_all(context, stage, node)
     out.line(f"const Solved how = halt ? Solved::halted : {solver}.solve();")
     out.open("if (how != Solved::fine && how != Solved::near_critical)")
     out.open("for (int64_t i = 0; i < count; i++)")
     out.line(f"const Handle h = {node};")
-    by_table(writer, stage, "h", lambda _, name: [f"place_{name}[cell_of(h)] = 0;"])
+    by_table(context, stage, "h", lambda _, name: [f"place_{name}[cell_of(h)] = 0;"])
     out.close()
     out.line("solved_count = 0;")
     out.line("if (how == Solved::halted) return;")
@@ -136,15 +133,15 @@ def write_solve(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def _open_columns(writer: ClassWriter, stage: Stage, node: str) -> None:
+def _open_columns(context: ClassContext, stage: Stage, node: str) -> None:
     """The values of the stable argument for which anything reaches the component."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     out.line(f"columns{n}.open();")
     out.open(f"for (int64_t c = 0; c < width{n}(); c++)")
     out.line("bool entered = false;")
     out.open("for (int64_t i = 0; i < count && !entered; i++)")
     out.line(f"const Handle h = item{n}({node}, c);")
-    by_table(writer, stage, "h", lambda _, name: [f"entered = {name}.seen.test(cell_of(h));"])
+    by_table(context, stage, "h", lambda _, name: [f"entered = {name}.seen.test(cell_of(h));"])
     out.close()
     out.line(f"if (entered) columns{n}.column.push(c);")
     out.close()

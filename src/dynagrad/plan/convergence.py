@@ -15,15 +15,11 @@ and then. Where arguments may grow without end, a run stops after a million pops
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..rules.syntax import Number
 from .adjoints import head_kind, stage_of
+from .class_context import ClassContext
 from .model import Plan, Stage, Table
 from .polynomials import polynomial, recursive
-
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
 QUIET = 1_000_000
 """Pops in a row without a changed digit, after which a stage whose arguments may grow without end stops."""
@@ -61,8 +57,8 @@ def watches(plan: Plan, stage: Stage) -> bool:
     return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
 
 
-def write_members(writer: ClassWriter) -> None:
-    out, plan = writer.out, writer.plan
+def write_members(context: ClassContext) -> None:
+    out, plan = context.out, context.plan
     for stage in plan.stages:
         if stage.strategy == "sweep":
             out.line(f"Rounds convergence{stage.number};")
@@ -71,18 +67,18 @@ def write_members(writer: ClassWriter) -> None:
         if gains(plan, stage):
             out.line(f"Gains gains{stage.number}{{&account}};")
             for key in stage.keys:
-                out.line(f"Array<uint64_t> parent_{writer.names.table[key]}{{&account}};  // an item + 1; 0: none")
+                out.line(f"Array<uint64_t> parent_{context.names.table[key]}{{&account}};  // an item + 1; 0: none")
     if any(gains(plan, s) for s in plan.stages):
         out.line("Handle driver = 0;  // the item that was popped last")
     if any(s.grows for s in plan.stages):
         out.line("int64_t quiet = 0;  // pops in a row that changed no digit")
 
 
-def sizes(writer: ClassWriter, x: str, value: str) -> str:
+def sizes(context: ClassContext, x: str, value: str) -> str:
     """The size of an update and that of its item's value; of users' numbers, how far it moves them, relative to one."""
-    if writer.plan.semiring == "user":
+    if context.plan.semiring == "user":
         return f"semiring::apart(semiring::plus({value}, {x}), {value}), 1.0"
-    size = "fabs(semiring::primal({0}))" if writer.plain else "semiring::size(semiring::zero(), {0}, {0})"
+    size = "fabs(semiring::primal({0}))" if context.plain else "semiring::size(semiring::zero(), {0}, {0})"
     return f"{size.format(x)}, {size.format(value)}"
 
 
@@ -91,46 +87,46 @@ def asked_for(plan: Plan, table: Table) -> bool:
     return not plan.rules.outputs or table.key in plan.rules.outputs
 
 
-def write_changed(writer: ClassWriter, table: Table, where: str) -> None:
+def write_changed(context: ClassContext, table: Table, where: str) -> None:
     """In `add`, before `x` is added to an item that is never popped: whether a digit changes."""
-    if stage_of(writer.plan, table).grows and table.sink:
-        plus = writer.plus(table, where, "x")
-        changes = f"semiring::better(x, {where})" if writer.plan.selective else f"!semiring::same({plus}, {where})"
-        writer.out.line(f"if ({changes}) quiet = 0;")
+    if stage_of(context.plan, table).grows and table.sink:
+        plus = context.plus(table, where, "x")
+        changes = f"semiring::better(x, {where})" if context.plan.selective else f"!semiring::same({plus}, {where})"
+        context.out.line(f"if ({changes}) quiet = 0;")
 
 
-def write_sent(writer: ClassWriter, table: Table) -> None:
+def write_sent(context: ClassContext, table: Table) -> None:
     """In `add`: a contribution `x` is part of what the stage sends to itself."""
-    stage = stage_of(writer.plan, table)
-    if estimates(writer.plan, stage) and not table.sink:
-        value = f"{writer.names.table[table.key]}.value[cell]"
-        writer.out.line(f"convergence{stage.number}.send({sizes(writer, 'x', value)});")
+    stage = stage_of(context.plan, table)
+    if estimates(context.plan, stage) and not table.sink:
+        value = f"{context.names.table[table.key]}.value[cell]"
+        context.out.line(f"convergence{stage.number}.send({sizes(context, 'x', value)});")
 
 
-def write_improved(writer: ClassWriter, table: Table, better: str) -> None:
+def write_improved(context: ClassContext, table: Table, better: str) -> None:
     """In `add`: notes where an improvement comes from."""
-    stage = stage_of(writer.plan, table)
-    if gains(writer.plan, stage) and not table.sink:
-        name = writer.names.table[table.key]
-        writer.out.open(f"if (gains{stage.number}.watching && ({better}))")
-        writer.out.line(f"grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
-        writer.out.close()
+    stage = stage_of(context.plan, table)
+    if gains(context.plan, stage) and not table.sink:
+        name = context.names.table[table.key]
+        context.out.open(f"if (gains{stage.number}.watching && ({better}))")
+        context.out.line(f"grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
+        context.out.close()
 
 
-def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
+def write_popped(context: ClassContext, stage: Stage, table: Table) -> None:
     """In `pop`, once it is sure that the update goes on."""
-    out = writer.out
-    if estimates(writer.plan, stage):
-        moved = "semiring::apart(old, now), 1.0" if writer.plan.semiring == "user" else sizes(writer, "update", "now")
+    out = context.out
+    if estimates(context.plan, stage):
+        moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
         out.line(f"convergence{stage.number}.pop({moved}, first);")
-    if gains(writer.plan, stage):
+    if gains(context.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
-    if stage.grows and not asked_for(writer.plan, table):
+    if stage.grows and not asked_for(context.plan, table):
         out.line("quiet++;")
     elif stage.grows:
-        zero = writer.zero(table)
-        same = "semiring::primal(now) == semiring::primal({0})" if writer.plain else "semiring::same(now, {0})"
-        if writer.plan.selective:
+        zero = context.zero(table)
+        same = "semiring::primal(now) == semiring::primal({0})" if context.plain else "semiring::same(now, {0})"
+        if context.plan.selective:
             same = "!semiring::better(now, {0})"
         old = zero if stage.final else "old"
         out.line(f"quiet = {same.format(old)} ? quiet + 1 : 0;")
@@ -138,9 +134,9 @@ def write_popped(writer: ClassWriter, stage: Stage, table: Table) -> None:
         out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
 
 
-def write_refine(writer: ClassWriter, stage: Stage) -> None:
+def write_refine(context: ClassContext, stage: Stage) -> None:
     """`refine<n>`: at the end of a stage, whether what was held back goes on under a lower tolerance."""
-    plan, out, n = writer.plan, writer.out, stage.number
+    plan, out, n = context.plan, context.out, stage.number
     if not estimates(plan, stage):
         return
     tables = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
@@ -148,22 +144,22 @@ def write_refine(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"auto& c = convergence{n};")
     out.line("c.worst = 0, c.more = false;")
     for table in tables:
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
-        out.line(f"c.add({sizes(writer, f'{name}.pending[cell]', f'{name}.value[cell]')});")
+        out.line(f"c.add({sizes(context, f'{name}.pending[cell]', f'{name}.value[cell]')});")
         out.close()
     out.line("if (!c.lower(settings, report)) return false;")
     for table in tables:
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         arguments = "".join(f", a{i}" for i in range(table.arity))
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
         old = f"{name}.value[cell]"
-        new = writer.plus(table, old, f"{name}.pending[cell]")
+        new = context.plus(table, old, f"{name}.pending[cell]")
         same = (
-            f"semiring::primal({new}) == semiring::primal({old})" if writer.plain else f"semiring::same({new}, {old})"
+            f"semiring::primal({new}) == semiring::primal({old})" if context.plain else f"semiring::same({new}, {old})"
         )
         out.line(f"if ({same}) continue;")
-        writer.unpack(table)
+        context.unpack(table)
         out.line(f"push_{name}(cell{arguments});")
         out.close()
     out.line(f"return agenda{n}.waiting() > 0;")
@@ -176,23 +172,23 @@ def tolerance(plan: Plan, stage: Stage) -> str:
     return f"convergence{stage.number}.tolerance" if estimates(plan, stage) else "settings.tolerance"
 
 
-def write_begin(writer: ClassWriter, stage: Stage) -> None:
+def write_begin(context: ClassContext, stage: Stage) -> None:
     """When a stage begins or goes on."""
-    if estimates(writer.plan, stage):
-        writer.out.line(f"convergence{stage.number}.begin(settings);")
-    if gains(writer.plan, stage):
-        writer.out.line(f"gains{stage.number}.parents.clear();")
-        for table in writer.plan.tables.values():
+    if estimates(context.plan, stage):
+        context.out.line(f"convergence{stage.number}.begin(settings);")
+    if gains(context.plan, stage):
+        context.out.line(f"gains{stage.number}.parents.clear();")
+        for table in context.plan.tables.values():
             held = table.key in stage.keys and not table.sink
-            place = f"&parent_{writer.names.table[table.key]}" if held else "nullptr"
-            writer.out.line(f"gains{stage.number}.parents.push({place});")
+            place = f"&parent_{context.names.table[table.key]}" if held else "nullptr"
+            context.out.line(f"gains{stage.number}.parents.push({place});")
 
 
-def write_check(writer: ClassWriter, stage: Stage) -> None:
+def write_check(context: ClassContext, stage: Stage) -> None:
     """In `run`, after a pop: looks for a cycle of gain now and then."""
     n = stage.number
-    if estimates(writer.plan, stage):
-        writer.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
-    if gains(writer.plan, stage):
-        writer.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
-        writer.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")
+    if estimates(context.plan, stage):
+        context.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
+    if gains(context.plan, stage):
+        context.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
+        context.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")

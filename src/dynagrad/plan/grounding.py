@@ -5,17 +5,13 @@ The functions that this file writes are called by those of `solving.py`, forward
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..rules.show import show
+from .class_context import ClassContext
 from .facade.text import comment
 from .model import Join
 from .polynomials import polynomial, recursive
 from .statements import JoinWriter
 from .values import called, lifted_cxx, numbers, product_order, to_node
-
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
 
 class EdgeWriter(JoinWriter):
@@ -58,7 +54,7 @@ class EdgeWriter(JoinWriter):
 class GroundWriter(JoinWriter):
     """Writes a join that adds each instance with its head in the component at hand to the system of equations."""
 
-    def __init__(self, owner: ClassWriter, join: Join) -> None:
+    def __init__(self, owner: ClassContext, join: Join) -> None:
         super().__init__(owner.plan, owner.names, join, owner.out)
         self.keys = frozenset(self.stage.keys)
         self.unknown: dict[int, str] = {}  # antecedent -> the local with its number in the system, or none
@@ -180,28 +176,28 @@ def driver_of(join: Join) -> str:
     return join.rule.antecedents[join.driver].item.key
 
 
-def write_join(writer: ClassWriter, join: Join, prefix: str) -> None:
+def write_join(context: ClassContext, join: Join, prefix: str) -> None:
     """A function that goes through the instances of a rule from one item: `edges...` or `ground...`."""
-    out = writer.out
+    out = context.out
     assert join.driver is not None
     item = join.rule.antecedents[join.driver].item
-    table, name = writer.plan.tables[item.key], writer.names.table[item.key]
+    table, name = context.plan.tables[item.key], context.names.table[item.key]
     parameters = "".join(f", int32_t a{i}" for i in range(table.arity))
-    writer.join_comment(join)
+    context.join_comment(join)
     out.line(f"// {prefix}, driver: {comment(show(item))}, antecedent {join.driver + 1}")
     more = ", uint32_t node" if prefix == "edges" else ""
-    out.open(f"DYNAGRAD_RULE void {writer.drive_name(join, prefix)}(int64_t cell{parameters}{more})")
+    out.open(f"DYNAGRAD_RULE void {context.drive_name(join, prefix)}(int64_t cell{parameters}{more})")
     out.line("const bool first = true;")
     out.line("(void)cell, (void)first;")
     if table.arity:
         out.line(" ".join(f"(void)a{i};" for i in range(table.arity)))
     if prefix == "edges":
         out.line("(void)node;")
-        EdgeWriter(writer.plan, writer.names, join, out).write()
+        EdgeWriter(context.plan, context.names, join, out).write()
     else:
         out.line(f"const value_t update = {name}.value[cell];")
         out.line("const value_t &old = update, &now = update;")
         out.line("(void)update, (void)old, (void)now;")
-        GroundWriter(writer, join).write()
+        GroundWriter(context, join).write()
     out.close()
     out.line()

@@ -8,24 +8,21 @@ dynagrad/adjoints.hpp`), and these go on to whatever the weights of the system w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from .adjoints import posteriors
+from .class_context import ClassContext
 from .combine import states
 from .components import write_ground_all
 from .grounding import driver_of
 from .model import Stage, Table
 from .solving import by_table, line_of
 
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
-
-def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None:
+def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> None:
     """`undo_component<n>`: takes back the pops of a solved component, and solves for the adjoints of its items."""
     if not stage.unknowns:
         return
-    plan, out, n = writer.plan, writer.out, stage.number
+    plan, out, n = context.plan, context.out, stage.number
     exposes = rolls and stage.joins_itself  # else what such a join finds is on an earlier level, or was there before
     solver = f"columns{n}" if stage.stable else f"system{n}"
     pop = "(tape.pops[c.begin + i] & ~tape.again)"  # of all items, line after line
@@ -35,21 +32,21 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
         order = "int64_t i = c.items; i-- > 0 && !halt;" if backwards else "int64_t i = 0; i < c.items; i++"
         out.open(f"for ({order})")
         out.line(f"const Handle h = {pop};")
-        by_table(writer, stage, "h", lines)
+        by_table(context, stage, "h", lines)
         out.close()
 
     for key in stage.keys:
-        _share(writer, stage, key)
+        _share(context, stage, key)
     out.open(f"void undo_component{n}(const SolvedComponent& c)")
     out.line("const int64_t m = c.columns, count = c.items / m;  // lines of the system, and how long they are")
     out.line("const Handle first = tape.pops[c.begin] & ~tape.again;")
     by_table(
-        writer,
+        context,
         stage,
         "first",
         lambda table, name: [
             "const int64_t cell = cell_of(first);",
-            f"solved_first = place_{name}[{line_of(writer, stage, table)}];",
+            f"solved_first = place_{name}[{line_of(context, stage, table)}];",
         ],
     )
     out.line("solved_count = count;")
@@ -70,7 +67,7 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
     )
     out.open("if (!nothing && !halt)")
     out.line("if (c.near_critical) return lose(near_critical, table_of(first), cell_of(first));")
-    write_ground_all(writer, stage, line)
+    write_ground_all(context, stage, line)
     out.line("if (halt) return;")
     out.line(f"const Solved how = solve_adjoints<back>({solver}, g);")
     out.line("if (how == Solved::halted) return;")
@@ -97,11 +94,11 @@ def write_undo_component(writer: ClassWriter, stage: Stage, rolls: bool) -> None
     out.line()
 
 
-def _share(writer: ClassWriter, stage: Stage, key: str) -> None:
+def _share(context: ClassContext, stage: Stage, key: str) -> None:
     """`share_...`: the adjoint of a solved item goes to the weights of the instances inside the component."""
-    out, table, name = writer.out, writer.plan.tables[key], writer.names.table[key]
+    out, table, name = context.out, context.plan.tables[key], context.names.table[key]
     out.open(f"DYNAGRAD_RULE void share_{name}(int64_t cell)")
-    writer.unpack(table)
+    context.unpack(table)
     out.line("const bool first = true;")
     out.line(f"const value_t now = {name}.value[cell];")
     out.line("const value_t &update = now, &old = now;")
@@ -109,6 +106,6 @@ def _share(writer: ClassWriter, stage: Stage, key: str) -> None:
     out.line("(void)first, (void)update, (void)old, (void)gold, (void)gupdate;")
     arguments = "".join(f", a{i}" for i in range(table.arity))
     for join in stage.inner_joins:
-        if driver_of(join) == key and not states(writer.plan, join):
-            out.line(f"{writer.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
+        if driver_of(join) == key and not states(context.plan, join):
+            out.line(f"{context.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
     out.close()

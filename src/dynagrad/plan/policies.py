@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import ProgramError
 from ..rules.syntax import Item, PriorityDeclaration, Variable
+from .class_context import ClassContext
 from .joins import term_variables
 from .model import Stage, Table
 from .statements import PatternScope, Scope, local
 from .values import called, lifted_cxx, own_value, to_node
 
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
-
-def priority(writer: ClassWriter, stage: Stage, table: Table) -> None:
-    out, name = writer.out, writer.names.table[table.key]
-    both = writer.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
+def priority(context: ClassContext, stage: Stage, table: Table) -> None:
+    out, name = context.out, context.names.table[table.key]
+    both = context.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
     current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
     if stage.priority == "declared":
-        declared = next((p for p in writer.plan.rules.priorities if p.item.key == table.key), None)
+        declared = next((p for p in context.plan.rules.priorities if p.item.key == table.key), None)
         if declared is None:
             out.line("const double priority = -HUGE_VAL;")
             return
-        declared_priority(writer, stage, table, declared, current)
+        declared_priority(context, stage, table, declared, current)
         return
     if stage.priority == "":
         out.line("const double priority = 0;")
         return
-    if stage.priority == "value" and writer.plan.semiring == "user":
+    if stage.priority == "value" and context.plan.semiring == "user":
         out.line(f"const user::Rank priority{{{current}}};")
         return
-    if writer.plain and stage.priority == "size":
+    if context.plain and stage.priority == "size":
         out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")
         return
-    if writer.plain and stage.priority == "value":
+    if context.plain and stage.priority == "value":
         out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}semiring::primal{current};")
         return
     out.line(f"const value_t now = {current};")
@@ -44,12 +41,12 @@ def priority(writer: ClassWriter, stage: Stage, table: Table) -> None:
 
 
 def declared_priority(
-    writer: ClassWriter, stage: Stage, table: Table, declared: PriorityDeclaration, current: str
+    context: ClassContext, stage: Stage, table: Table, declared: PriorityDeclaration, current: str
 ) -> None:
-    out = writer.out
+    out = context.out
     scope = PatternScope(
-        writer.plan,
-        writer.names,
+        context.plan,
+        context.names,
         {v: table.domains[i] for i, t in enumerate(declared.item.arguments) for v in sorted(term_variables(t))},
         out,
     )
@@ -66,23 +63,23 @@ def declared_priority(
         count += 1
         if item == declared.item:
             out.line(f"const value_t own = {current};")
-            names[variable] = outside(writer, "own")
+            names[variable] = outside(context, "own")
             return variable
-        if item.key in stage.keys or item.key not in writer.plan.tables:
-            raise own_value(writer.plan.rules, item)
-        other = writer.plan.tables[item.key]
+        if item.key in stage.keys or item.key not in context.plan.tables:
+            raise own_value(context.plan.rules, item)
+        other = context.plan.tables[item.key]
         texts = [scope.build(t, d, True) for t, d in zip(item.arguments, other.domains, strict=True)]
         order = other.order if other.kind == "dense" else range(other.arity)
         found = f"found{variable}"
-        other_name = writer.names.table[item.key]
+        other_name = context.names.table[item.key]
         out.line(f"const int64_t {found} = {other_name}.find({', '.join(texts[i] for i in order)});")
-        value = f"({found} >= 0 ? {other_name}.value[{found}] : {writer.zero(other)})"
-        names[variable] = outside(writer, value)
+        value = f"({found} >= 0 ? {other_name}.value[{found}] : {context.zero(other)})"
+        names[variable] = outside(context, value)
         return variable
 
-    node = to_node(declared.expression, writer.plan.functions, item_name)
-    name = called(declared.expression, writer.plan.functions)
-    code = lifted_cxx([node], names, "t", 0, writer.names.functions, name)
+    node = to_node(declared.expression, context.plan.functions, item_name)
+    name = called(declared.expression, context.plan.functions)
+    code = lifted_cxx([node], names, "t", 0, context.names.functions, name)
     for s in code.statements:
         out.line(s)
     if code.call:
@@ -96,39 +93,39 @@ def declared_priority(
     out.close_to(base)
 
 
-def outside(writer: ClassWriter, value: str) -> str:
+def outside(context: ClassContext, value: str) -> str:
     """A value in the semiring's scale, as a double."""
-    if writer.plan.order:
+    if context.plan.order:
         return f"semiring::primal({value})"
-    if writer.plan.semiring == "log":
+    if context.plan.semiring == "log":
         return f"Log::out({value})"
-    if writer.plan.semiring in ("expectation", "user"):
+    if context.plan.semiring in ("expectation", "user"):
         raise ProgramError(
-            f"a priority or a pruning rule cannot read the values of the {writer.plan.semiring} semiring"
+            f"a priority or a pruning rule cannot read the values of the {context.plan.semiring} semiring"
         )
     return f"(double)({value})"
 
 
-def prune(writer: ClassWriter, table: Table) -> None:
+def prune(context: ClassContext, table: Table) -> None:
     """Updates that declared pruning and beams hold back stay pending."""
-    out = writer.out
-    for rule in writer.plan.rules.prunes:
+    out = context.out
+    for rule in context.plan.rules.prunes:
         if rule.item.key != table.key:
             continue
         base = out.depth
         out.open("")
-        scope = declared_scope(writer, table, rule.item.arguments)
+        scope = declared_scope(context, table, rule.item.arguments)
         for i, term in enumerate(rule.item.arguments):
             scope.match(term, f"a{i}", table.domains[i])
         sign = {"=<": "<="}.get(rule.operator, rule.operator)
-        out.line(f"if ({outside(writer, 'now')} {sign} {rule.threshold!r}) return;")
+        out.line(f"if ({outside(context, 'now')} {sign} {rule.threshold!r}) return;")
         out.close_to(base)
-    beams = [(n, b) for n, b in enumerate(writer.plan.rules.beams) if b.item.key == table.key]
+    beams = [(n, b) for n, b in enumerate(context.plan.rules.beams) if b.item.key == table.key]
     for enters in (False, True):  # all beams are asked before any counts the item
         for n, beam in beams:
             base = out.depth
             out.open("if (first)")
-            scope = declared_scope(writer, table, beam.item.arguments)
+            scope = declared_scope(context, table, beam.item.arguments)
             for i, term in enumerate(beam.item.arguments):
                 scope.match(term, f"a{i}", table.domains[i])
             out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
@@ -140,7 +137,7 @@ def prune(writer: ClassWriter, table: Table) -> None:
             out.close_to(base)
 
 
-def declared_scope(writer: ClassWriter, table: Table, arguments: Sequence[object]) -> Scope:
+def declared_scope(context: ClassContext, table: Table, arguments: Sequence[object]) -> Scope:
     """The variables of an item in a declaration, each with the domain of its argument."""
     variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
-    return PatternScope(writer.plan, writer.names, variables, writer.out)
+    return PatternScope(context.plan, context.names, variables, context.out)

@@ -24,43 +24,40 @@ hold for items of the facts before and after together; `dynagrad/changing.py` se
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
+from .class_context import ClassContext
 from .combine import may_excuse
 from .model import Stage, Table
 from .solving import by_table, leads_out
 
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
-
-def write_members(writer: ClassWriter) -> None:
+def write_members(context: ClassContext) -> None:
     """What is known of items from before the change."""
-    out = writer.out
-    for stage in writer.plan.stages:
+    out = context.out
+    for stage in context.plan.stages:
         out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the block at hand")
         out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // what has another value now")
         for key in stage.keys:
-            out.line(f"Array<uint32_t> {writer.names.table[key]}_former{{&account}};  // where an item is among them")
+            out.line(f"Array<uint32_t> {context.names.table[key]}_former{{&account}};  // where an item is among them")
 
 
-def write_marks(writer: ClassWriter) -> None:
+def write_marks(context: ClassContext) -> None:
     """`mark`: an item is to be computed again."""
-    out = writer.out
-    write_enter(writer)
-    for stage in writer.plan.stages:
+    out = context.out
+    write_enter(context)
+    for stage in context.plan.stages:
         n = stage.number
         for key in stage.keys:
-            table, name = writer.plan.tables[key], writer.names.table[key]
+            table, name = context.plan.tables[key], context.names.table[key]
             out.open(f"void mark_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
-            out.line(f"if (!{name}.inside({writer.stored(table)})) return;  // it was not there, and cannot be")
-            out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
+            out.line(f"if (!{name}.inside({context.stored(table)})) return;  // it was not there, and cannot be")
+            out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
             out.line(f"uint8_t& flags = grown(marked_{name}, cell, (uint8_t)0);")
             out.line("const bool known = flags != 0;")
             out.line("flags |= reached_change;")
             out.line("if (known) return;")
-            out.line(f"const auto level = {writer.level(stage, table)};")
+            out.line(f"const auto level = {context.level(stage, table)};")
             before = f"level < 0 || level >= levels{n} || stage > {n} || (stage == {n} && level < level{n})"
             out.line(f"if ({before}) return fail(cyclic, {table.number}, cell);  // out of order")
             out.line(f"agenda{n}.push(handle({table.number}, cell), level);")
@@ -68,57 +65,57 @@ def write_marks(writer: ClassWriter) -> None:
     out.line()
 
 
-def write_changes(writer: ClassWriter) -> None:
+def write_changes(context: ClassContext) -> None:
     """`change`, which marks what a fact reaches, and the loading of a chart that was computed elsewhere."""
-    changes = writer.plan.changes
+    changes = context.plan.changes
     assert changes is not None
-    out = writer.out
+    out = context.out
     for join in changes.facts:
-        writer.drive(join, "mark", mark=True)
-    write_reach(writer, changes.facts)
+        context.drive(join, "mark", mark=True)
+    write_reach(context, changes.facts)
     out.open("void change(int64_t, int64_t table, const int32_t* rows, const uint64_t*, int64_t count)")
     out.line("halt = failed, budget = 0, stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
     out.line("reach((uint32_t)table, rows + n * arity_of(table));")
     out.open("switch (table)")
-    for table in writer.derived:
+    for table in context.derived:
         arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
-        out.line(f"case {table.number}: mark_{writer.names.table[table.key]}({arguments}); break;")
+        out.line(f"case {table.number}: mark_{context.names.table[table.key]}({arguments}); break;")
     out.close()
     out.close()
     out.line("if (arithmetic.overflow) fail(integer_overflow, -1, -1);")
     out.close()
     out.line()
-    write_restore(writer)
-    write_swap(writer)
+    write_restore(context)
+    write_swap(context)
 
 
-def write_stage(writer: ClassWriter, stage: Stage) -> None:
+def write_stage(context: ClassContext, stage: Stage) -> None:
     """`gather` and `step` of a stage, in place of those of `solving.py`."""
-    changes = writer.plan.changes
+    changes = context.plan.changes
     assert changes is not None
     for join in changes.heads:
         if join.rule.head.key in stage.keys:
-            write_derive(writer, join)
-    _items(writer, stage)
-    _gather(writer, stage)
-    _step(writer, stage)
+            write_derive(context, join)
+    _items(context, stage)
+    _gather(context, stage)
+    _step(context, stage)
 
 
-def _items(writer: ClassWriter, stage: Stage) -> None:
+def _items(context: ClassContext, stage: Stage) -> None:
     """What is done with single items, whatever their table."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
 
     def cases(head: str, body: Callable[[Table, str], list[str]], otherwise: str = "") -> None:
         out.open(head)
         out.line("const int64_t cell = cell_of(h);")
-        by_table(writer, stage, "h", body)
+        by_table(context, stage, "h", body)
         if otherwise:
             out.line(otherwise)
         out.close()
 
     def note(table: Table, name: str) -> list[str]:
-        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if writer.plan.bounded(table) else "0"
+        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if context.plan.bounded(table) else "0"
         return [
             f"former{n}.push({{h, {name}.value[cell], {bound}, {name}.popped.test(cell)}});",
             f"grown({name}_former, cell, 0u) = (uint32_t)former{n}.size - 1;",
@@ -129,12 +126,12 @@ def _items(writer: ClassWriter, stage: Stage) -> None:
         lines = [
             f"{name}.popped.clear(cell);",
             f"if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;",
-            f"{name}.value[cell] = {writer.zero(table)};",
+            f"{name}.value[cell] = {context.zero(table)};",
             f"grown(place_{name}, cell, 0u) = 0;",
         ]
-        if writer.plan.bounded(table):
+        if context.plan.bounded(table):
             lines.append(f"if (cell < {name}_bound.size) {name}_bound[cell] = 0;")
-        if may_excuse(writer.plan, table):
+        if may_excuse(context.plan, table):
             lines.append(f"if (cell < excused_{name}.size) excused_{name}[cell] = 0;")
         return lines
 
@@ -144,7 +141,7 @@ def _items(writer: ClassWriter, stage: Stage) -> None:
             f"{name}.value[cell] = f.value;",
             f"grown(place_{name}, cell, 0u) = kept_place;",
         ]
-        if writer.plan.bounded(table):
+        if context.plan.bounded(table):
             lines.append(f"if (f.bound != 0) grown({name}_bound, cell, 0.0) = f.bound;")
         return lines
 
@@ -168,8 +165,8 @@ def _items(writer: ClassWriter, stage: Stage) -> None:
     node = "grown(node_{}, cell, 0u)"
     cases(f"bool here{n}(Handle h)", lambda _, x: [f"return block{n}.has({node.format(x)});"], "return false;")
     cases(f"void enter{n}(Handle h)", lambda _, x: [f"block{n}.reach({node.format(x)}, h);"])
-    _derive(writer, stage)
-    arity = max(1, *(writer.plan.tables[key].arity for key in stage.keys))
+    _derive(context, stage)
+    arity = max(1, *(context.plan.tables[key].arity for key in stage.keys))
     out.open(f"void reach_from{n}(Handle h)")
     out.line(f"int32_t a[{arity}] = {{}};")
     out.line("arguments(table_of(h), cell_of(h), a);")
@@ -178,25 +175,25 @@ def _items(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def _derive(writer: ClassWriter, stage: Stage) -> None:
+def _derive(context: ClassContext, stage: Stage) -> None:
     """`renew`: an item gets its contributions, as a fact and from all instances that are in the chart."""
-    changes = writer.plan.changes
+    changes = context.plan.changes
     assert changes is not None
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     out.open(f"void renew{n}(Handle h)")
     out.open("switch (table_of(h))")
     for key in stage.keys:
-        table, name = writer.plan.tables[key], writer.names.table[key]
+        table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"case {table.number}:")
         out.line("const int64_t cell = cell_of(h);")
         out.line("(void)cell;")
-        writer.unpack(table)
+        context.unpack(table)
         arguments = ", ".join(f"a{i}" for i in range(table.arity))
-        if writer.has_axioms(table):
+        if context.has_axioms(table):
             out.line(f"const int64_t at = axioms_{name}.find({arguments});")
             value = f"axioms_{name}.value[at]"
             out.open("if (at >= 0)")
-            excuse = writer.excuse(table, value, [f"a{i}" for i in range(table.arity)])
+            excuse = context.excuse(table, value, [f"a{i}" for i in range(table.arity)])
             if excuse:
                 out.line(excuse)
             out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
@@ -211,8 +208,8 @@ def _derive(writer: ClassWriter, stage: Stage) -> None:
     out.close()
 
 
-def _gather(writer: ClassWriter, stage: Stage) -> None:
-    out, n, sight = writer.out, stage.number, stage.joins_itself
+def _gather(context: ClassContext, stage: Stage) -> None:
+    out, n, sight = context.out, stage.number, stage.joins_itself
     former = f"former{n}"
     out.line(
         "// The next marked items on one level and what they lead to there, taken out of the chart, and an order for"
@@ -284,8 +281,8 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def _step(writer: ClassWriter, stage: Stage) -> None:
-    out, n = writer.out, stage.number
+def _step(context: ClassContext, stage: Stage) -> None:
+    out, n = context.out, stage.number
     out.open(f"void step{n}()")
     out.line(f"const auto component = block{n}.components[block{n}.at];")
     out.line(f"const int64_t begin = component.begin, end = block{n}.end(block{n}.at);")
@@ -306,8 +303,8 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"if (!touched) keep{n}(h, former_of{n}(h));")
     out.open("switch (table_of(h))")
     for key in stage.keys:
-        table = writer.plan.tables[key]
-        out.line(f"case {table.number}: pop_{writer.names.table[key]}(cell_of(h)); break;")
+        table = context.plan.tables[key]
+        out.line(f"case {table.number}: pop_{context.names.table[key]}(cell_of(h)); break;")
     out.close()
     out.close()
     out.open("for (int64_t i = begin; i < end && touched && !halt; i++)")
@@ -322,14 +319,14 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def write_end(writer: ClassWriter) -> None:
+def write_end(context: ClassContext) -> None:
     """At the end of `run`: the bound of the chart is that of its worst component, solved again or not."""
-    out = writer.out
+    out = context.out
     out.line("report.error_bound = 0, report.critical = 0;")
-    for table in writer.derived:
-        if not writer.plan.bounded(table):
+    for table in context.derived:
+        if not context.plan.bounded(table):
             continue
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         out.open(f"for (int64_t cell = 0; cell < {name}_bound.size; cell++)")
         out.line(f"if (fabs({name}_bound[cell]) > report.error_bound) report.error_bound = fabs({name}_bound[cell]);")
         out.line(f"report.critical += {name}_bound[cell] < 0;")

@@ -21,13 +21,10 @@ derivatives are by logs: those of a weight of zero are zero.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from .adjoints import cells, head_kind, stage_of
+from .class_context import ClassContext
 from .model import Plan, Stage, Table
-
-if TYPE_CHECKING:
-    from .classes import ClassWriter
 
 MOST = 1000
 """Items settled for each pop of the run, forward or backward, after which derivatives count as not settling."""
@@ -55,10 +52,10 @@ def resting(plan: Plan, stage: Stage | None = None) -> list[Table]:
     return [plan.tables[key] for s in stages for key in s.keys if rests(plan, plan.tables[key])]
 
 
-def write_members(writer: ClassWriter) -> None:
-    plan, out = writer.plan, writer.out
+def write_members(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
     for table in resting(plan):
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         if plan.order:
             out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
         if plan.adjoint:
@@ -80,21 +77,21 @@ def write_members(writer: ClassWriter) -> None:
 # -- forward -----------------------------------------------------------------------------------------------------------
 
 
-def _nothing_new(writer: ClassWriter, table: Table, cell: str, x: str) -> str:
+def _nothing_new(context: ClassContext, table: Table, cell: str, x: str) -> str:
     """Whether the contribution `x` leaves the value at `cell` as it is."""
-    value = f"{writer.names.table[table.key]}.value[{cell}]"
-    return f"semiring::same({writer.plus(table, value, x)}, {value})"
+    value = f"{context.names.table[table.key]}.value[{cell}]"
+    return f"semiring::same({context.plus(table, value, x)}, {value})"
 
 
-def write_apart(writer: ClassWriter, table: Table) -> None:
+def write_apart(context: ClassContext, table: Table) -> None:
     """In `add`: keeps the tangents of a contribution `x` that changes nothing apart."""
-    if not settles(writer.plan, table):
+    if not settles(context.plan, table):
         return
-    out, name = writer.out, writer.names.table[table.key]
-    number = stage_of(writer.plan, table).number
+    out, name = context.out, context.names.table[table.key]
+    number = stage_of(context.plan, table).number
     out.open(
         f"if ((!settings.stopped || {number} < settings.stopped - 1) && {name}.popped.test(cell) && "
-        f"{_nothing_new(writer, table, 'cell', 'x')})"
+        f"{_nothing_new(context, table, 'cell', 'x')})"
     )
     out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
     out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::alone(x);")
@@ -111,22 +108,22 @@ def first(plan: Plan, table: Table, name: str) -> str:
     return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
 
 
-def write_stop(writer: ClassWriter, table: Table, tolerance: str) -> None:
+def write_stop(context: ClassContext, table: Table, tolerance: str) -> None:
     """In `pop`: an update that changes nothing, or too little, goes no further."""
-    out = writer.out
+    out = context.out
     stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
-    if settles(writer.plan, table):
+    if settles(context.plan, table):
         stop = f"settling ? !semiring::moves(update, now) : {stop}"
     out.line(f"if ({stop}) return;")
 
 
-def write_taken(writer: ClassWriter, table: Table, zero: str) -> None:
+def write_taken(context: ClassContext, table: Table, zero: str) -> None:
     """In `pop`: what was taken is no longer pending."""
-    name = writer.names.table[table.key]
+    name = context.names.table[table.key]
     taken = f"{name}.pending[cell]"
-    if settles(writer.plan, table):
+    if settles(context.plan, table):
         taken = f"(settling ? rest_{name}[cell] : {taken})"
-    writer.out.line(f"{taken} = {zero};")
+    context.out.line(f"{taken} = {zero};")
 
 
 def count_pop(plan: Plan, table: Table) -> str:
@@ -137,19 +134,19 @@ def count_pop(plan: Plan, table: Table) -> str:
     return f"if (!settling) report.pops++; else if (++settled > {MOST} * (report.pops + 16)) return {lost};"
 
 
-def write_settle(writer: ClassWriter, stage: Stage) -> None:
+def write_settle(context: ClassContext, stage: Stage) -> None:
     """`settle<n>`: puts the items whose tangents rest on the agenda, once; whether there are any."""
-    plan, out = writer.plan, writer.out
+    plan, out = context.plan, context.out
     if not plan.order or not resting(plan, stage):
         return
     out.open(f"bool settle{stage.number}()")
     out.line("if (settling) return settling = false;")
     for table in resting(plan, stage):
-        name = writer.names.table[table.key]
-        bound = cells(writer, table)  # what grows is larger
+        name = context.names.table[table.key]
+        bound = cells(context, table)  # what grows is larger
         out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
         out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
-        writer.unpack(table)
+        context.unpack(table)
         out.line("settling = true;")
         out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
         out.close()
@@ -172,43 +169,43 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
 # -- backward ----------------------------------------------------------------------------------------------------------
 
 
-def write_resting_adjoint(writer: ClassWriter, table: Table, to: str, x: str) -> None:
+def write_resting_adjoint(context: ClassContext, table: Table, to: str, x: str) -> None:
     """In a join going back: a contribution `x` that left the item at `to` as it was has the adjoint of what rests."""
-    out, name, stage = writer.out, writer.names.table[table.key], stage_of(writer.plan, table)
+    out, name, stage = context.out, context.names.table[table.key], stage_of(context.plan, table)
     out.line(
-        f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(writer, table, to, x)}) "
+        f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
         f"need(needed_{name}[{to}], handle({table.number}, {to})), g = resting_{name}[{to}];"
     )
 
 
-def write_undo_settling(writer: ClassWriter, stage: Stage, table: Table) -> None:
+def write_undo_settling(context: ClassContext, stage: Stage, table: Table) -> None:
     """In `undo`, after the joins: a pop of tangents alone leaves the adjoint of what is pending as it is."""
-    plan, out, name = writer.plan, writer.out, writer.names.table[table.key]
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
     if not settles(plan, table):
         return
     out.open(f"if (position > settles{stage.number} - tape.begins[{stage.number}])")
-    now = f"back::gather(gupdate, g_{name}[cell])" if writer.plain else f"g_{name}[cell]"
+    now = f"back::gather(gupdate, g_{name}[cell])" if context.plain else f"g_{name}[cell]"
     out.line(f"g_{name}[cell] = back::gather({now}, gold);")
     out.line(f"{name}.value[cell] = old;")
     out.line("return;")
     out.close()
 
 
-def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
+def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
     """`solve_resting<n>`: the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
 
     An item that is popped with nothing sends nothing, and all of that rests: the joins hand out the adjoints of what
     rests, and ask for those that they lack.
     """
-    plan, out, n = writer.plan, writer.out, stage.number
+    plan, out, n = context.plan, context.out, stage.number
     tables = resting(plan, stage)
     if not tables:
         return
     for table in tables:
-        name = writer.names.table[table.key]
+        name = context.names.table[table.key]
         out.open(f"bool resting_of_{name}(int64_t cell)")
-        writer.unpack(table)
-        out.line(f"const value_t now = {name}.value[cell], update = {writer.zero(table)};")
+        context.unpack(table)
+        out.line(f"const value_t now = {name}.value[cell], update = {context.zero(table)};")
         out.line("adjoint_t gupdate = {}, gold = {};")
         arguments = "".join(f", a{i}" for i in range(table.arity))
         for join in joins.get(table.key, ()):
@@ -223,7 +220,7 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
     out.open(f"bool resting{n}_of(Handle h)")
     out.open("switch (table_of(h))")
     for table in tables:
-        out.line(f"case {table.number}: return resting_of_{writer.names.table[table.key]}(cell_of(h));")
+        out.line(f"case {table.number}: return resting_of_{context.names.table[table.key]}(cell_of(h));")
     out.close()
     out.line("return true;")
     out.close()
@@ -236,7 +233,7 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
     out.line("if (h & tape.again) continue;")
     out.open("switch (table_of(h))")
     for table in tables:
-        out.line(f"case {table.number}: if (needed_{writer.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
+        out.line(f"case {table.number}: if (needed_{context.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
     out.close()
     out.close()
     out.line("int64_t solved = 0;")
@@ -253,22 +250,22 @@ def write_solve(writer: ClassWriter, stage: Stage, joins: Mapping[str, Sequence[
     out.line()
 
 
-def write_passes(writer: ClassWriter) -> None:
+def write_passes(context: ClassContext) -> None:
     """`backward`: the pass, and once more from the cotangents that were needed for where updates rest."""
-    plan, out = writer.plan, writer.out
+    plan, out = context.plan, context.out
     tables = resting(plan)
     if not tables:
         out.line("int64_t backward() { return pass(); }")
         out.line()
         return
-    names = [writer.names.table[t.key] for t in [*writer.facts, *writer.derived]]
+    names = [context.names.table[t.key] for t in [*context.facts, *context.derived]]
     out.open("int64_t backward()")
     for name in names:
         out.line(f"Array<adjoint_t> seeds_{name}{{&account}};")
         out.line(f"seeds_{name}.copy(g_{name});")
     for table in tables:
-        name = writer.names.table[table.key]
-        out.line(f"resting_{name}.zeros({cells(writer, table)}), needed_{name}.zeros({cells(writer, table)});")
+        name = context.names.table[table.key]
+        out.line(f"resting_{name}.zeros({cells(context, table)}), needed_{name}.zeros({cells(context, table)});")
     out.line("needed.clear();")
     out.line("const int64_t status = pass();")
     out.line("if (status != done || !needed.size) return status;")

@@ -16,43 +16,39 @@ this argument alone. One of them, where the argument is least, is explored and g
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from .class_context import ClassContext
 from .combine import states
 from .grounding import driver_of, write_join
 from .model import Stage, Table
 
-if TYPE_CHECKING:
-    from .classes import ClassWriter
-
-
 # -- items -------------------------------------------------------------------------------------------------------------
 
 
-def line_of(writer: ClassWriter, stage: Stage, table: Table) -> str:
+def line_of(context: ClassContext, stage: Stage, table: Table) -> str:
     """The cell that stands for the item at `cell` in the ground program: its own, or that of its line."""
     if table.key not in stage.stable:
         return "cell"
-    return f"{writer.names.table[table.key]}.line(cell, {table.order.index(stage.stable[table.key])})"
+    return f"{context.names.table[table.key]}.line(cell, {table.order.index(stage.stable[table.key])})"
 
 
-def by_table(writer: ClassWriter, stage: Stage, handle: str, lines: Callable[[Table, str], list[str]]) -> None:
+def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[Table, str], list[str]]) -> None:
     """A switch over the tables of a stage; `lines(table, name)` is what is done with an item of one."""
-    out = writer.out
+    out = context.out
     out.open(f"switch (table_of({handle}))")
     for key in stage.keys:
-        table = writer.plan.tables[key]
+        table = context.plan.tables[key]
         out.open(f"case {table.number}:")
-        for line in lines(table, writer.names.table[key]):
+        for line in lines(table, context.names.table[key]):
             out.line(line)
         out.line("break;")
         out.close()
     out.close()
 
 
-def write_members(writer: ClassWriter) -> None:
+def write_members(context: ClassContext) -> None:
     """The state of stages that solve, and of their items."""
-    out, plan = writer.out, writer.plan
+    out, plan = context.out, context.plan
     stages = [s for s in plan.stages if s.strategy == "solve"]
     if not stages:
         return
@@ -78,7 +74,7 @@ def write_members(writer: ClassWriter) -> None:
             if plan.adjoint:
                 out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
         for key in stage.keys:
-            name = writer.names.table[key]
+            name = context.names.table[key]
             out.line(f"Array<uint32_t> node_{name}{{&account}};    // in the block, see there")
             out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 where it is none")
             if plan.bounded(plan.tables[key]):
@@ -88,13 +84,13 @@ def write_members(writer: ClassWriter) -> None:
         out.line("adjoint_t discarded{};")
 
 
-def write_items(writer: ClassWriter, stage: Stage) -> None:
+def write_items(context: ClassContext, stage: Stage) -> None:
     """Functions of single items, which the rest of the class calls."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     for key in stage.keys:
-        table, name = writer.plan.tables[key], writer.names.table[key]
+        table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"uint32_t member_{name}(int64_t cell)")
-        out.line(f"const uint32_t at = grown(place_{name}, {line_of(writer, stage, table)}, 0u) - ")
+        out.line(f"const uint32_t at = grown(place_{name}, {line_of(context, stage, table)}, 0u) - ")
         out.lines[-1] += "(uint32_t)solved_first;"
         out.line("return at < (uint32_t)solved_count ? at : unsolved;")
         out.close()
@@ -104,24 +100,24 @@ def write_items(writer: ClassWriter, stage: Stage) -> None:
             i = stage.stable[key]
             out.line(f"a{i} = (int32_t){name}.range[{table.order.index(i)}].low;")
         if stage.forms:
-            out.line(f"if ({writer.level(stage, table)} != level{n}) return 0;")
-        out.line(f"const int64_t cell = {name}.locate({writer.stored(table)});")
+            out.line(f"if ({context.level(stage, table)} != level{n}) return 0;")
+        out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
         out.line(f"return block{n}.reach(grown(node_{name}, cell, 0u), handle({table.number}, cell));")
         out.close()
         if stage.joins_itself:
             for verb, change in (("expose", "set"), ("hide", "clear")):
                 out.open(f"void {verb}_{name}(int64_t cell)")
                 out.line(f"{name}.popped.{change}(cell);")
-                if writer.by_key.get(key):
-                    writer.unpack(table)
-                    writer.enter(table, *(("remove(key)",) if verb == "hide" else ()))
+                if context.by_key.get(key):
+                    context.unpack(table)
+                    context.enter(table, *(("remove(key)",) if verb == "hide" else ()))
                 out.close()
     if stage.stable:
         key = stage.keys[0]
-        name, place = writer.names.table[key], writer.plan.tables[key].order.index(stage.stable[key])
+        name, place = context.names.table[key], context.plan.tables[key].order.index(stage.stable[key])
         out.line(f"int64_t width{n}() const {{ return {name}.range[{place}].count; }}")
         out.open(f"Handle item{n}(Handle line, int64_t column)")
-        by_table(writer, stage, "line", lambda table, name: [_along(stage, table, name)])
+        by_table(context, stage, "line", lambda table, name: [_along(stage, table, name)])
         out.line("return line;")
         out.close()
     out.line()
@@ -140,58 +136,58 @@ def calls(verb: str) -> Callable[[Table, str], list[str]]:
     return lambda _, name: [f"{verb}_{name}(cell_of(h));"]
 
 
-def write_stage(writer: ClassWriter, stage: Stage) -> None:
+def write_stage(context: ClassContext, stage: Stage) -> None:
     """The functions of a stage: `gather`, which explores the next block, and `step`, which pops a component of it."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     for join in stage.inner_joins:
-        write_join(writer, join, "edges")
-        if stage.unknowns and not states(writer.plan, join):
-            write_join(writer, join, "ground")
-    _all_joins(writer, stage, "explore", "edges")
+        write_join(context, join, "edges")
+        if stage.unknowns and not states(context.plan, join):
+            write_join(context, join, "ground")
+    _all_joins(context, stage, "explore", "edges")
     if stage.unknowns:
-        _all_joins(writer, stage, "ground", "ground")
+        _all_joins(context, stage, "ground", "ground")
     if stage.joins_itself:
         for verb in ("expose", "hide"):
             out.open(f"void {verb}{n}(Handle h)")
-            by_table(writer, stage, "h", calls(verb))
+            by_table(context, stage, "h", calls(verb))
             out.close()
-    _waiting(writer, stage)
-    if writer.plan.changes is not None:  # `resolving.py` has its own
+    _waiting(context, stage)
+    if context.plan.changes is not None:  # `resolving.py` has its own
         return
-    _gather(writer, stage)
-    _step(writer, stage)
+    _gather(context, stage)
+    _step(context, stage)
 
 
-def _all_joins(writer: ClassWriter, stage: Stage, verb: str, prefix: str) -> None:
+def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> None:
     """`explore` or `ground`: all joins inside the level from one item."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     for key in stage.keys:
-        table, name = writer.plan.tables[key], writer.names.table[key]
+        table, name = context.plan.tables[key], context.names.table[key]
         own = [j for j in stage.inner_joins if driver_of(j) == key]
         if verb == "ground":
-            own = [j for j in own if not states(writer.plan, j)]
+            own = [j for j in own if not states(context.plan, j)]
         out.open(f"void {verb}_{name}(int64_t cell)")
         if own:
-            writer.unpack(table)
+            context.unpack(table)
             if verb == "explore":
                 out.line(f"const uint32_t node = node_{name}[cell];")
         arguments = "".join(f", a{i}" for i in range(table.arity))
         for join in own:
-            out.line(f"{writer.drive_name(join, prefix)}(cell{arguments}{', node' if verb == 'explore' else ''});")
+            out.line(f"{context.drive_name(join, prefix)}(cell{arguments}{', node' if verb == 'explore' else ''});")
         out.line("(void)cell;")
         out.close()
     out.open(f"void {verb}{n}(Handle h)")
-    by_table(writer, stage, "h", calls(verb))
+    by_table(context, stage, "h", calls(verb))
     out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
     out.close()
     out.line()
 
 
-def _gather(writer: ClassWriter, stage: Stage) -> None:
-    out, n, exposes = writer.out, stage.number, stage.joins_itself
+def _gather(context: ClassContext, stage: Stage) -> None:
+    out, n, exposes = context.out, stage.number, stage.joins_itself
 
     def reach(table: Table, name: str) -> list[str]:
-        line = line_of(writer, stage, table)
+        line = line_of(context, stage, table)
         return [
             "const int64_t cell = cell_of(next);",
             f"const int64_t at = {line};",
@@ -205,7 +201,7 @@ def _gather(writer: ClassWriter, stage: Stage) -> None:
     out.line(f"block{n}.begin();")
     out.line("Handle next = 0;")
     out.open(f"while (agenda{n}.pop_from(level{n}, next))")
-    by_table(writer, stage, "next", reach)
+    by_table(context, stage, "next", reach)
     out.close()
     out.close()
     if exposes:
@@ -238,8 +234,8 @@ def leads_out(stage: Stage, node: str) -> str:
     return "true" if stage.forms and stage.joins_itself else f"block{stage.number}.leads_out({node})"
 
 
-def _step(writer: ClassWriter, stage: Stage) -> None:
-    out, n, stable = writer.out, stage.number, bool(stage.stable)
+def _step(context: ClassContext, stage: Stage) -> None:
+    out, n, stable = context.out, stage.number, bool(stage.stable)
 
     def pop(table: Table, name: str) -> list[str]:
         there = [f"if (!{name}.seen.test(cell_of(h))) continue;"] if stable else []
@@ -272,7 +268,7 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
         out.line(f"const Handle h = item{n}(block{n}.items[node], column{n}++);")
     else:
         out.line(f"const Handle h = block{n}.items[node];")
-    by_table(writer, stage, "h", pop)
+    by_table(context, stage, "h", pop)
     out.line("reached = reached || (kept.until_table == (int64_t)table_of(h) && kept.until_cell == cell_of(h));")
     if stable:
         out.line("cut = cut || halt;")
@@ -293,9 +289,9 @@ def _step(writer: ClassWriter, stage: Stage) -> None:
     out.line()
 
 
-def _waiting(writer: ClassWriter, stage: Stage) -> None:
+def _waiting(context: ClassContext, stage: Stage) -> None:
     """How many items of the block are still to be popped."""
-    out, n = writer.out, stage.number
+    out, n = context.out, stage.number
     out.open(f"int64_t waiting{n}()")
     out.line(f"if (block{n}.done()) return 0;")
     out.line(f"if (!block{n}.arranged) return block{n}.items.size;")
@@ -309,7 +305,7 @@ def _waiting(writer: ClassWriter, stage: Stage) -> None:
     out.open(f"for (int64_t c = 0; c < width{n}(); c++)")
     out.line(f"const Handle h = item{n}(block{n}.items[block{n}.order[i]], c);")
     there = "count += {0}.seen.test(cell_of(h)) && !{0}.popped.test(cell_of(h));"
-    by_table(writer, stage, "h", lambda _, name: [there.format(name)])
+    by_table(context, stage, "h", lambda _, name: [there.format(name)])
     out.close()
     out.close()
     out.line("return count;")
