@@ -1,4 +1,5 @@
-"""What holds for all of pytest's runs, examples in docstrings included: which of these are ours, and what took longest.
+"""What holds for all of pytest's runs, examples in docstrings included: which of these are ours, what no search for
+garbage goes through, and what took longest.
 
 Names of `dynagrad.numpy` and `dynagrad.math` have the docstrings of numpy and math, whose examples are theirs to test.
 """

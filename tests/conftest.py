@@ -1,7 +1,7 @@
 """What all tests share: a cache of compiled programs, which is not the user's.
 
 Half of the time would go into compiling. So the cache is kept for the next run, beside what pytest itself remembers.
-Nothing stale is found in it: an entry's name is a hash of its source, of the headers, of the compiler and its flags.
+Nothing stale is found in it: an entry's name is a hash of all that made it.
 `pytest --cache-clear` begins without it.
 
 Programs are not optimised here: that is a quarter of the time. What is compared with other programs and on real data is
@@ -11,6 +11,7 @@ all of the suite compiled so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -37,9 +38,10 @@ def _kept(config: pytest.Config) -> Path | None:
     if cache is None:
         return None
     folder: Path = cache.mkdir("dynagrad")
-    if sum(file.stat().st_size for file in folder.iterdir()) > MOST:
-        shutil.rmtree(folder)
-        folder.mkdir()
+    with contextlib.suppress(OSError):  # another run may be at work in it
+        if sum(file.stat().st_size for file in folder.iterdir()) > MOST:
+            shutil.rmtree(folder)
+            folder.mkdir()
     folder.chmod(0o700)  # in a folder that others may write to, nothing is taken for a cache
     return folder
 

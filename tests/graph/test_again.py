@@ -13,10 +13,11 @@ from dynagrad.errors import Error
 from dynagrad.graph import again as module
 from dynagrad.graph import generate_adjoints, integers, real, tangents, variable
 from dynagrad.graph.again import again, sparing
-from dynagrad.graph.control import Function, Graph, define, repeat, while_
+from dynagrad.graph.control import Function, Graph
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, fresh, order, whole
 from dynagrad.graph.ruled import apply
+from dynagrad.graph.tracing import define, repeat, while_
 from dynagrad.graph.types import arrays, integer
 from dynagrad.native.graphs.native import Native
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dynagrad.graph.alike import once
-from dynagrad.graph.control import LOOPS, Graph, empty, pop, push, repeat, while_
+from dynagrad.graph.control import LOOPS, Graph, empty, pop, push
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, fresh, order
+from dynagrad.graph.tracing import repeat, while_
 from dynagrad.graph.types import integer, real
 
 

@@ -12,24 +12,18 @@ from dynagrad.graph.control import (
     WHILE,
     Function,
     Graph,
-    call,
-    cond,
-    define,
     empty,
     extended,
-    function,
-    merge,
     part,
     part_types,
     parts,
     pop,
     push,
-    repeat,
     values,
-    while_,
 )
 from dynagrad.graph.evaluate import evaluate, run
 from dynagrad.graph.node import constant, fresh, whole
+from dynagrad.graph.tracing import call, cond, define, function, merge, repeat, while_
 from dynagrad.graph.types import arrays, boolean, integer, real, stack
 
 x, y = variable("x"), variable("y")

@@ -13,12 +13,13 @@ import dynagrad as dg
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import operations as ops
 from dynagrad.graph import reductions
-from dynagrad.graph.control import Graph, cond
+from dynagrad.graph.control import Graph
 from dynagrad.graph.counting import SAFE, Counting
 from dynagrad.graph.derive import generate_adjoints, zero
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, constant, fresh, order, variable
 from dynagrad.graph.places import at_add, at_set
+from dynagrad.graph.tracing import cond
 from dynagrad.graph.types import arrays, boolean, integer, real
 
 N = 6

@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from dynagrad.graph import exp, generate_adjoints, sin, variable
-from dynagrad.graph.control import Function, Graph, call, cond, define, merge, repeat, while_
+from dynagrad.graph.control import Function, Graph
 from dynagrad.graph.draw import LARGEST, Shown, draw
 from dynagrad.graph.node import fresh, whole
+from dynagrad.graph.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 
 SVG = "{http://www.w3.org/2000/svg}"

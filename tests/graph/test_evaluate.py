@@ -12,7 +12,7 @@ from dynagrad.errors import Error
 from dynagrad.graph import evaluate, exp, generate_adjoints, sin, tangents, variable
 from dynagrad.graph import operations as ops
 from dynagrad.graph.arrays import broadcast_to, concatenate, getitem, place, sort, stack, sum_to, transpose
-from dynagrad.graph.control import Function, Graph, call, cond, define, empty, merge, pop, push, repeat, while_
+from dynagrad.graph.control import Function, Graph, empty, pop, push
 from dynagrad.graph.determinants import determinant
 from dynagrad.graph.evaluate import DEEP, run
 from dynagrad.graph.integers import TABLE as INTEGERS
@@ -20,6 +20,7 @@ from dynagrad.graph.matrices import cholesky, inverse, solve
 from dynagrad.graph.node import constant, fresh, whole
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import cumprod, cumsum, extreme, product, total, winners
+from dynagrad.graph.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.graph.types import arrays, boolean, integer, real
 
 RNG = np.random.default_rng(5)

@@ -14,23 +14,18 @@ from dynagrad.graph.control import (
     WHILE,
     Function,
     Graph,
-    call,
-    cond,
-    define,
     empty,
-    merge,
     part,
     part_types,
     pop,
     push,
-    repeat,
-    while_,
 )
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import constant, fresh, order, whole
 from dynagrad.graph.optimise import optimise
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.graph.types import arrays, integer, real, stack
 
 

@@ -6,11 +6,12 @@ import pytest
 
 from dynagrad.graph import exp, generate_adjoints, order, sin, variable, where
 from dynagrad.graph.arrays import broadcast_to, reshape
-from dynagrad.graph.control import Graph, merge
+from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.life import Adjoints, cheaper, choose
 from dynagrad.graph.node import fresh
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import merge
 from dynagrad.graph.types import arrays, real
 
 

@@ -5,26 +5,12 @@ import pytest
 
 from dynagrad.graph import exp, generate_adjoints, negative, order, sin, tangents, variable
 from dynagrad.graph.arrays import broadcast_to, reshape, transpose
-from dynagrad.graph.control import (
-    CALL,
-    COND,
-    LOOPS,
-    REPEAT,
-    WHILE,
-    Function,
-    Graph,
-    call,
-    cond,
-    define,
-    merge,
-    part_types,
-    repeat,
-    while_,
-)
+from dynagrad.graph.control import CALL, COND, LOOPS, REPEAT, WHILE, Function, Graph, part_types
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import constant, fresh, whole
 from dynagrad.graph.optimise import optimise
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 
 x, y = variable("x"), variable("y")

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 from dynagrad.graph import generate_adjoints, tangents
 from dynagrad.graph import operations as ops
-from dynagrad.graph.control import Function, Graph, call, cond, define, merge, repeat, while_
+from dynagrad.graph.control import Function, Graph
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import constant, fresh, order, whole
 from dynagrad.graph.optimise import optimise
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 
 N = 3  # the length of arrays

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from dynagrad.graph import cos, generate_adjoints, real, sin, tangents, variable, where
-from dynagrad.graph.control import CALL, Function, Graph, Rule, cond, define, repeat
+from dynagrad.graph.control import CALL, Function, Graph, Rule
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, order
 from dynagrad.graph.optimise import optimise
 from dynagrad.graph.ruled import apply, backward, forward, function, instance
+from dynagrad.graph.tracing import cond, define, repeat
 from dynagrad.graph.types import arrays, integer
 from dynagrad.native.graphs.native import Native
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from dynagrad.graph import generate_adjoints
-from dynagrad.graph.control import PUSH, REPEAT, Graph, repeat
+from dynagrad.graph.control import PUSH, REPEAT, Graph
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, constant, fresh, order
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import repeat
 from dynagrad.graph.types import arrays, real
 
 N = 8

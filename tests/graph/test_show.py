@@ -4,11 +4,12 @@ import numpy as np
 
 from dynagrad.graph import exp, generate_adjoints, maximum, sin, variable
 from dynagrad.graph.arrays import transpose
-from dynagrad.graph.control import Function, Graph, call, cond, define, merge, repeat, while_
+from dynagrad.graph.control import Function, Graph
 from dynagrad.graph.node import fresh, whole
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import total
 from dynagrad.graph.show import levels, show
+from dynagrad.graph.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.graph.types import arrays, boolean, integer, real
 
 x, y = variable("x"), variable("y")

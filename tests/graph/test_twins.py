@@ -7,10 +7,11 @@ import math
 import pytest
 
 from dynagrad.graph import exp, sin
-from dynagrad.graph.control import REPEAT, WHILE, Graph, part_types, repeat, while_
+from dynagrad.graph.control import REPEAT, WHILE, Graph, part_types
 from dynagrad.graph.derive import generate_adjoints, tangents
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, constant, fresh, order, substitute, variable
+from dynagrad.graph.tracing import repeat, while_
 from dynagrad.graph.twins import twins
 
 

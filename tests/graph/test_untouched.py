@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynagrad.graph import generate_adjoints, sin, untouched
-from dynagrad.graph.control import COND, LOOPS, PUSH, REPEAT, WHILE, Graph, Loop, cond, part, part_types, repeat, while_
+from dynagrad.graph.control import COND, LOOPS, PUSH, REPEAT, WHILE, Graph, Loop, part, part_types
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, constant, fresh, order, whole
 from dynagrad.graph.optimise import optimise
 from dynagrad.graph.places import at_add, at_set
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import cond, repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native import graphs as native
 

@@ -15,11 +15,12 @@ import numpy as np
 
 from ..errors import Error
 from ..graph import arrays
-from ..graph.control import Graph, merge
+from ..graph.control import Graph
 from ..graph.derive import generate_adjoints, tangents, zero
 from ..graph.node import Node, fresh
 from ..graph.operation import Operation
 from ..graph.operations import where
+from ..graph.tracing import merge
 from ..graph.types import array, boolean
 from ..graph.types import arrays as arrays_of
 from ..native.graphs.native import Native

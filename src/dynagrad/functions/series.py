@@ -28,7 +28,6 @@ from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, t
 from .passes import opened
 from .splitting import SPLITS, cell_at, cells_of, split
 from .structure import is_function, leaves, no_hidden_numbers, of_result, transform
-from .verbs import derivative
 
 
 class Series(Number):
@@ -282,10 +281,9 @@ _TAKEN: dict[type, Callable[[int, Any, int], list[Any]]] = {
 
 def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
     """The n-th derivative of a function of one real at x, through structures of results (Griewank & Walther 2008,
-    section 13.1).
+    section 13.1); NotImplemented where there are functions among the results, which have no coefficients.
 
-    Where there are functions among the results, derivatives of derivatives are taken instead. Raises NotDifferentiable
-    where the chain rule has no answer.
+    Raises NotDifferentiable where the chain rule has no answer.
 
     >>> derivative_n(lambda x: (x * x, [x / 3.0]), 2.0, 2)
     (2.0, [0.0])
@@ -299,7 +297,7 @@ def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
         y = f(make(tag, n, [x, 2.0**exponent]))
         no_hidden_numbers("derivative", y)
     if any(is_function(leaf) for leaf in leaves(y)):
-        return derivative(derivative(f), n - 1)(x)
+        return NotImplemented
     factor = _scaled_factorial(n, exponent)
     found = of_result(y, lambda r: apply(ops.multiply, factor, coefficients(tag, r, n)[n]))
     return finite_choice("derivative", found, transform(y, lambda r: coefficients(tag, r, n)[0]))

@@ -6,6 +6,7 @@ adjoint lives meanwhile), `simplify.py` and `evaluate.py` do what they say, `sho
 pictures of graphs. Nothing here knows of rules, programs or how C++ is compiled.
 """
 
+from . import flow  # noqa: F401  -- the rules of control flow, for `derive`
 from .derive import generate_adjoints, sweep, tangents
 from .evaluate import evaluate
 from .node import Node, constant, order, variable

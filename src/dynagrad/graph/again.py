@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from ..errors import Error
 from . import integers
-from .control import REPEAT, WHILE, Function, Loop, Rule, cond, define, part_types, repeat, while_
+from .control import REPEAT, WHILE, Function, Loop, Rule, part_types
 from .node import Node, order, whole
 from .ruled import Several, apply, backward, filled, function
+from .tracing import cond, define, repeat, while_
 from .types import integer
 
 WAYS = 16  # of how many pieces a loop is made at each level, each of which saves a state

@@ -1,6 +1,7 @@
 """Derivatives: tangents forward, and adjoints by one sweep backward. The results of both are graphs again.
 
-Here are single operations, the sweep, and graphs in a line. What becomes of control flow is in `flow.py`.
+Here are single operations, the sweep, and graphs in a line. What becomes of control flow is in `flow.py`, which
+enters its rules in `FLOW`: the bodies of loops are derived with what is here.
 
 Three answers are kept apart. A value that does not depend on what was asked about, or only in steps, is not connected:
 its derivative is None. A derivative that happens to vanish is a node like any other. An operation that has no
@@ -14,14 +15,18 @@ from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
-from .control import LOOPS, PART, POP, PUSH, merge, part_types, pop, push
+from .control import LOOPS, PART, POP, PUSH, part_types, pop, push
 from .control import empty as empty_stack
 from .counting import JOINING, SAFE, Counting
 from .life import Adjoints, choose
 from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
 from .operations import add, logical_and, logical_not, logical_or, where
+from .tracing import merge
 from .types import Type
+
+FLOW: dict[str, Callable[..., Any]] = {}
+"""The rules of control flow: `tangent`, `increments`, `connected_parts`."""
 
 _ZERO = constant(0.0)
 Key = TypeVar("Key", bound=Hashable)
@@ -186,8 +191,6 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
     >>> tangents([x * x, x > 0], {x: dx})
     ((dx * x) + (dx * x), None)
     """
-    from . import flow  # which derives bodies of loops with this
-
     known: dict[Node, Any] = {}
     merged = merge([*outputs, *seeds])  # a stack has one reader, or its derivative would have to be a sum
     outputs, seeds = merged[: len(outputs)], dict(zip(merged[len(outputs) :], seeds.values(), strict=True))
@@ -199,7 +202,7 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
         elif all(g is None for g in given):
             arriving = None
         elif node.operation in LOOPS:
-            arriving = flow.tangent(node, given)
+            arriving = FLOW["tangent"](node, given)
         elif node.operation is PUSH:
             items = [(a, g) for a, g in zip(node.arguments[1:], given[1:], strict=True) if a.type.kind == "real"]
             arriving = push(
@@ -292,8 +295,6 @@ def generate_adjoints(
 
 def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Counting) -> Iterable[tuple[Node, Any]]:
     """What a node whose adjoint is complete adds to those of its arguments that are connected."""
-    from . import flow
-
     arguments = node.arguments
     wanted = [index for index, argument in enumerate(arguments) if argument in known]
     if not wanted:
@@ -303,7 +304,7 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Count
         several[node.attribute] = delta
         return [(arguments[0], several)]
     if node.operation in LOOPS:
-        parts = flow.increments(node, delta, wanted)
+        parts = FLOW["increments"](node, delta, wanted)
     elif node.operation is PUSH:
         real_items = [i for i, a in enumerate(arguments) if i and a.type.kind == "real"]
         rest, items = pop(delta, [arguments[i].type for i in real_items])
@@ -335,8 +336,6 @@ def _shrunk(d: Any, argument: Node) -> Any:
 
 def connected(series: Sequence[Node], roots: Collection[Node]) -> dict[Node, Any]:
     """The nodes that depend on the roots other than in steps; for one of several values, which of them do."""
-    from . import flow
-
     known: dict[Node, Any] = {}
     for node in series:
         operation = node.operation
@@ -345,7 +344,7 @@ def connected(series: Sequence[Node], roots: Collection[Node]) -> dict[Node, Any
         elif not any(argument in known for argument in node.arguments):
             continue
         elif operation in LOOPS:
-            several = flow.connected_parts(node, [a in known for a in node.arguments])
+            several = FLOW["connected_parts"](node, [a in known for a in node.arguments])
             if any(several):
                 known[node] = several
         elif operation is PART:

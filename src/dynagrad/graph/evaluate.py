@@ -47,7 +47,7 @@ def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[
     """The outputs of a graph for numbers and arrays.
 
     >>> from dynagrad.graph import variable
-    >>> from dynagrad.graph.control import repeat
+    >>> from dynagrad.graph.tracing import repeat
     >>> x = variable("x")
     >>> run(Graph((x,), tuple(repeat(3, lambda i, y: [y * x], [1.0]))), [2.0])
     (8.0,)

@@ -2,8 +2,7 @@
 
 `sinc(n)` is the n-th derivative of `np.sinc`. The derivatives of S(t) = sin(t) / t follow from
 t S_n + n S_(n-1) = sin(t + n pi / 2). Upward that loses all digits where n is larger than t, and downward where it is
-smaller; so it is used in both ways. `scaled_root(p)` is the last step of a norm. `power_log(k)` is what derivatives of
-powers in both arguments are made of.
+smaller; so it is used in both ways. `scaled_root(p)` is the last step of a norm.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import ieee, series
+from . import ieee
 from . import operations as ops
 from .operation import Operation
 from .types import real
@@ -86,63 +85,6 @@ def _sinc_text(n: int) -> str:
         f"else {{{{ f = w[0] / t; for (int k = 1; k <= {n}; k++) f = (w[k % 4] - k * f) / t; }}}} "
         f"return {math.pi**n!r} * f; }}}}({math.pi!r} * {{0}})"
     )
-
-
-# -- powers ------------------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def power_log(k: int) -> Operation:
-    """a**c log(a)**k, the k-th derivative of a power in the exponent, with the limits for a going down to 0.
-
-    What `operations.power` has at 0**0 is a convention; derivatives of others go by these limits.
-
-    >>> power_log(1)(0.0, 2.0), power_log(1)(0.0, 0.0)
-    (0.0, -inf)
-    """
-
-    def value(a: float, c: float) -> float:
-        if k == 0:
-            return ieee.power(a, c)
-        return 0.0 if a == 0.0 and c > 0.0 else ieee.power(a, c) * ieee.log(a) ** k
-
-    def on_arrays(a: Any, c: Any) -> Any:
-        if k == 0:
-            return np.power(a, c)
-        with np.errstate(all="ignore"):
-            return np.where(np.equal(a, 0.0) & np.greater(c, 0.0), 0.0, np.power(a, c) * np.log(a) ** k)
-
-    def along_base(d: Any, y: Any, a: Any, c: Any) -> Any:
-        less = ops.subtract(c, 1.0)
-        slope = ops.multiply(c, power_log(k)(a, less))
-        if k:
-            slope = ops.add(slope, ops.multiply(float(k), power_log(k - 1)(a, less)))
-        else:
-            slope = ops.where(ops.logical_and(ops.equal(a, 0.0), ops.equal(c, 0.0)), 0.0, slope)
-        return ops.multiply(d, slope)
-
-    def along_exponent(d: Any, y: Any, a: Any, c: Any) -> Any:
-        return ops.multiply(d, power_log(k + 1)(a, c))
-
-    logs = " * log({0})" * k
-    text = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}" if k else "pow({0}, {1})"
-    rules = (along_base, along_exponent)
-    return Operation(
-        f"power_log{k}", (real, real), real, value, rules, text, array=on_arrays, series=_power_log_series(k)
-    )
-
-
-def _power_log_series(k: int) -> Any:
-    def rule(n: int, y: Any, a: list[Any], c: list[Any]) -> list[Any] | None:
-        powers = series.power(n, ops.power(a[0], c[0]), a, c, ops.log)
-        if powers is None or k == 0 or series.some_zero(a[0]):
-            return powers if k == 0 else None
-        logs = series.logarithm(n, ops.log(a[0]), a)
-        for _ in range(k):
-            powers = series.multiply(n, powers[0] * logs[0], powers, logs)
-        return [y, *powers[1:]]
-
-    return rule
 
 
 # -- norms -------------------------------------------------------------------------------------------------------------

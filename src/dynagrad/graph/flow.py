@@ -25,22 +25,17 @@ from .control import (
     Function,
     Graph,
     Loop,
-    cond,
-    define,
     empty,
     make_call,
-    merge,
-    now,
     part_types,
     parts,
-    repeat,
-    while_,
 )
-from .derive import connected, generate_adjoints, plus, tangents, zero
+from .derive import FLOW, connected, generate_adjoints, plus, tangents, zero
 from .derive import increments as increments_of
 from .node import Node, fresh, order, substitute, whole
 from .roots import share
 from .saved import Split, augmented, restored, split_up, stacks_of
+from .tracing import cond, define, merge, now, repeat, while_
 from .types import Type, stack
 from .untouched import read_before
 
@@ -471,3 +466,6 @@ def _derive_call(made: Function, smooth: list[int], results: list[int]) -> None:
 
     define(forth, run)
     define(back, undo)
+
+
+FLOW.update(tangent=tangent, increments=increments, connected_parts=connected_parts)

@@ -19,7 +19,7 @@ from ..forks import kept
 from . import failures, integers, ruled
 from . import operations as ops
 from .arrays import concatenate, getitem, matmul, reshape, stack, swap
-from .control import Function, Graph, Rule, cond, repeat, while_
+from .control import Function, Graph, Rule
 from .derive import tangents, zero
 from .determinants import sign_of_determinant
 from .failures import failing
@@ -28,6 +28,7 @@ from .node import Node, constant, fresh, whole
 from .places import at_set
 from .reductions import extreme, total
 from .ruled import Several
+from .tracing import cond, repeat, while_
 from .types import Type, arrays, integer, real
 
 DENSE = 1000  # reals; up to here A is a matrix, above it is only multiplied with

@@ -10,6 +10,7 @@ Steps (`floor`, `sign`, ...) have derivative zero everywhere, `copysign` that of
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -118,7 +119,7 @@ negative: Operation = _real(
 def _power_base(d: Any, y: Any, a: Any, b: Any) -> Any:
     if type(b) is float and b != 0.0:  # as below, without a choice
         return multiply(d, multiply(b, power(a, b - 1.0)))
-    slope = multiply(b, (_raw_power(0) if _varies(b) else power)(a, subtract(b, 1.0)))
+    slope = multiply(b, (power_log(0) if _varies(b) else power)(a, subtract(b, 1.0)))
     # Only of 0**0 is the slope a convention: elsewhere one at b = 0 is zero, and its own derivatives are not.
     return multiply(d, where(equal(b, 0.0), where(equal(a, 0.0), 0.0, slope), slope))
 
@@ -128,18 +129,12 @@ def _power_exponent(d: Any, y: Any, a: Any, b: Any) -> Any:
         return multiply(d, where(equal(a, 0.0), 0.0, multiply(y, log(a))))
     # Of 0 to the power of something from 0 down it is a convention: 0 to the power of anything is constant.
     convention = logical_and(equal(a, 0.0), less_equal(b, 0.0))
-    return multiply(d, where(convention, 0.0, _raw_power(1)(a, b)))
+    return multiply(d, where(convention, 0.0, power_log(1)(a, b)))
 
 
 def _varies(x: Any) -> bool:
     """Whether a rule may be differentiated by an argument: plain numbers and constants of a graph are what they are."""
     return hasattr(type(x), "__apply_operation__") and not getattr(x, "is_constant", False)
-
-
-def _raw_power(k: int) -> Operation:
-    from .families import power_log
-
-    return power_log(k)
 
 
 power: Operation = _real(
@@ -151,6 +146,61 @@ power: Operation = _real(
     array=np.power,
     series=lambda n, y, a, b: series.power(n, y, a, b, log),
 )
+
+
+@functools.cache
+def power_log(k: int) -> Operation:
+    """a**c log(a)**k, the k-th derivative of a power in the exponent, with the limits for a going down to 0.
+
+    What `power` has at 0**0 is a convention; derivatives of others go by these limits.
+
+    >>> power_log(1)(0.0, 2.0), power_log(1)(0.0, 0.0)
+    (0.0, -inf)
+    """
+
+    def value(a: float, c: float) -> float:
+        if k == 0:
+            return ieee.power(a, c)
+        return 0.0 if a == 0.0 and c > 0.0 else ieee.power(a, c) * ieee.log(a) ** k
+
+    def on_arrays(a: Any, c: Any) -> Any:
+        if k == 0:
+            return np.power(a, c)
+        with np.errstate(all="ignore"):
+            return np.where(np.equal(a, 0.0) & np.greater(c, 0.0), 0.0, np.power(a, c) * np.log(a) ** k)
+
+    def along_base(d: Any, y: Any, a: Any, c: Any) -> Any:
+        less = subtract(c, 1.0)
+        slope = multiply(c, power_log(k)(a, less))
+        if k:
+            slope = add(slope, multiply(float(k), power_log(k - 1)(a, less)))
+        else:
+            slope = where(logical_and(equal(a, 0.0), equal(c, 0.0)), 0.0, slope)
+        return multiply(d, slope)
+
+    def along_exponent(d: Any, y: Any, a: Any, c: Any) -> Any:
+        return multiply(d, power_log(k + 1)(a, c))
+
+    logs = " * log({0})" * k
+    text = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}" if k else "pow({0}, {1})"
+    rules = (along_base, along_exponent)
+    return Operation(
+        f"power_log{k}", (real, real), real, value, rules, text, array=on_arrays, series=_power_log_series(k)
+    )
+
+
+def _power_log_series(k: int) -> Any:
+    def rule(n: int, y: Any, a: list[Any], c: list[Any]) -> list[Any] | None:
+        powers = series.power(n, power(a[0], c[0]), a, c, log)
+        if powers is None or k == 0 or series.some_zero(a[0]):
+            return powers if k == 0 else None
+        logs = series.logarithm(n, log(a[0]), a)
+        for _ in range(k):
+            powers = series.multiply(n, powers[0] * logs[0], powers, logs)
+        return [y, *powers[1:]]
+
+    return rule
+
 
 # -- elementary functions --------------------------------------------------------------------------------------------
 

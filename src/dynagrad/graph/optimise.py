@@ -1,6 +1,6 @@
 """Whole graphs made smaller: the passes that go into subgraphs.
 
-In order: nodes that another extends are replaced by it (`control.merge`), algebra and constants (`simplify.py`, which
+In order: nodes that another extends are replaced by it (`tracing.merge`), algebra and constants (`simplify.py`, which
 sees single operations), states of loops and results of branches that nobody looks at, constants and equal values that
 come into a subgraph from outside, and divisions by the same root (`roots.py`). Values agree to rounding; those of a
 graph are the same with infinities and NaN. What is not done: loops are not unrolled, and nothing is moved into a branch
@@ -27,12 +27,12 @@ from .control import (
     make_call,
     make_cond,
     make_loop,
-    merge,
     part,
 )
 from .node import Node, intern, order, substitute
 from .roots import share
 from .simplify import simplify
+from .tracing import merge
 
 LITTLE = 200  # operations of a function that has a rule and is written where it is called
 ROUNDS = 4  # what one round leaves unused, the next takes away
@@ -42,7 +42,8 @@ def optimise(graph: Graph) -> Graph:
     """The graph with fewer operations.
 
     >>> from dynagrad.graph import variable
-    >>> from dynagrad.graph.control import part_types, repeat
+    >>> from dynagrad.graph.control import part_types
+    >>> from dynagrad.graph.tracing import repeat
     >>> x = variable("x")
     >>> [_, y] = repeat(3, lambda i, a, b: [a * 3.0, b * 2.0], [x, x])
     >>> [loop] = [n for n in order(optimise(Graph((x,), (y,))).outputs) if n.operation is REPEAT]

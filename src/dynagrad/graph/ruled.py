@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .control import EMPTY, Called, Function, Rule, Trace, as_values, define, empty, make_call, merge, parts
+from .control import EMPTY, Called, Function, Rule, empty, make_call, parts
 from .derive import generate_adjoints, tangents, zero
 from .node import Node, fresh, order, substitute
+from .tracing import Trace, as_values, define, merge
 from .types import Type
 
 Several = list[Any]

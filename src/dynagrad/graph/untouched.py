@@ -51,7 +51,7 @@ _BELOW = {
 def read_before(node: Node) -> Node:
     """The loop, or an equal one, with what is untouched by its rounds, and by those of loops in it, read before.
 
-    >>> from .control import repeat
+    >>> from .tracing import repeat
     >>> from .places import at_add
     >>> from .types import arrays, real
     >>> a = fresh(arrays(real, (9, 9)))

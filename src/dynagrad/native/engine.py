@@ -224,9 +224,13 @@ class Engine:
             self._take(load(backward), _ADJOINT_FUNCTIONS)
             size = load(backward).function("dg_chart_size", _L)()
             if size != self.chart_size():
-                raise CompileError(f"charts of {path} have {self.chart_size()} bytes, those of {backward} {size}")
+                raise CompileError(
+                    f"charts of {path} have {self.chart_size()} bytes, those of {backward} {size}\n"
+                    "  this is a defect of Dynagrad; delete the cache folder, and report it if that does not help"
+                )
 
     def _take(self, library: Library, functions: dict[str, tuple[Any, ...]]) -> None:
+        """Functions of a library; of one with a single pass only those that are about this pass may be called."""
         for name, (result, *arguments) in functions.items():
             plain = _P if result is _Made else _L if result is _Failure else result
             function = library.function(f"dg_{name}", plain, *arguments)
@@ -356,7 +360,7 @@ class NativeChart:
         self.pointer: int = engine.chart_new(
             world.pointer, ctypes.addressof(facts_pointers), ctypes.addressof(weight_pointers), _address(held)
         )
-        if engine.goes_back:
+        if engine.goes_back:  # a library that has the forward pass alone does not record by itself
             engine.chart_record(self.pointer)
         self.report = Report()
         self._externals: list[Any] = []

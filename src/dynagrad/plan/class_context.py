@@ -1,7 +1,7 @@
-"""What the writers of a class share: its plan, names and text, and how things of one table are said in C++.
+"""What the writers of a class share: its plan, names and text, and what several of them write of a table or a join.
 
-Every file that writes a part of a class takes a `ClassContext`; `classes.py` calls them all. What stands here is known
-of single tables and joins; what a run does with them is the business of the writers.
+Every file that writes a part of a class takes a `ClassContext`; `classes.py` calls them all. What a run or a backward
+pass does with tables and joins is the business of these files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queu
 """The agenda of each strategy that has one."""
 
 GROUP = 100
-"""Tables from which on a class is made of groups of them: LLVM takes more than linear time for long functions."""
+"""The most tables that one function is about: LLVM takes more than linear time for long functions."""
 
 LARGE_PROGRAM = 500
 """Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
@@ -30,9 +30,9 @@ LARGE_PROGRAM = 500
 class ClassContext:
     """The plan of a class, and what was written of it so far."""
 
-    def __init__(self, plan: Plan, passes: Passes) -> None:
+    def __init__(self, plan: Plan, passes: Passes, like: Names | None = None) -> None:
         self.plan, self.passes = plan, passes
-        self.names = Names(plan)
+        self.names = Names(plan, like)
         self.out = Writer()
         self.facts = [t for t in plan.tables.values() if t.kind == "facts"]
         self.derived = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
@@ -69,6 +69,7 @@ class ClassContext:
         return f"plus_{self.names.table[table.key]}({a}, {b})"
 
     def has_axioms(self, table: Table) -> bool:
+        """Whether there may be facts of a predicate that rules define."""
         facts = self.plan.summary.facts.get(table.key)
         return facts is not None or self.plan.rules.predicates[table.key].input
 
@@ -100,6 +101,7 @@ class ClassContext:
         return self.plan.semiring == "user" and self.plan.selective
 
     def stored(self, table: Table) -> str:
+        """The arguments a0, a1, ... in the order in which the table keeps them."""
         order = table.order if table.kind == "dense" else range(table.arity)
         return ", ".join(f"a{i}" for i in order)
 
@@ -171,6 +173,7 @@ class ClassContext:
             out.close()
 
     def unpack(self, table: Table) -> None:
+        """Declares a0, a1, ..., the arguments of the item at `cell`."""
         name, out = self.names.table[table.key], self.out
         if not table.arity:
             return
@@ -198,6 +201,7 @@ class ClassContext:
         return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
 
     def check(self, table: Table, value: str) -> None:
+        """Ends the run where a value is none of the semiring, and counts one that underflowed."""
         out = self.out
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")

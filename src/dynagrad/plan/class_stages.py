@@ -451,7 +451,8 @@ def _write_order(context: ClassContext) -> None:
     out.line()
 
 
-def write_helpers(context: ClassContext) -> None:
+def write_external(context: ClassContext) -> None:
+    """What asks a function of the host for the value of an item; and what a user's order is held to."""
     out = context.out
     if context.ordered:
         _write_order(context)

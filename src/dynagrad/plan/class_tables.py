@@ -138,7 +138,7 @@ def write_constructor(context: ClassContext) -> None:
     )
     out.line("(void)facts, (void)weights, (void)numbers;")
     if context.goes_back:
-        out.line("recording = true;")
+        out.line("recording = true;  // for C++ programs, too")
     if len(groups) == 1:
         for table in groups[0]:
             _open(context, table)

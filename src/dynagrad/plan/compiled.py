@@ -40,9 +40,17 @@ class Compiled:
     engine: Engine
 
 
+_ADJOINTS = Derivatives()
+"""Those of a backward pass over the numbers of a run, and nothing else."""
+
+
 def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None) -> Compiled:
-    """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler."""
-    if not plan.adjoint and _goes_back_later(plan):
+    """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler.
+
+    One that may be gone back over later has room for a tape, which it fills only where it is told to record. Its plan
+    says no derivatives all the same.
+    """
+    if not plan.adjoint and _may_go_back(plan):
         generated = generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.FORWARD)
     else:
         generated = generate(plan)
@@ -53,22 +61,24 @@ def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool
 def compile_backward(
     forward: Compiled, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
 ) -> Compiled:
-    """What `extends` to a backward pass, with that pass, which alone is built."""
-    plan = replace(forward.plan, derivatives=_ADJOINTS)
-    library = _build(generate(plan, passes=Passes.BACKWARD), progress, tool)
-    return Compiled(plan, forward.generated, Engine.at(forward.engine.path, library))
+    """The backward pass of a compiled forward pass that it `extends`, in a library of its own.
 
-
-_ADJOINTS = Derivatives()
+    Charts are made by the library of `forward`. Where the two classes would differ, one with both passes is compiled.
+    """
+    plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
+    generated = generate(plan, passes=Passes.BACKWARD, like=like)
+    if generated.layout != like.layout or generated.names.slots != like.names.slots:
+        return compile_plan(plan, progress, tool)
+    return Compiled(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
 
 
 def extends(forward: Compiled, derivatives: Derivatives | None) -> bool:
     """Whether a backward pass over the charts of a class is all that these derivatives need."""
-    return derivatives == _ADJOINTS and not forward.plan.adjoint and _goes_back_later(forward.plan)
+    return derivatives == _ADJOINTS and not forward.plan.adjoint and _may_go_back(forward.plan)
 
 
-def _goes_back_later(plan: Plan) -> bool:
-    """Whether a class without a backward pass can keep a tape for one."""
+def _may_go_back(plan: Plan) -> bool:
+    """Whether a backward pass over the numbers of its runs may be wanted of a plan."""
     return plan.semiring in DIFFERENTIABLE and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
 
 
@@ -105,7 +115,9 @@ __all__ = [
     "Stop",
     "WeightTable",
     "World",
+    "compile_backward",
     "compile_plan",
     "compiler",
+    "extends",
     "out_of_memory",
 ]

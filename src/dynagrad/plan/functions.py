@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Error
 from ..graph import Node, order
-from ..graph.control import LOOPS, Branches, Function, Graph, convert, make_cond, part
+from ..graph.control import LOOPS, Branches, Function, Graph, make_cond, part
 from ..graph.node import fresh, substitute
+from ..graph.tracing import convert
 from ..graph.types import real
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def inline(outputs: Sequence[Node]) -> bool:
     """Whether the graphs can be written as expressions.
 
     >>> from ..graph import variable, where
-    >>> from ..graph.control import cond
+    >>> from ..graph.tracing import cond
     >>> x = variable("x")
     >>> inline([where(x > 0.0, x, -x)]), inline(cond(x > 0.0, lambda: [x], lambda: [-x]))
     (True, False)

@@ -223,8 +223,12 @@ class Changes:
 
 
 class Passes(Flag):
-    """Which passes of a program a library has. Both may be in libraries of their own: a class of the backward pass goes
-    back over charts that the class of the forward pass made, since they have the same members.
+    """Which passes of a program a library has.
+
+    Both may be in libraries of their own. Then a class of the backward pass goes over charts that one of the forward
+    pass made, and gives back arrays that it took. Both are of the same plan and derivatives, so they have the same
+    members in the same order (`Generated.layout`) and the same slots of constants, and they are compiled by the same
+    compiler with the same headers.
     """
 
     FORWARD = auto()
@@ -294,5 +298,5 @@ class Plan:
 
     @property
     def adjoint(self) -> bool:
-        """Whether the class has a backward pass."""
+        """Whether runs can be gone back over: the class has room for a tape and for adjoints."""
         return self.derivatives is not None and self.derivatives.adjoint

@@ -57,9 +57,12 @@ class Writer:
 
 
 class Names:
-    """C++ names of predicates, and slots of the constants that the program mentions."""
+    """C++ names of predicates, and slots of the constants that the program mentions.
 
-    def __init__(self, plan: Plan) -> None:
+    Slots are handed out as a class is written. Where a class goes over charts of another one, `like` has those of that.
+    """
+
+    def __init__(self, plan: Plan, like: Names | None = None) -> None:
         self.plan = plan
         self.table: Mapping[str, str] = {}
         named: dict[str, str] = {}
@@ -79,6 +82,14 @@ class Names:
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
         self.weight_values: list[float | int] = []
         self.functions = Functions()
+        if like is not None:
+            self.constants, self.functors = dict(like.constants), dict(like.functors)
+            self.weights, self.weight_values = dict(like.weights), list(like.weight_values)
+
+    @property
+    def slots(self) -> tuple[int, int, int]:
+        """How many there are of each kind."""
+        return len(self.constants), len(self.functors), len(self.weight_values)
 
     def constant(self, domain: int | None, term: Term) -> str:
         """The slot of a ground term in a domain; None stands for terms."""

@@ -1,6 +1,7 @@
 """The parser's tables: what lark works out of `grammar.lark`, kept from one process to the next.
 
-A parser made of kept tables takes a twentieth of the time. They are plain data, found by a hash of all that made them.
+A parser made of kept tables takes a twentieth of the time. They are plain data, found by a hash of all that made them:
+the grammar, lark, Python, and this file. `Lark.load` would unpickle them, so what it calls is called here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..native.records import recall, remember
 def parser(transformer: Transformer[Any, Any]) -> Lark:
     """The parser of programs, queries and arguments, which gives what the transformer makes of them."""
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    depends = f"{lark.__version__}\n{sys.version}\n{grammar}"
+    depends = f"{lark.__version__}\n{sys.version}\n{Path(__file__).read_text(encoding='utf-8')}\n{grammar}"
     name = f"{hashlib.sha256(depends.encode()).hexdigest()[:40]}.tables"
     kept = recall(name)
     if kept is None:

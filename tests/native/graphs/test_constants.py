@@ -16,10 +16,11 @@ import dynagrad as dg
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import operations as ops
 from dynagrad.graph import reductions
-from dynagrad.graph.control import Graph, call, cond, function, repeat
+from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, constant, fresh, intern, variable
 from dynagrad.graph.operation import Operation
+from dynagrad.graph.tracing import call, cond, function, repeat
 from dynagrad.graph.types import array, arrays, integer, real
 from dynagrad.native import calling
 from dynagrad.native.graphs import emit, load

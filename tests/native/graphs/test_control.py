@@ -11,12 +11,13 @@ import pytest
 import dynagrad as dg
 from dynagrad.errors import Error
 from dynagrad.graph import arrays as on_arrays
-from dynagrad.graph import control, integers, reductions
+from dynagrad.graph import control, integers, reductions, tracing
 from dynagrad.graph import operations as ops
-from dynagrad.graph.control import Graph, call, cond, empty, pop, push, repeat, while_
+from dynagrad.graph.control import Graph, empty, pop, push
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh, whole
 from dynagrad.graph.places import at_add, at_set
+from dynagrad.graph.tracing import call, cond, repeat, while_
 from dynagrad.graph.types import arrays, boolean, integer, real, stack
 from dynagrad.native.graphs import emit, load, run
 
@@ -173,7 +174,7 @@ def test_indices_that_are_checked_before_a_loop() -> None:
 def test_recursion() -> None:
     x, n = fresh(real), fresh(integer)
     power = control.Function("power", (real, integer), (real,))
-    control.define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
+    tracing.define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
     halves = control.Function("halves", (arrays(real, (4,)), integer), (arrays(real, (4,)), integer))
 
     def body(v: Node, n: Node) -> list[Any]:
@@ -184,7 +185,7 @@ def test_recursion() -> None:
 
         return cond(n > 0, deeper, lambda: [v, whole(1)])
 
-    control.define(halves, body)
+    tracing.define(halves, body)
     v = real_of(4)
     agree([x, n, v], [*call(power, x, n), *call(halves, v, n)], [1.5, 7, np.arange(4.0)], [2.0, 0, np.arange(4.0)])
 
@@ -192,7 +193,7 @@ def test_recursion() -> None:
 def test_recursion_without_end_is_an_error() -> None:
     n = fresh(integer)
     endless = control.Function("endless", (integer,), (integer,))
-    control.define(endless, lambda n: [call(endless, n + 1)[0] + 1])
+    tracing.define(endless, lambda n: [call(endless, n + 1)[0] + 1])
     native = load(Graph((n,), tuple(call(endless, n))))
     with pytest.raises(RecursionError):
         native(0)
@@ -262,7 +263,7 @@ def test_stacks_through_branches_and_calls() -> None:
 
         return cond(n > 0, deeper, lambda: [x, s])
 
-    control.define(down, body)
+    tracing.define(down, body)
     value, s = call(down, x, n, empty())
 
     def back(i: Node, s: Node, total: Node) -> list[Any]:

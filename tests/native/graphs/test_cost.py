@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynagrad.graph.control import Graph, cond, repeat
+from dynagrad.graph.control import Graph
 from dynagrad.graph.derive import generate_adjoints
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh
 from dynagrad.graph.operations import sin, where
 from dynagrad.graph.places import at_set
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import cond, repeat
 from dynagrad.graph.types import arrays, real
 from dynagrad.native.graphs import load
 from dynagrad.native.graphs.native import Native

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dynagrad.graph import real, variable
-from dynagrad.graph.control import Graph, cond
+from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.failures import FAILURES, failing, failure
+from dynagrad.graph.tracing import cond
 from dynagrad.graph.types import integer
 from dynagrad.native.graphs.native import Native
 

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynagrad.graph.arrays import broadcast_to
-from dynagrad.graph.control import Graph, empty, pop, push, repeat
+from dynagrad.graph.control import Graph, empty, pop, push
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh, whole
 from dynagrad.graph.operations import sin
 from dynagrad.graph.places import at_add, at_set
+from dynagrad.graph.tracing import repeat
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native.graphs import run
 from dynagrad.native.graphs.jam import WAYS, jam

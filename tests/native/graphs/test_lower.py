@@ -10,9 +10,10 @@ import pytest
 import dynagrad as dg
 from dynagrad.functions import exponentials
 from dynagrad.graph import reductions
-from dynagrad.graph.control import Graph, cond, repeat
+from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh, whole
+from dynagrad.graph.tracing import cond, repeat
 from dynagrad.graph.types import arrays, real
 from dynagrad.native.graphs import emit, load
 from dynagrad.native.graphs.lower import RULES, lower

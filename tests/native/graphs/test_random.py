@@ -11,11 +11,12 @@ import pytest
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import integers, reductions
 from dynagrad.graph import operations as ops
-from dynagrad.graph.control import Graph, cond, repeat, while_
+from dynagrad.graph.control import Graph
 from dynagrad.graph.derive import generate_adjoints
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, constant, fresh, whole
 from dynagrad.graph.places import at_add, at_set
+from dynagrad.graph.tracing import cond, repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native.graphs import run
 

@@ -12,11 +12,12 @@ import pytest
 import dynagrad as dg
 from dynagrad.graph import integers
 from dynagrad.graph import operations as ops
-from dynagrad.graph.control import LOOPS, REPEAT, Function, Graph, call, cond, define, function, repeat, while_
+from dynagrad.graph.control import LOOPS, REPEAT, Function, Graph
 from dynagrad.graph.derive import generate_adjoints
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, constant, fresh, order, variable
 from dynagrad.graph.optimise import optimise
+from dynagrad.graph.tracing import call, cond, define, function, repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native.graphs.native import Native
 from dynagrad.native.graphs.recurrences import CHUNK, cut_recurrences

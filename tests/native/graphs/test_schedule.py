@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynagrad.graph.control import Graph, cond, repeat
+from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh
 from dynagrad.graph.places import at_add
 from dynagrad.graph.reductions import total
+from dynagrad.graph.tracing import cond, repeat
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native.graphs import load
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from dynagrad.graph.arrays import broadcast_to
-from dynagrad.graph.control import Graph, repeat, while_
+from dynagrad.graph.control import Graph
 from dynagrad.graph.evaluate import run as interpret
 from dynagrad.graph.node import Node, fresh, order, whole
 from dynagrad.graph.operations import add
 from dynagrad.graph.places import at_add, at_set
+from dynagrad.graph.tracing import repeat, while_
 from dynagrad.graph.types import arrays, integer, real
 from dynagrad.native.graphs import run
 from dynagrad.native.graphs.summing import sum_in_place

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Error
-from ...graph import Node, control
+from ...graph import Node, control, tracing
 from ...graph.again import sparing
 from ..checkpoint import checkpoint
 from .core import Apply, Constant, For, Let, Name, Project, While
@@ -34,7 +34,7 @@ def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
     if most is not None and (type(most) is not int or most < 1):
         raise Error(f"checkpoint: snapshots is a whole number from 1, and {describe(most)} is not")
     _refuse(state)
-    since = control.now()
+    since = tracing.now()
     found = _until(s, step, state) if n is None else _times(s, step, state, n)
     return _sparing(found, since)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ...graph import Node, control, derive, places
+from ...graph import Node, derive, places, tracing
 from ...graph.node import constant, whole
 from ...graph.types import arrays, real
 from .. import verbs as plain
@@ -54,7 +54,7 @@ def _each(size: int, along: Callable[[Any], list[Node]]) -> list[Node]:
     def body(k: Node, *sofar: Node) -> list[Node]:
         return [places.at_set(a, k, n) for a, n in zip(sofar, along(k), strict=True)]
 
-    return control.repeat(whole(size), body, init)
+    return tracing.repeat(whole(size), body, init)
 
 
 def _component(node: Node, k: Any) -> Node:

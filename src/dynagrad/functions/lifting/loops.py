@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import LiftError
-from ...graph import Node, control, integers
+from ...graph import Node, integers, tracing
 from ...graph.node import fresh, whole
 from ...graph.operations import logical_and
 from ...graph.types import integer
@@ -139,7 +139,7 @@ class _While:
             test = node_of(trial.test)
             if not trial.states or (test.is_constant and test.attribute):
                 raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
-            return control.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
+            return tracing.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
 
         found = _in_graph(s, initial, once, finish)
         if changes:
@@ -210,7 +210,7 @@ class _For:
         def finish(trial: _Trial) -> list[Node]:
 
             test = logical_and(integers.less(trial.counter, count), node_of(trial.test))
-            return control.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
+            return tracing.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
 
         zero = whole(0)
         found = _in_graph(s, (zero, *initial), once, finish)
@@ -224,7 +224,7 @@ class _For:
             return i, found
 
         def finish(trial: _Trial) -> list[Node]:
-            return control.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
+            return tracing.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
 
         return _in_graph(s, initial, once, finish)
 
@@ -252,7 +252,7 @@ def _in_graph(
     finish: Callable[[_Trial], list[Node]],
 ) -> State:
     """The state after a loop of the graph. Raises Mismatch where a round changes the kind of something."""
-    since = control.now()
+    since = tracing.now()
     forms: list[Pattern] = [pattern(x, vary=True) for x in initial]
     kept: dict[Ref, Pattern] = {}
     for _ in range(TRIALS):

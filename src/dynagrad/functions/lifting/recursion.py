@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import LiftError
-from ...graph import Node, control
+from ...graph import Node, control, tracing
 from ...graph.node import fresh
 from . import specialise
 from .core import Lambda
@@ -109,7 +109,7 @@ def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[s
     assert made.results is not None
     results = made.results
     made.function = control.Function(function.name, leaf_types(made.arguments), leaf_types(results))
-    control.define(
+    tracing.define(
         made.function,
         lambda *inputs: list(flatten(_run(s, made, function, given, list(inputs)), results)),
     )
@@ -164,7 +164,7 @@ def _checked(s: Specialiser, found: tuple[Any, Any]) -> Any:
 
 def _called(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     assert made.function is not None and made.results is not None
-    nodes = control.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
+    nodes = tracing.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
     return _checked(s, build(made.results, iter(nodes), ""))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import Error, LiftError
-from ...graph import Node, control, integers
+from ...graph import Node, control, integers, tracing
 from ...graph import operations as ops
 from ...graph.failures import after
 from ...graph.node import constant
@@ -446,7 +446,7 @@ class Specialiser:
 
     def either(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False) -> Any:
         """What one function returns, or the other, and what they change. Raises Mismatch."""
-        since = control.now()
+        since = tracing.now()
         results: list[Any] = []
         changes: list[dict[Ref, Any]] = []
         diverged = 0
@@ -510,7 +510,7 @@ class Specialiser:
             return found
         if differ:
             outputs = [[side[i] for i in differ] for side in (first, second)]
-            [yes, no], captured = control.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
+            [yes, no], captured = tracing.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
             made = control.parts(control.make_cond(test, control.Branches(yes, no), captured))
             for i, node in zip(differ, made, strict=True):
                 found[i] = node

@@ -18,8 +18,8 @@ import numpy as np
 
 from ...errors import Error
 from ...graph import Node
-from ...graph.control import convert
 from ...graph.node import as_node, constant, whole
+from ...graph.tracing import convert
 from ...graph.types import KINDS, Type, arrays
 from ..closures import Dual
 from ..mutable import MutableArray

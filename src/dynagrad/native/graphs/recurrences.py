@@ -17,23 +17,10 @@ from dataclasses import dataclass, replace
 from ...graph import integers
 from ...graph import operations as ops
 from ...graph.arrays import broadcast_to
-from ...graph.control import (
-    CALL,
-    COND,
-    EMPTY,
-    LOOPS,
-    PART,
-    PUSH,
-    REPEAT,
-    Branches,
-    Called,
-    Function,
-    Graph,
-    Loop,
-    repeat,
-)
+from ...graph.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Function, Graph, Loop
 from ...graph.node import Node, constant, intern, order, substitute, whole
 from ...graph.places import at_set, item
+from ...graph.tracing import repeat
 from . import ranges
 from .control import words
 from .schedule import weight
@@ -59,7 +46,7 @@ def cut_recurrences(graph: Graph) -> Graph:
     """The graph with coefficients of linear loops apart.
 
     >>> from dynagrad.graph import exp, variable
-    >>> from dynagrad.graph.control import repeat
+    >>> from dynagrad.graph.tracing import repeat
     >>> x = variable("x")
     >>> [y] = repeat(1000, lambda i, y: [exp(0.1 * i) * exp(0.2 * i) * y + 1.0], [x])
     >>> [n.operation.name for n in order(cut_recurrences(Graph((x,), (y,))).outputs)].count("repeat")

@@ -86,7 +86,7 @@ struct ChartBase : Looking {
   Unlocked* unlocked = nullptr;
   int64_t stage = 0;
   bool begun = false;
-  bool recording = false;       // whether the run is entered into the tape, where the class has one
+  bool recording = false;       // whether the run is entered into the tape: set by a class with both passes, or dg_chart_record
   int64_t halt = 0;             // a Status once the run has to stop
   int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
   int64_t budget = 0;           // work until the next look at the clock

@@ -4,7 +4,7 @@
 
 namespace dynagrad {
 
-// Null: this library has no such thing.
+// Null: this library has no such thing, and functions that would call it may not be called.
 struct Entry {
   int64_t size;  // bytes of a chart
   FactTable* (*facts_new)(int64_t table, Failure&);
