@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,38 +18,32 @@ from ...graph.node import Node, order
 from ...graph.operations import add
 from ...graph.places import NEW, Slice
 from ...graph.types import Shape, Type, arrays
-from . import control, whole
 from .forms import Form, flat, name, number, strides
 from .jam import jam
 from .loops import Nest, nest, size, uniform
 from .lower import lower
-from .memory import Arena, Live, Memory, bytes_of
+from .memory import Arena, Live, Memory, Track, Value, bytes_of
 from .outline import MANY
-from .roles import Piece, fold_of, role, simple, update_of
+from .roles import Piece, fold_of, initial, role, simple, update_of
 from .schedule import LONG, Step, schedule
 from .sink import sink
+from .source import Source
 from .summing import sum_in_place
 from .text import Lines, literal
 from .views import at_pattern, code_of, is_view
-
-if TYPE_CHECKING:
-    from .emit import Program
-
-Value = str | Memory
-"""What a value is called: a number or stack by its name, an array by its memory."""
 
 
 class Block:
     def __init__(
         self,
-        program: Program,
+        program: Source,
         code: Lines,
         arena: Arena,
         graph: Graph,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
         sure: Collection[tuple[Node, int]] = (),
-        tracks: Mapping[Node, control.Track] | None = None,
+        tracks: Mapping[Node, Track] | None = None,
     ) -> None:
         wanted = dict(prefer or {})
         asked, graph = graph, sink(jam(sum_in_place(once(lower(graph)))))
@@ -229,7 +222,7 @@ class Block:
                     prefer.setdefault(base, to)
             elif node.operation is PART:
                 made = node.arguments[0]
-                init = control.initial(made, node.attribute)
+                init = initial(made, node.attribute)
                 if init is not None:
                     prefer.setdefault(init, to)
         return prefer
@@ -263,12 +256,8 @@ class Block:
         kind = role(node)
         if kind == "update":
             self._update(node)
-        elif kind == "control":
-            control.write(self, node)
-        elif kind == "stack":
-            control.stack(self, node)
-        elif kind == "whole":
-            whole.write(self, node)
+        elif kind in self.program.steps:
+            self.program.steps[kind](self, node)
         elif kind == "view" and node.shape and node not in self.plan.copies and self._alias(node):
             pass
         else:
@@ -516,7 +505,7 @@ class Block:
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
         sure: Collection[tuple[Node, int]] = (),
-        tracks: Mapping[Node, control.Track] | None = None,
+        tracks: Mapping[Node, Track] | None = None,
     ) -> Block:
         return Block(self.program, self.code, self.arena, graph, inputs, prefer, sure, tracks)
 

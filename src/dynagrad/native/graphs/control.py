@@ -8,21 +8,18 @@ not in each round.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from ...errors import Error
 from ...graph.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
 from ...graph.node import Node, order
 from ...graph.types import Type
 from . import ranges
-from .memory import Memory, Shared, bytes_of
-from .roles import role, update_of
+from .blocks import Block
+from .memory import Memory, Shared, Track, Value, bytes_of
+from .roles import initial, role, update_of
 from .summing import sum_in_place
 from .text import literal
-
-if TYPE_CHECKING:
-    from .blocks import Block, Value
 
 LONG = 1 << 14
 """Rounds of a loop between two looks at whether to stop."""
@@ -39,13 +36,6 @@ def write(block: Block, node: Node) -> None:
         _call(block, node)
     else:
         _loop(block, node)
-
-
-def initial(node: Node, index: int) -> Node | None:
-    """What a state of a loop begins as, where it is worth making it in the place of the result."""
-    if isinstance(node.attribute, Loop) and node.operation in LOOPS:
-        return node.arguments[index + (node.operation is REPEAT)]
-    return None
 
 
 def _bind(block: Block, node: Node, index: int, value: Value) -> None:
@@ -444,19 +434,6 @@ def _call(block: Block, node: Node) -> None:
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Track:
-    """Where the rounds of a loop have their places on a stack: from a pointer on, or down from it."""
-
-    start: str
-    step: int
-    counter: str = ""
-    offset: int = 0
-
-    def text(self, offset: int) -> str:
-        return f"{self.start} + ({self.step} * {self.counter} + {offset})".replace("+ -", "- ")
 
 
 def words(type: Type) -> int:

@@ -14,11 +14,11 @@ import numpy as np
 from ...errors import Error
 from ...graph.control import Function, Graph
 from ...graph.node import Node
-from ...graph.operation import Operation
 from ...graph.types import Type
-from .blocks import Block, Value
-from .memory import Arena, Memory
-from .outline import Outlines
+from . import control, whole
+from .blocks import Block
+from .memory import Arena, Memory, Value
+from .source import Hosted, Source
 from .text import Lines, literal
 
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
@@ -45,15 +45,6 @@ _HEAD = """#include <dynagrad/graphs/call.hpp>
 using namespace dynagrad;
 using namespace dynagrad::graphs;
 """
-
-
-@dataclass(frozen=True)
-class Hosted:
-    """An operation that Python computes, and the types of its arguments and its result."""
-
-    operation: Operation
-    arguments: tuple[Type, ...]
-    result: Type
 
 
 SMALL = 64
@@ -86,40 +77,13 @@ def emit(graph: Graph, symbol: str = NAME) -> Text:
     return Program().emit(graph, symbol)
 
 
-class Program:
-    """What the functions of one source share."""
+class Program(Source):
+    """A source that is written."""
 
     def __init__(self) -> None:
-        self.constants: dict[Node, str] = {}
-        self.apart = False  # whether functions are given large constants, rather than written with them
-        self.arrays: dict[Node, int] = {}  # the constants that they are given, and as which
-        self.functions: dict[Function, str] = {}
-        self.waiting: list[Function] = []
-        self.hosted: list[Hosted] = []
-        self.threads = False  # whether loops over large arrays may run in several
-        self.uses: set[str] = set()  # headers for what only some graphs do, which takes long to compile
-        self.outlines = Outlines()
+        super().__init__({"control": control.write, "stack": control.stack, "whole": whole.write})
         self.declared: list[str] = []
         self.defined: list[str] = []
-
-    def constant(self, node: Node) -> str:
-        """The name of the array of a constant."""
-        found = self.constants.get(node)
-        if found is None:
-            found = self.constants[node] = f"constant{len(self.constants)}"
-        return found
-
-    def function(self, function: Function) -> str:
-        """The name of a function, which is written later."""
-        found = self.functions.get(function)
-        if found is None:
-            found = self.functions[function] = f"function{len(self.functions)}"
-            self.waiting.append(function)
-        return found
-
-    def host(self, node: Node) -> int:
-        self.hosted.append(Hosted(node.operation, tuple(a.type for a in node.arguments), node.type))
-        return len(self.hosted) - 1
 
     # -- text --------------------------------------------------------------------------------------------------------
 

@@ -137,3 +137,20 @@ class Arena:
             self.top = begin
         else:
             self.gaps.insert(at, (begin, end))
+
+
+Value = str | Memory
+"""What a value is called: a number or stack by its name, an array by its memory."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """Where the rounds of a loop have their places on a stack: from a pointer on, or down from it."""
+
+    start: str
+    step: int
+    counter: str = ""
+    offset: int = 0
+
+    def text(self, offset: int) -> str:
+        return f"{self.start} + ({self.step} * {self.counter} + {offset})".replace("+ -", "- ")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...graph.control import PART, POP, PUSH, Loop
 from ...graph.forms import MOST_STEP, RULES, Bounds, Form, name, number
@@ -16,12 +15,9 @@ from ...graph.node import Node, order
 from ...graph.places import NEW, Slice
 from ...graph.types import Type, integer
 from .literals import literal
-from .memory import Memory
+from .memory import Memory, Value
 from .roles import holes_of, role
 from .views import places_of
-
-if TYPE_CHECKING:
-    from .blocks import Value
 
 MOST_ROUNDS = 1 << 40  # so that no product of the two is too large
 

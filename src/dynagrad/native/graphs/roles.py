@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...graph.control import EMPTY, LOOPS, PART, POP, PUSH
+from ...graph.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Loop
 from ...graph.node import Node
 from ...graph.places import HOLE, Pattern, Slice
 from ...graph.types import Shape
@@ -233,3 +233,10 @@ def holes_of(node: Node) -> list[tuple[Node, int]]:
             out.append((next(holes), shape[axis]))
             axis += 1
     return out
+
+
+def initial(node: Node, index: int) -> Node | None:
+    """What a state of a loop begins as, where it is worth making it in the place of the result."""
+    if isinstance(node.attribute, Loop) and node.operation in LOOPS:
+        return node.arguments[index + (node.operation is REPEAT)]
+    return None

@@ -17,8 +17,9 @@ from ...graph.types import DTYPES, Type
 from .. import blas, cache, library, parallel
 from ..calling import Given, Leaf, callable_of, glue
 from . import linear
-from .emit import NAME, PRELUDE, Hosted, Text, emit, flags_of
+from .emit import NAME, PRELUDE, Text, emit, flags_of
 from .failing import ERRORS
+from .source import Hosted
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
 _FAILED = threading.local()

@@ -7,17 +7,15 @@ to the interpreter, with the arrays as they are in memory: slow, and right.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import Error
 from ...graph.control import part_types
 from ...graph.node import Node
 from . import along, failing, linear
+from .blocks import Block
 from .memory import Memory
 from .views import code_of
-
-if TYPE_CHECKING:
-    from .blocks import Block
 
 Call = Callable[..., str]
 """(node, result, *arguments) -> a statement of C++, or an expression of status with `status:` before it."""
