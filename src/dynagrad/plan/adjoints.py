@@ -120,7 +120,7 @@ def write_readers(context: ClassContext) -> None:
     out.line("adjoint_t& g = (*(Array<adjoint_t>*)tables[table].adjoints)[at];")
     # for an outside value the root's adjoint is one, whatever the root's scale
     out.line(f"g = back::gather(g, {whole});")
-    out.line("return (void)whole, 1;")
+    out.line("return 1;")
     out.close()
     out.open("int64_t adjoint(int64_t table, const int32_t* a, uint64_t* words, int64_t whole) const")
     out.line("const int64_t at = place(table, a);")
@@ -129,7 +129,7 @@ def write_readers(context: ClassContext) -> None:
     out.line("const value_t x = ReaderOf<semiring>::value(tables[table], at);")
     outer = "" if narrow else "if (whole) semiring::write(g, words);\n    else "
     out.line(f"{outer}back::finish(g, x, words);")
-    out.line("return (void)whole, 1;")
+    out.line("return 1;")
     out.close()
     out.open("int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const")
     out.line("const TableView& t = tables[table];")
@@ -158,9 +158,15 @@ def write_readers(context: ClassContext) -> None:
     out.line("const adjoint_t* const g = ((Array<adjoint_t>*)tables[table].axioms)->data;")
     out.line("const int64_t copies = facts->given - facts->rows;")
     step = "memset((void*)words, 0, facts->given * semiring::adjoint_words * 8)"
-    out.line(f"if (kind == step) return (void){step};")
+    out.open("if (kind == step)")
+    out.line(f"{step};")
+    out.line("return;")
+    out.close()
     if posteriors(plan):
-        out.line("if (facts->in_order) return (void)memcpy((void*)words, g, facts->rows * sizeof(double));")
+        out.open("if (facts->in_order)")
+        out.line("memcpy((void*)words, g, facts->rows * sizeof(double));")
+        out.line("return;")
+        out.close()
     out.line("Array<uint8_t> taken;")
     out.line("if (kind == select) taken.zeros(facts->rows);")
     if context.plain:
@@ -183,7 +189,6 @@ def write_readers(context: ClassContext) -> None:
     if context.plain:
         out.line("if (kind == product && copies) own = back::scale(own, factors.others(row, x));")
         out.line("if (kind == softmax && copies) own = semiring::share(own, x, value[row]);")
-    out.line("(void)copies;")
     # a copy that shifts the log of the others has the derivative of the whole, which is by the log of the whole
     out.line("back::finish(own, kind == shift ? value[row] : x, words + n * semiring::adjoint_words);")
     out.close()

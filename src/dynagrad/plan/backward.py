@@ -394,8 +394,6 @@ def _join(context: ClassContext, join: Join) -> None:
             f"DYNAGRAD_RULE void {_name(context, join)}(int64_t cell{arguments}, const value_t& update, "
             "const value_t& old, const value_t& now, bool first, adjoint_t& gupdate, adjoint_t& gold)"
         )
-        voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first", "gupdate", "gold"]
-        out.line(" ".join(f"(void){v};" for v in voids))
         BackWriter(context, join).write()
     out.close()
     out.line()
@@ -482,7 +480,6 @@ def _undo_pop(context: ClassContext, stage: Stage, table: Table) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     selects = head_kind(plan, table) == "select"
     out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
-    out.line("(void)again;")
     context.unpack(table)
     if stage.final:
         out.line("const bool first = true;")
@@ -494,7 +491,6 @@ def _undo_pop(context: ClassContext, stage: Stage, table: Table) -> None:
         out.line(f"value_t old = {context.zero(table)}, update = now;")
         out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
     out.line("adjoint_t gupdate = {}, gold = {};")
-    out.line("(void)first, (void)update, (void)old, (void)gold;")
     drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
     arguments = "".join(f", a{i}" for i in range(table.arity))
     heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}

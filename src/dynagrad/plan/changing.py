@@ -45,7 +45,6 @@ def write_enter(context: ClassContext) -> None:
         name = context.names.table[table.key]
         if context.by_key.get(table.key):
             out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
-            out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
             context.enter(table)
             out.close()
     out.line()
@@ -98,7 +97,6 @@ def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, 
     out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
     out.line("halt = 0, budget = 0;")
     out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
-    out.line("(void)a, (void)table, (void)rows, (void)words, (void)count;")
     out.open("if (phase == 0)")
     out.line("marks.clear();")
     for table in context.derived:
@@ -162,7 +160,6 @@ def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, 
     out.depth += 1
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
     out.line("const value_t x = semiring::read(words + n * semiring::words);")
-    out.line("(void)x;")
     out.open("switch (table)")
     for table in tables:
         if table.kind == "external":
@@ -195,9 +192,7 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
     out = context.out
     tables = list(context.plan.tables.values())
     out.open("void reach(uint32_t table, const int32_t* a)")
-    out.line("(void)a;")
     out.line("const value_t one = semiring::one();")
-    out.line("(void)one;")
     out.open("switch (table)")
     for table in tables:
         if table.kind == "external":
@@ -226,7 +221,6 @@ def write_restore(context: ClassContext) -> None:
         "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
     )
     out.open(head)
-    out.line("(void)rows, (void)words, (void)bounds;")
     out.line("stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count; n++)")
     out.open("switch (table)")
@@ -259,7 +253,6 @@ def write_swap(context: ClassContext) -> None:
     out = context.out
     out.open("void swap(int64_t table, const FactTable* facts, const void* weights, int64_t settled)")
     out.line("const auto* w = (const Weights<semiring>*)weights;")
-    out.line("(void)facts, (void)w, (void)settled;")
     out.open("switch (table)")
     for table in context.plan.tables.values():
         name = context.names.table[table.key]

@@ -144,8 +144,6 @@ class ClassContext:
         self.join_comment(join)
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
-        voids = ["cell", *(f"a{i}" for i in range(table.arity)), "update", "old", "now", "first"]
-        self.out.line(" ".join(f"(void){v};" for v in voids))
         JoinWriter(self.plan, self.names, join, self.out, mark=mark).write()
         self.out.close()
         self.out.line()

@@ -22,7 +22,6 @@ def write_add(context: ClassContext, table: Table) -> None:
     agenda = stage.strategy in AGENDAS and not table.sink
     if agenda:
         out.open(f"DYNAGRAD_RULE void push_{name}(int64_t cell{parameters})")
-        out.line("".join(f"(void)a{i}; " for i in range(table.arity)) or "(void)cell;")
         handle = f"handle({table.number}, cell)"
         if stage.strategy == "solve":
             at = solving.line_of(context, stage, table)
@@ -220,8 +219,6 @@ def _pop(context: ClassContext, stage: Stage, table: Table) -> None:
         out.line(f"{within}{context.calls.get((join.rule.number, join.driver), plain)}")
     if drives:
         out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
-    else:
-        out.line("(void)update, (void)old, (void)first;")
     out.close()
     out.line()
 
@@ -382,10 +379,8 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     out, plan = context.out, context.plan
     n = stage.number
     out.open(f"DYNAGRAD_RULE void stage{n}(int64_t started)")
-    out.line("(void)started;")
     if stage.strategy in AGENDAS:
         out.line("Handle next = 0;")
-        out.line("(void)next;")
     out.open("if (!begun)")
     out.line(f"begin{n}();")
     out.line("if (halt) report.partial = 1;")
@@ -409,7 +404,6 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         out.line("if (pause_here(started)) break;")
         out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
         out.line("const int64_t pops = report.pops;")
-        out.line("(void)pops;")
         out.open("switch (table_of(next))")
         for key in stage.keys:
             table = plan.tables[key]

@@ -42,7 +42,6 @@ def write_facts(context: ClassContext, table: Table) -> None:
         out.line(f"Grouping<{len(index.by)}> by{index.number}{{&account}};  // {context.index_text(index)}")
     out.line(f"static void index_rows(FactTable* t, World* w) {{ static_cast<facts_{name}*>(t)->group_rows(w); }}")
     out.open("void group_rows(World* world)")
-    out.line("(void)world;")
     for index in indexes:
         _grouping(context, table, index)
     out.close()
@@ -103,12 +102,16 @@ def write_table(context: ClassContext, table: Table, account: str) -> None:
     """What the class has of a table, with what a way back needs of it."""
     out, plan, name = context.out, context.plan, context.names.table[table.key]
     if table.kind == "facts":
-        out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
-        for index in context.by_key.get(table.key, ()):
-            out.line(
-                f"const Grouping<{len(index.by)}>& by{index.number}() const {{ return facts()->by{index.number}; }}"
-            )
-        out.close(f"}} {name}{f', old_{name}' if plan.changes is not None else ''};")
+        names = f"{name}{f', old_{name}' if plan.changes is not None else ''};"
+        indexes = context.by_key.get(table.key, ())
+        if not indexes:
+            out.line(f"Relation<facts_{name}, semiring> {names}")
+        else:
+            out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
+            for index in indexes:
+                by = f"by{index.number}"
+                out.line(f"const Grouping<{len(index.by)}>& {by}() const {{ return facts()->{by}; }}")
+            out.close(f"}} {names}")
     else:
         kind = "Dense" if table.kind == "dense" else "Hashed"
         order = ", ".join(str(i + 1) for i in table.order)
@@ -136,7 +139,6 @@ def write_constructor(context: ClassContext) -> None:
         "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : "
         f"ChartBase(w){held}"
     )
-    out.line("(void)facts, (void)weights, (void)numbers;")
     if context.goes_back:
         out.line("recording = true;  // for C++ programs, too")
     if len(groups) == 1:
@@ -146,8 +148,9 @@ def write_constructor(context: ClassContext) -> None:
         for k in range(len(groups)):
             out.line(f"open{k}(facts, weights);")
     count = len(context.names.weight_values)
-    out.line(f"for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));")
-    if context.plan.keeps_logs:
+    if count:
+        out.line(f"for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));")
+    if count and context.plan.keeps_logs:
         out.line(f"for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));")
     write_views(context)
     for n, beam in enumerate(context.plan.rules.beams):
@@ -159,7 +162,6 @@ def write_constructor(context: ClassContext) -> None:
     for k, group in enumerate(groups if len(groups) > 1 else ()):
         out.open(f"DYNAGRAD_FIRED void open{k}(FactTable* const* facts, void* const* weights)")
         out.line("World* const w = world;")
-        out.line("(void)facts, (void)weights, (void)w;")
         for table in group:
             _open(context, table)
         out.close()

@@ -188,16 +188,11 @@ def write_join(context: ClassContext, join: Join, prefix: str) -> None:
     more = ", uint32_t node" if prefix == "edges" else ""
     out.open(f"DYNAGRAD_RULE void {context.drive_name(join, prefix)}(int64_t cell{parameters}{more})")
     out.line("const bool first = true;")
-    out.line("(void)cell, (void)first;")
-    if table.arity:
-        out.line(" ".join(f"(void)a{i};" for i in range(table.arity)))
     if prefix == "edges":
-        out.line("(void)node;")
         EdgeWriter(context.plan, context.names, join, out).write()
     else:
         out.line(f"const value_t update = {name}.value[cell];")
         out.line("const value_t &old = update, &now = update;")
-        out.line("(void)update, (void)old, (void)now;")
         GroundWriter(context, join).write()
     out.close()
     out.line()

@@ -103,7 +103,6 @@ def _share(context: ClassContext, stage: Stage, key: str) -> None:
     out.line(f"const value_t now = {name}.value[cell];")
     out.line("const value_t &update = now, &old = now;")
     out.line("adjoint_t gupdate = {}, gold = {};")
-    out.line("(void)first, (void)update, (void)old, (void)gold, (void)gupdate;")
     arguments = "".join(f", a{i}" for i in range(table.arity))
     for join in stage.inner_joins:
         if driver_of(join) == key and not states(context.plan, join):

@@ -186,7 +186,6 @@ def _derive(context: ClassContext, stage: Stage) -> None:
         table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"case {table.number}:")
         out.line("const int64_t cell = cell_of(h);")
-        out.line("(void)cell;")
         context.unpack(table)
         arguments = ", ".join(f"a{i}" for i in range(table.arity))
         if context.has_axioms(table):

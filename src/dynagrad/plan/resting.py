@@ -210,7 +210,6 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
         arguments = "".join(f", a{i}" for i in range(table.arity))
         for join in joins.get(table.key, ()):
             out.line(f"{join}(cell{arguments}, update, now, now, false, gupdate, gold);")
-        out.line("(void)now, (void)update, (void)gold;")
         out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
         out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
         out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")

@@ -34,8 +34,6 @@ class Shapes:
         if key not in self._known:
             self._known[key] = f"shape{len(self._known) + 1}"
             self.out.open(f"DYNAGRAD_RULE void {self._known[key]}({declared})")
-            if own:
-                self.out.line(" ".join(f"(void){name};" for name in own))
             self.out.lines.extend(body.lines)
             self.out.close()
             self.out.line()

@@ -174,7 +174,6 @@ def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> N
         arguments = "".join(f", a{i}" for i in range(table.arity))
         for join in own:
             out.line(f"{context.drive_name(join, prefix)}(cell{arguments}{', node' if verb == 'explore' else ''});")
-        out.line("(void)cell;")
         out.close()
     out.open(f"void {verb}{n}(Handle h)")
     by_table(context, stage, "h", calls(verb))
