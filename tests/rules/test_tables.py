@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
 from pathlib import Path
 
 import pytest
 from lark import Lark, Transformer
 
+from dynagrad.native.records import remember
 from dynagrad.rules import tables
 
 TEXT = 'a(X,f([Y|Z]),"q") += b(X,_) * exp(c(Y))**2 for X < Y + 1, Z != Y.  :- solve iterate.'
@@ -39,6 +41,17 @@ def test_tables_are_worked_out_once(empty: Path, monkeypatch: pytest.MonkeyPatch
     kept.write_bytes(kept.read_bytes()[:-9])  # a damaged one is none
     assert read() == expected and len(made) == 1
     assert read() == expected and len(made) == 1
+
+
+OTHERS = [b"", b"no tables", marshal.dumps({}), marshal.dumps([1]), marshal.dumps({"data": {}, "memo": {1: 2}})]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["nothing", "text", "empty", "a list", "other keys"])
+def test_what_is_no_tables_is_worked_out_anew(other: bytes, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, made = read(), worked_out(monkeypatch)
+    (kept,) = empty.glob("*.tables")
+    remember(kept.name, other)  # under a right seal
+    assert [read(), read()] == [expected, expected] and len(made) == 1
 
 
 def test_where_nothing_can_be_kept_they_are_worked_out(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import lark
 from lark import Lark, Transformer
+from lark.exceptions import LarkError
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
@@ -26,11 +27,23 @@ def parser(transformer: Transformer[Any, Any]) -> Lark:
     depends = f"{lark.__version__}\n{sys.version}\n{Path(__file__).read_text(encoding='utf-8')}\n{grammar}"
     name = f"{hashlib.sha256(depends.encode()).hexdigest()[:40]}.tables"
     kept = recall(name)
-    if kept is None:
+    found = None if kept is None else _from(kept, transformer)
+    if found is None:
         tables = _made(grammar)
         remember(name, marshal.dumps(tables))
-    else:
-        tables = marshal.loads(kept)
+        found = _parser(tables, transformer)
+    return found
+
+
+def _from(kept: bytes, transformer: Transformer[Any, Any]) -> Lark | None:
+    """The parser of kept tables; None where these are none, whoever put them there."""
+    try:
+        return _parser(marshal.loads(kept), transformer)
+    except (EOFError, ValueError, TypeError, LookupError, AttributeError, AssertionError, LarkError):
+        return None
+
+
+def _parser(tables: Any, transformer: Transformer[Any, Any]) -> Lark:
     return Lark.__new__(Lark)._load(tables, transformer=transformer)
 
 
