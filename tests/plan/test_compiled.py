@@ -1,7 +1,7 @@
 """Forward and backward pass as libraries of their own: a first gradient compiles the backward pass alone.
 
 What a gradient is after a run, in two libraries, is to the bit what it is where a program was asked for it before its
-first run, in one. Costs ten seconds: fifteen programs, three libraries each, not optimised.
+first run, in one. Costs thirty seconds, all of it for compiling: fourteen programs, three libraries each and more.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def test_both_classes_have_the_same_members_and_slots(name: str) -> None:
     assert forward.weights == backward.weights
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["constants in an index", "popped once", "solved", "best first", "swept"])
 def test_a_gradient_where_every_table_is_a_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, semiring, _ = CASES[name]
     facts = facts_of(name)
