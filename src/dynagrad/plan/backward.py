@@ -143,15 +143,15 @@ class BackWriter(JoinWriter):
     loop finds is summed in a local, and goes on to the factor and to the product outside when the loop is over.
     """
 
-    def __init__(self, owner: ClassContext, join: Join) -> None:
-        super().__init__(owner.plan, owner.names, join, owner.out)
-        self.owner = owner
+    def __init__(self, context: ClassContext, join: Join) -> None:
+        super().__init__(context.plan, context.names, join, context.out)
+        self.context = context
         self.targets: dict[int, str] = {}  # antecedent -> where its adjoint is kept
         self.sums: dict[int, str] = {}  # antecedent -> the local that sums it
         self.bar: str | None = None  # the local that sums the adjoint of the product so far
         self.closing: list[tuple[int, list[str]]] = []  # depth -> what is to be done before that block closes
-        self.head = owner.plan.tables[join.rule.head.key]
-        self.posteriors = posteriors(owner.plan)
+        self.head = context.plan.tables[join.rule.head.key]
+        self.posteriors = posteriors(context.plan)
         self.raw = 0  # factors of the product that are not settled
         self.inner = (join.rule.number, join.driver) in self.stage.inner and self.stage.unknowns > 0
         self.to = ""  # the cell of the head, once it was found
@@ -279,7 +279,7 @@ class BackWriter(JoinWriter):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
         if self.join.driver is not None and rests(self.plan, self.head):
-            write_resting_adjoint(self.owner, self.head, to, self._contribution())
+            write_resting_adjoint(self.context, self.head, to, self._contribution())
         self.out.open("if (!back::nothing(g))")
         if kind == "product":
             self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
@@ -549,7 +549,7 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
     for key in stage.keys:
         table = plan.tables[key]
         if context.has_axioms(table):
-            _axioms(context, table)
+            _undo_axioms(context, table)
     for join in _live(context, stage.fires):
         out.line(f"if (!halt) {_name(context, join)}();")
 
@@ -559,7 +559,7 @@ def _total(plan: Plan, table: Table, name: str) -> str:
     return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
 
 
-def _axioms(context: ClassContext, table: Table) -> None:
+def _undo_axioms(context: ClassContext, table: Table) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     kind = head_kind(plan, table)
     if kind == "step":

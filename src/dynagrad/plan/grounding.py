@@ -54,8 +54,8 @@ class EdgeWriter(JoinWriter):
 class GroundWriter(JoinWriter):
     """Writes a join that adds each instance with its head in the component at hand to the system of equations."""
 
-    def __init__(self, owner: ClassContext, join: Join) -> None:
-        super().__init__(owner.plan, owner.names, join, owner.out)
+    def __init__(self, context: ClassContext, join: Join) -> None:
+        super().__init__(context.plan, context.names, join, context.out)
         self.keys = frozenset(self.stage.keys)
         self.unknown: dict[int, str] = {}  # antecedent -> the local with its number in the system, or none
         self.at: dict[int, str] = {}  # antecedent -> its cell or row
