@@ -42,7 +42,8 @@ class ClassContext:
         self.large = len(plan.rules.rules) >= LARGE_PROGRAM
         shared = self.large and not any(may_excuse(plan, t) for t in plan.tables.values())
         self.shapes = Shapes(plan, self.names, self.out) if shared else None
-        self.calls: dict[tuple[int, int | None], str] = {}  # of joins that share a function, by rule and driver; filled before pops call them
+        # Of joins that share a function, by rule and driver: filled as joins are written, read by what calls them after.
+        self.calls: dict[tuple[int, int | None], str] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
         for stage in plan.stages:
