@@ -42,7 +42,7 @@ class ClassContext:
         self.large = len(plan.rules.rules) >= LARGE_PROGRAM
         shared = self.large and not any(may_excuse(plan, t) for t in plan.tables.values())
         self.shapes = Shapes(plan, self.names, self.out) if shared else None
-        # Of joins that share a function, by rule and driver: filled as joins are written, read by what calls them after.
+        # Of joins that share a function, by rule and driver: filled as joins are written, read by pops after that.
         self.calls: dict[tuple[int, int | None], str] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
