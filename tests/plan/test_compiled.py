@@ -124,6 +124,17 @@ def test_a_gradient_where_every_table_is_a_group(name: str, monkeypatch: pytest.
         assert np.array_equal(cut[key].values, whole[key].values), key
 
 
+def test_a_gradient_where_rules_of_several_stages_share_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_context, "LARGE_PROGRAM", 1)
+    text = "far(X) += start(X).  far(Y) += far(X) * arc(X,Y).  path(X) += far(X).  path(Y) += path(X) * arc(X,Y).  "
+    text += "goal += path(X) * stop(X)."
+    assert np.allclose(
+        dg.Program(text, "real").run(CYCLE).gradient("goal")["stop/1"].values,
+        dg.Program(text, "real").run(CYCLE)["path(c)"],
+        rtol=1e-12,
+    )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_gradient_after_a_run_is_that_of_a_class_with_both_passes(name: str, built: list[str]) -> None:
     text, semiring, _ = CASES[name]

@@ -131,7 +131,8 @@ def _source(context: ClassContext, embed: bool) -> tuple[str, str]:
     for table in context.derived:
         if context.has_axioms(table):
             write_facts(context, table)
-    layout = _program(context)
+    before = out.lines[start:]  # the tables of facts are shared, too
+    layout = "\n".join([*before, _program(context)])
     context.names.functions.write(out.lines, start)
     out.line("}  // namespace")
     if embed:
@@ -196,8 +197,10 @@ def _program(context: ClassContext) -> str:
     for stage in plan.stages:
         start = len(out.lines)
         write_joins(context, stage)
-        if Passes.FORWARD not in context.passes and stage.strategy != "solve":
-            del out.lines[start:]  # written for the functions of values that they use: a member, if there are any
+        # Going back, they are written for the functions of values that they use: a member, if there are any. A function
+        # that rules share may be called by those of another stage, too.
+        if Passes.FORWARD not in context.passes and stage.strategy != "solve" and context.shapes is None:
+            del out.lines[start:]
         if stage.strategy == "solve":
             solving.write_stage(context, stage)
             components.write_solve(context, stage)

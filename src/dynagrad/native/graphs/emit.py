@@ -78,7 +78,7 @@ def emit(graph: Graph, symbol: str = NAME) -> Text:
 
 
 class Program(Source):
-    """A source that is written."""
+    """Emits a source: its functions and constants, and the glue through which Python calls it."""
 
     def __init__(self) -> None:
         super().__init__({"control": control.write, "stack": control.stack, "whole": whole.write})
