@@ -67,6 +67,18 @@ def test_each_version_of_lark_has_its_own(empty: Path, monkeypatch: pytest.Monke
     assert len(list(empty.glob("*.tables"))) == 2
 
 
+def test_another_version_of_the_file_has_its_own(empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have other starts, or keep other things, for the same grammar."""
+    read()
+    for name in ("tables.py", "grammar.lark"):
+        (tmp_path / name).write_bytes(Path(tables.__file__).with_name(name).read_bytes())
+    changed = (tmp_path / "tables.py").read_text() + "# changed\n"
+    (tmp_path / "tables.py").write_text(changed)
+    monkeypatch.setattr(tables, "__file__", str(tmp_path / "tables.py"))
+    read()
+    assert len(list(empty.glob("*.tables"))) == 2
+
+
 def test_kept_tables_are_those_of_lark(empty: Path) -> None:
     grammar = Path(tables.__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     plain = Lark(grammar, parser="lalr", maybe_placeholders=False, start=["start", "query", "argument"])
