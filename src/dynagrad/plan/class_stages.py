@@ -431,7 +431,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     out.close()
 
 
-def _write_order(context: ClassContext) -> None:
+def write_order(context: ClassContext) -> None:
     """`no_order_at`: what a user's plus and less say of two values does not fit together. Tells the values."""
     out = context.out
     out.line("char both[64 * semiring::words + 1] = {};")
@@ -446,12 +446,8 @@ def _write_order(context: ClassContext) -> None:
 
 
 def write_external(context: ClassContext) -> None:
-    """What asks a function of the host for the value of an item; and what a user's order is held to."""
+    """What asks a function of the host for the value of an item."""
     out = context.out
-    if context.ordered:
-        _write_order(context)
-    if not context.externals:
-        return
     out.open("bool external(int table, const int32_t* arguments, value_t& value)")
     out.line("uint64_t words[semiring::words] = {};")
     out.line("const int32_t answer = externals[table] ? externals[table](arguments, words) : -1;")

@@ -8,7 +8,7 @@ from . import adjoints, changing, components, convergence, linked, resolving, re
 from .access import write_access
 from .backward import write_backward, write_members
 from .class_context import AGENDAS, ClassContext, level_type
-from .class_stages import write_add, write_begin, write_external, write_joins, write_run, write_sweep
+from .class_stages import write_add, write_begin, write_external, write_joins, write_order, write_run, write_sweep
 from .class_tables import write_constructor, write_facts, write_group, write_plus, write_table
 from .facade.text import comment
 from .functions import INTEGERS
@@ -186,7 +186,10 @@ def _program(context: ClassContext) -> str:
     convergence.write_members(context)
     layout = out.lines[start:]
     out.line()
-    write_external(context)
+    if context.ordered:
+        write_order(context)
+    if context.externals:
+        write_external(context)
     if plan.changes is not None:
         (resolving if plan.resolves else changing).write_marks(context)
     for stage in plan.stages:
