@@ -27,6 +27,7 @@ from .functions.compiled import Compiled
 from .graph.node import as_node, fresh
 from .graph.types import real
 from .limits import Limits
+from .native.toolchain import warn_without_compiler
 from .plan.compiled import Stop
 from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring
@@ -66,7 +67,8 @@ class Program:
     end the run; several threads may call it at once.
 
     Raises `SyntaxError` or `ProgramError`, with line and column, and `Error` for a wrong option or a function that
-    cannot be compiled. Warns with `ProgramWarning`. Nothing is compiled before the first run.
+    cannot be compiled. Warns with `ProgramWarning`, of a missing C++ compiler too. Nothing is compiled before the first
+    run.
 
     >>> program = Program("goal += a(X) * b(X).")
     >>> program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})["goal"]
@@ -82,6 +84,7 @@ class Program:
         *,
         values: str = "weights",
     ) -> None:
+        warn_without_compiler()
         text, filename = _text(source)
         self._probabilities = probabilities_flag(values)
         if functions is not None and not isinstance(functions, Mapping):

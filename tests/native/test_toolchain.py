@@ -205,6 +205,18 @@ class TestComplaints:
         with pytest.raises(CompileError, match="'no-such-compiler', is not there"):
             toolchain.compiler()
 
+    def test_it_is_said_before_the_first_run(self, monkeypatch):
+        """Where a program or a compiled function is made, with the command to type."""
+        monkeypatch.setenv("DYNAGRAD_CXX", "no-such-compiler")
+        expected = r"(?s)cannot be run: .*'no-such-compiler', is not there.*pip install ziglang"
+        with pytest.warns(dg.ProgramWarning, match=expected) as caught:
+            dg.compile(lambda x: x + 1.0)
+        with pytest.warns(dg.ProgramWarning, match=expected):
+            program = dg.Program("goal += a(_).")
+        assert caught[0].filename == __file__
+        with pytest.raises(CompileError, match="pip install ziglang"):
+            program.run({"a/1": [("x", 2.0)]})
+
     def test_a_bad_level_is_refused(self):
         with pytest.raises(ValueError, match="optimise is 0, 1, 2 or 3"):
             toolchain.flags(toolchain.compiler(), optimise=9)

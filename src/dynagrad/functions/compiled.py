@@ -28,6 +28,7 @@ from ..graph import Node
 from ..graph.control import Graph
 from ..graph.node import as_node
 from ..graph.operation import Operation
+from ..native.toolchain import warn_without_compiler
 from .applying import lift
 from .mutable import MutableArray
 from .numbers import Number, plain, real_part
@@ -45,6 +46,7 @@ class Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         if not callable(function):
             raise Error(f"dg.compile takes a function, and {function!r:.60} is none")
+        warn_without_compiler()
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self._versions: dict[Any, _Version] = {}

@@ -23,7 +23,9 @@ from ..errors import Error
 from ..forks import renewed
 from . import integers
 from . import operations as ops
+from .arrays import matmul
 from .operation import Operation, apply, as_number
+from .places import item
 from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, integer, real
 from .unchanging import once
 
@@ -106,8 +108,6 @@ class Node:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: object) -> Any:
-        from .places import item  # an operation that is made of nodes
-
         if not self.type.shape:
             raise TypeError("a Node that is a single number is not subscriptable")
         return item(self, index)
@@ -120,7 +120,7 @@ class Node:
 
     @staticmethod
     def __apply_operation__(operation: Operation, arguments: tuple[Any, ...]) -> Any:
-        lifted = []
+        lifted: list[Node] = []
         for index, argument in enumerate(arguments):
             node = as_node(argument)
             wanted = operation.arguments[min(index, len(operation.arguments) - 1)]
@@ -134,7 +134,8 @@ class Node:
                     f"{operation.name}: argument {index + 1} is {repr(argument)[:60]} of type "
                     f"{type(argument).__name__}; a traced function works on numbers and arrays"
                 )
-            lifted.append(_convert(operation, index, node))
+            kept = operation.keeps_kind and wanted is array and (lifted or [node])[0].type.kind != "real"
+            lifted.append(node if kept else _convert(operation, index, node))
         return intern(operation, tuple(lifted))
 
     # -- Python's operators ------------------------------------------------------------------------------------------
@@ -527,8 +528,6 @@ def _floor_divide(left: Any, right: Any) -> Any:
 
 
 def _product(left: object, right: object) -> Any:
-    from .arrays import matmul  # it is made of operations, and they of nodes
-
     return _binary(matmul, left, right)
 
 

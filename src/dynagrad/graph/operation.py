@@ -64,6 +64,8 @@ class Operation:
     accumulate: Callable[[Any, Any], None] | None = None
     partial: Partial | None = None
     code: Any = None
+    keeps_kind: bool = False
+    """Whether whole numbers and truth values in the first argument stay what they are, and are no reals."""
     elementwise: bool = field(init=False)
     """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
     steps: bool = field(init=False)

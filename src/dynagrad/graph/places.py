@@ -17,7 +17,6 @@ import numpy as np
 
 from ..errors import Error
 from .arrays import broadcast_to, sum_to
-from .node import Node, as_node, constant, intern
 from .operation import Operation, apply
 from .operations import equal, where
 from .types import Shape, array, integer
@@ -85,6 +84,7 @@ def reading(pattern: Pattern, holes: int) -> Operation:
         ),
         needs=(tuple(range(1, holes + 1)), *((),) * holes),
         code=("item", pattern),
+        keeps_kind=True,
     )
 
 
@@ -147,6 +147,7 @@ def setting(pattern: Pattern, holes: int) -> Operation:
         ),
         needs=(tuple(range(2, holes + 2)), tuple(range(2, holes + 2)), *((),) * holes),
         code=("set_at", pattern),
+        keeps_kind=True,
     )
 
 
@@ -163,9 +164,14 @@ def _last(pattern: Pattern, holes: int, delta: Any, places: tuple[Any, ...]) -> 
 
 def _different(places: Any) -> bool:
     """Whether it is known that no place occurs twice."""
-    if isinstance(places, Node):
+    if _unknown(places):
         places = places.attribute if places.is_constant else None
     return places is not None and np.unique(places).size == np.size(places)
+
+
+def _unknown(x: Any) -> bool:
+    """Whether this is a node: operations on it are made, and not computed."""
+    return hasattr(type(x), "__apply_operation__")
 
 
 # -- from Python's indices ---------------------------------------------------------------------------------------------
@@ -197,14 +203,14 @@ def pattern_of(shape: Shape, index: Any) -> tuple[Pattern, tuple[Any, ...]]:
         length = shape[axis]
         if isinstance(entry, slice):
             parts = (entry.start, entry.stop, entry.step)
-            if any(isinstance(p, Node) for p in parts):
+            if any(map(_unknown, parts)):
                 raise Error(
                     "the bounds of a slice decide a shape, so they cannot be values that are known only when the "
                     "function runs; use an index in a loop, or a mask with np.where"
                 )
             start, stop, step = entry.indices(length)
             pattern.append(Slice(start, stop, step))
-        elif isinstance(entry, Node):
+        elif _unknown(entry):
             if entry.type.kind != "integer":
                 raise Error(f"an index is a whole number, and {entry!r} is a {entry.type}; a mask goes with np.where")
             pattern.append(HOLE)
@@ -218,7 +224,7 @@ def pattern_of(shape: Shape, index: Any) -> tuple[Pattern, tuple[Any, ...]]:
             if places.size and not (-length <= places.min() and places.max() < length):
                 raise Error(f"an index is out of range for an axis of length {length}")
             pattern.append(HOLE)
-            holes.append(constant(places % length if length else places))
+            holes.append(places % length if length else places)
         elif isinstance(entry, int | np.integer) or (isinstance(entry, np.ndarray) and entry.dtype.kind in "iu"):
             place = int(entry)
             if not -length <= place < length:
@@ -248,27 +254,16 @@ def item(x: Any, index: Any) -> Any:
     pattern, holes = pattern_of(x.shape, index)
     if _whole_array(pattern, x.shape):
         return x
-    return _keep_kind(reading(pattern, len(holes)), x, holes)
-
-
-def _keep_kind(operation: Operation, x: Node, rest: tuple[Any, ...]) -> Any:
-    """Reading does not change the kind of number: arrays of whole numbers give whole numbers."""
-    if x.type.kind == "real":
-        return apply(operation, x, *rest)
-    nodes = tuple(r if isinstance(r, Node) else as_node(r) for r in rest)
-    return intern(operation, (x, *(n for n in nodes if n is not None)))
+    return apply(reading(pattern, len(holes)), x, *holes)
 
 
 def at_add(x: Any, index: Any, z: Any) -> Any:
     """`x` with `z` added at the index."""
     pattern, holes = pattern_of(x.shape, index)
-    return adding(pattern, len(holes))(x, z, *holes)
+    return apply(adding(pattern, len(holes)), x, z, *holes)
 
 
 def at_set(x: Any, index: Any, z: Any) -> Any:
     """`x` with `z` at the index."""
     pattern, holes = pattern_of(x.shape, index)
-    if x.type.kind == "real":
-        return setting(pattern, len(holes))(x, z, *holes)
-    value = as_node(z)
-    return _keep_kind(setting(pattern, len(holes)), x, (value, *holes))
+    return apply(setting(pattern, len(holes)), x, z, *holes)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import CompileError
+from ..errors import CompileError, warn
 from . import child, sealed
 
 INCLUDE = Path(__file__).parent / "include"
@@ -75,6 +75,23 @@ def compiler() -> Compiler:
     'c++'
     """
     return _compiler(os.environ.get("DYNAGRAD_CXX", ""), os.environ.get("PATH", ""))
+
+
+def warn_without_compiler() -> None:
+    """Says that nothing can be run for want of a compiler where something to run is made, with the command to type."""
+    missing = _missing(os.environ.get("DYNAGRAD_CXX", ""), os.environ.get("PATH", ""))
+    if missing:
+        warn(missing)
+
+
+@functools.cache
+def _missing(named: str, path: str) -> str:
+    """Why there is no compiler, or nothing."""
+    try:
+        _compiler(named, path)
+    except CompileError as error:
+        return f"what is made here cannot be run: {error}"
+    return ""
 
 
 @functools.cache

@@ -42,22 +42,20 @@ from . import (  # noqa: F401 - they enter themselves into the tables of special
     verbs,
 )
 from .signature import Output, opened, output, taken_apart
-from .specialise import FINDERS, Diverges, Recursion, Specialiser
+from .specialise import Diverges, Recursion, Specialiser
 from .values import Dict
 
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 
-FINDERS.extend(
-    (
-        verbs.of_verb,
-        duals.of_dual,
-        vectorizing.of_vectorized,
-        rules.of_rule,
-        operating.of_library,
-        classes.of_object,
-        numpy_calls.of_numpy,
-        operating.of_getter,
-    )
+_FINDERS = (
+    verbs.of_verb,
+    duals.of_dual,
+    vectorizing.of_vectorized,
+    rules.of_rule,
+    operating.of_library,
+    classes.of_object,
+    numpy_calls.of_numpy,
+    operating.of_getter,
 )
 _DEEP = 30_000  # frames of Python
 
@@ -93,7 +91,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     variables: list[Any] = []
     given, options = opened((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
-    s = Specialiser()
+    s = Specialiser(_FINDERS)
     with _room(), unchanging():
         try:
             result = output(s.call(f, given, options.content), s.token.content)

@@ -15,8 +15,7 @@ from ...graph import Node, integers, places
 from ...graph.node import constant
 from ...graph.types import KINDS, Type, arrays
 from ..numpy_functions import FUNCTIONS
-from .masked import chosen, either, spread
-from .operators import binary, store
+from .masks import chosen, either, spread
 from .specialise import Specialiser
 from .values import (
     Array,
@@ -29,7 +28,6 @@ from .values import (
     unwrapped,
     wrapped,
 )
-from .walks import items
 
 FOREIGN = "it belongs to whoever made the function; change a copy of it"
 
@@ -77,7 +75,7 @@ def as_array(s: Specialiser, x: Any) -> Array | Any:
     if isinstance(x, Array):
         return x
     if isinstance(x, Items):
-        x = items(s, x)
+        x = s.apply("items", x)
     return wrapped(content_of(unwrapped(x)) if holds_node(unwrapped(x)) else np.asarray(unwrapped(x)))
 
 
@@ -155,7 +153,7 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
     place = index_of(index)
     content = unwrapped(x)
     if _is_mask(place):
-        return chosen(s, content, place)
+        return chosen(content, place, s.at)
     t = type_of(content)
     if t is not None and not t.shape and _of_single(place):
         if not isinstance(x, Array) or place == ():
@@ -245,6 +243,21 @@ def _masked(node: Node, mask: Node, value: Any) -> Any:
     return either(spread(mask, node.shape), value, node)
 
 
+def store(s: Specialiser, a: Array, content: Any) -> None:
+    """Another content of an array, or of the place of another array that it is a view of."""
+    if a.base is None:
+        s.write(a, content)
+        return
+    if a.back is None:
+        raise Error(
+            "this view of an array cannot be changed: numpy does not allow it, or whether it is a view depends on how "
+            "the array lies in memory; change the array itself, or a copy of the view"
+        )
+    if a.owner:
+        s.write(a, content)  # which raises
+    store(s, a.base, a.back(a.base.read(), content))
+
+
 def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     """`x[index] = value` of an array."""
 
@@ -270,7 +283,7 @@ def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) ->
     real = t is not None and bool(t.shape) and t.kind == "real" and type_of(z) is not None
     if not (real and _basic(place) and holds_node((content, place, z))):
         old = at_index(s, x, index)
-        set_index(s, x, index, binary(s, "subtract" if negative else "add", old, value))
+        set_index(s, x, index, s.apply("subtract" if negative else "add", old, value))
         return
     _add(s, x, place, z, negative)
 
@@ -319,3 +332,14 @@ def converted(content: Any, dtype: Any) -> Any:
     if kind == "boolean":
         return content != 0
     return (integers.count_true if content.type.kind == "boolean" else integers.to_integer)(content)
+
+
+def of_kind(x: Any, kind: str) -> Any:
+    """A result, or several, as whole numbers or truth values."""
+    if isinstance(x, tuple | list):
+        return type(x)(of_kind(part, kind) for part in x)
+    if not isinstance(x, Node) or x.type.kind == kind:
+        return x
+    if kind == "boolean":
+        return x != (0 if x.type.kind == "integer" else 0.0)
+    return converted(x, np.int64)

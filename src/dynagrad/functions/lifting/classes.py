@@ -15,7 +15,7 @@ from ...errors import Error
 from ..numpy_missing import unknown
 from .containers import attribute, bound, vars_of
 from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Specialiser, calls, primitive
 from .values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
 
 
@@ -93,6 +93,7 @@ def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) 
     raise Error("super() is called; name a method of it")
 
 
+@primitive("super attribute")
 def above(s: Specialiser, x: Made, name: str) -> Any:
     """`super().name`: what the classes after one of those of an object have."""
     (me,) = x.held

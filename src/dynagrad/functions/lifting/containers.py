@@ -252,9 +252,7 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
         if isinstance(found, types.FunctionType):
             return bound(name, found, x)
     if isinstance(x, Made) and isinstance(x.kind, tuple) and x.kind[0] == "super":
-        from .classes import above  # a circle
-
-        return above(s, x, name)
+        return s.apply("super attribute", x, name)
     if isinstance(x, Closure | Made | Items):
         if name == "__name__":
             return x.name if not isinstance(x, Items) else x.kind

@@ -21,7 +21,6 @@ from ...graph import operations as ops
 from ...graph.operation import apply
 from ...graph.types import Type
 from ..numpy_protocol import name_of
-from .arrays import converted
 from .values import type_of
 
 
@@ -117,17 +116,6 @@ def _types(x: Any) -> Iterator[Type]:
     elif isinstance(x, tuple | list):
         for part in x:
             yield from _types(part)
-
-
-def of_kind(x: Any, kind: str) -> Any:
-    """A result, or several, as whole numbers or truth values."""
-    if isinstance(x, tuple | list):
-        return type(x)(of_kind(part, kind) for part in x)
-    if not isinstance(x, Node) or x.type.kind == kind:
-        return x
-    if kind == "boolean":
-        return x != (0 if x.type.kind == "integer" else 0.0)
-    return converted(x, np.int64)
 
 
 # -- with whole numbers themselves -------------------------------------------------------------------------------------

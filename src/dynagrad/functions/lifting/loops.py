@@ -16,11 +16,10 @@ from ...graph import Node, integers, tracing
 from ...graph.node import fresh, whole
 from ...graph.operations import logical_and
 from ...graph.types import integer
-from . import specialise
 from .core import For, While
 from .limits import most_copies
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
-from .specialise import Specialiser, inside, outside
+from .specialise import Specialiser, inside, outside, primitive
 from .values import NOW, Ref, describe, node_of
 from .walks import Walk, walk
 
@@ -43,6 +42,7 @@ class TooLong(Unknown):
         self.copies = copies
 
 
+@primitive("loop")
 def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
     """The state after a loop."""
     initial = tuple(s.look(a, env) for a in e.initial)
@@ -227,9 +227,6 @@ class _For:
             return tracing.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
 
         return _in_graph(s, initial, once, finish)
-
-
-specialise.LOOP = loop
 
 
 class _Trial:

@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, LiftError
-from ...graph import Node, integers
+from ...graph import Node
 from ...graph import operations as ops
 from ...graph.types import KINDS
-from . import specialise
 from .core import Primitive
-from .operators import PYTHON, UNARY
-from .source import error
-from .specialise import PRIMITIVES, Specialiser
-from .values import Made, Masked, as_type, node_of, type_of, unwrapped
+from .masks import either, elementwise, refused, spread
+from .python_operators import PYTHON, UNARY
+from .specialise import Specialiser, primitive
+from .values import Made, Masked, as_type, unwrapped
 
 _TAKE = frozenset({*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict", "is", "is_not", "write_cell", "cell"})
 """The primitives that know of such elements."""
@@ -30,72 +28,6 @@ _TAKE = frozenset({*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict",
 
 _OF_ARRAYS = frozenset({*PYTHON, *UNARY, "attribute", "getitem", "setitem", "update_item"}) - {"is", "is_not"}
 """Those that mean something else of lists."""
-
-
-def refused(x: Masked) -> LiftError:
-    """The error for what cannot be done with them."""
-    return error(
-        "how many elements a mask or filter() chooses is known only as the function runs, and shapes must be known "
-        "when it is compiled; use np.where(mask, x, 0.0), or np.sum with it; what can be done with x[mask] itself is "
-        "arithmetic, writing to the same places (x[mask] *= 2), and reductions (x[mask].sum()), with filter(f, x) "
-        "functions of it such as sum(), len(list()) and np.mean(list())",
-        x.at,
-    )
-
-
-def none_inside(x: Any) -> None:
-    """Raises LiftError where there are such elements in something without identities."""
-    if isinstance(x, Masked):
-        raise refused(x)
-    for part in x if isinstance(x, tuple | list) else ():
-        none_inside(part)
-
-
-def chosen(s: Specialiser, content: Any, mask: Node) -> Masked:
-    """`content[mask]`."""
-    node = node_of(content)
-    if node.shape[: mask.ndim] != mask.shape:
-        raise Error(f"a mask of shape {mask.shape} does not fit an array of shape {node.shape}")
-    return Masked(node, mask, s.at)
-
-
-def spread(mask: Node, shape: tuple[int, ...]) -> Node:
-    """A mask of the first axes for all elements."""
-    extra = len(shape) - mask.ndim
-    return mask[(..., *(None,) * extra)] if extra else mask
-
-
-def either(test: Node, a: Node, b: Node) -> Node:
-    """Elements of the one array where a test holds, and of the other elsewhere."""
-    kinds = {a.type.kind, b.type.kind}
-    operation = ops.where
-    if kinds == {"boolean"}:
-        operation = integers.choose
-    elif "real" not in kinds:
-        operation = integers.where
-    found: Node = operation(test, a, b)
-    return found
-
-
-# -- element by element ------------------------------------------------------------------------------------------------
-
-
-def elementwise(compute: Callable[..., Any], given: Sequence[Any]) -> Masked:
-    """What a function of single numbers gives, where some of its arguments are chosen by a mask."""
-    first = next(x for x in given if isinstance(x, Masked))
-    depth = first.values.ndim - first.mask.ndim  # the axes that a row of what is chosen has
-    found = []
-    for x in given:
-        t = None if isinstance(x, Masked) else type_of(x)
-        alike = isinstance(x, Masked) and x.mask is first.mask and x.values.ndim - x.mask.ndim <= depth
-        if not alike and (t is None or t.ndim > depth):
-            raise refused(first)
-        found.append(x.values if isinstance(x, Masked) else unwrapped(x))
-    result = compute(*found)
-    shape = getattr(result, "shape", ())
-    if not isinstance(result, Node) or shape[: first.mask.ndim] != first.mask.shape:
-        raise refused(first)
-    return Masked(result, first.mask, first.at)
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -215,6 +147,7 @@ PRIMITIVE = {name: Primitive(name) for name in PYTHON}
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
+@primitive("masked call")
 def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Calls something that is no function of the user's with elements among its arguments that a mask chooses."""
     first = next(x for x in given if isinstance(x, Masked))
@@ -234,9 +167,7 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
         except TypeError:
             raise refused(first) from None
     if isinstance(function, np.ufunc) or function in _EACH:
-        from .numpy_calls import numpy_call  # a circle
-
-        return elementwise(lambda *xs: unwrapped(numpy_call(s, function, xs, dict(named))), given)
+        return elementwise(lambda *xs: unwrapped(s.call(function, xs, named)), given)
     raise refused(first)
 
 
@@ -258,7 +189,7 @@ def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first:
         )
     if name not in _TAKE:
         raise refused(first)
-    return PRIMITIVES[name](s, *given)
+    return s.apply(name, *given)
 
 
 def _attribute(s: Specialiser, x: Masked, name: str) -> Any:
@@ -272,6 +203,3 @@ def _attribute(s: Specialiser, x: Masked, name: str) -> Any:
         raise refused(x)
     function = _METHODS[name]
     return Made(("method", name), lambda s, held, given, named: call(s, function, [held[0], *given], named), (x,))
-
-
-specialise.MASKED = call

@@ -24,12 +24,11 @@ from ..numpy_functions import FUNCTIONS
 from ..numpy_missing import unknown
 from ..numpy_protocol import BY_UFUNC, CHOOSING, check_options, name_of, spelled
 from ..numpy_ufuncs import METHODS
-from .arrays import as_array, at_index, content_of, fitted, holds_node, set_index
-from .exact import EACH, kind_of_result, of_kind
+from .arrays import as_array, at_index, content_of, fitted, holds_node, of_kind, set_index, store
+from .exact import EACH, kind_of_result
 from .known_arguments import check_known
-from .masked import none_inside
+from .masks import none_inside
 from .numpy_nodes import ON_NODES, ufunc_of_nodes
-from .operators import store
 from .specialise import Specialiser
 from .ufunc_at import at
 from .values import Array, Items, List, known, node_of, type_of, unwrapped, wrapped

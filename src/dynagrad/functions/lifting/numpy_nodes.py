@@ -21,8 +21,8 @@ from ...graph.types import KINDS, Type
 from ..numpy_functions import FUNCTIONS
 from ..numpy_missing import unknown
 from ..numpy_protocol import COMPOSED, UFUNCS, check_options, of_scipy
-from .arrays import content_of, converted, holds_node, shaped
-from .exact import of_kind, of_whole
+from .arrays import content_of, converted, holds_node, of_kind, shaped
+from .exact import of_whole
 from .operators import arithmetic, bits, inverted
 from .values import as_type, describe, node_of, type_of
 

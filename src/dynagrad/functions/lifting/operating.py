@@ -16,7 +16,8 @@ import numpy as np
 from ...errors import Error, LiftError
 from .. import special
 from .containers import attribute, delitem, getitem, setitem
-from .operators import PYTHON, UNARY, binary, contained, is_, negated, truth, unary, update
+from .operators import binary, contained, is_, negated, truth, unary, update
+from .python_operators import PYTHON, UNARY
 from .regions import Given, Named
 from .specialise import Specialiser, calls
 from .values import Closure, Instance, List, Made, describe, known, type_of, unwrapped, wrapped

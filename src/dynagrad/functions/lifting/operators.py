@@ -20,8 +20,12 @@ from ...graph.arrays import reshape
 from ...graph.operation import Operation, apply
 from ...graph.types import KINDS, arrays
 from .. import structure
-from .core import UNDEFINED, Apply, Constant, Expression, If, Let, Name, Primitive, Project, Tuple
+from .arrays import as_array, fitted, of_kind, store
+from .core import UNDEFINED
 from .elements import is_element
+from .masks import elementwise, refused
+from .python_operators import PYTHON, UNARY
+from .raising import check
 from .specialise import Specialiser, primitive
 from .values import (
     Array,
@@ -47,52 +51,8 @@ from .values import (
 )
 from .walks import items
 
-PYTHON: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
-    "add": (operator.add, "__add__", "+"),
-    "subtract": (operator.sub, "__sub__", "-"),
-    "multiply": (operator.mul, "__mul__", "*"),
-    "divide": (operator.truediv, "__truediv__", "/"),
-    "floor_divide": (operator.floordiv, "__floordiv__", "//"),
-    "modulo": (operator.mod, "__mod__", "%"),
-    "power": (operator.pow, "__pow__", "**"),
-    "matmul": (operator.matmul, "__matmul__", "@"),
-    "and": (operator.and_, "__and__", "&"),
-    "or": (operator.or_, "__or__", "|"),
-    "xor": (operator.xor, "__xor__", "^"),
-    "left_shift": (operator.lshift, "__lshift__", "<<"),
-    "right_shift": (operator.rshift, "__rshift__", ">>"),
-    "less": (operator.lt, "__lt__", "<"),
-    "less_equal": (operator.le, "__le__", "<="),
-    "greater": (operator.gt, "__gt__", ">"),
-    "greater_equal": (operator.ge, "__ge__", ">="),
-    "equal": (operator.eq, "__eq__", "=="),
-    "not_equal": (operator.ne, "__ne__", "!="),
-}
-UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "negative": (operator.neg, "__neg__"),
-    "positive": (operator.pos, "__pos__"),
-    "invert": (operator.invert, "__invert__"),
-}
 UNCLEAR = "this text has a number in it that is known only as the function runs; such a text can only be a message"
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
-_SIMPLE = frozenset({*PYTHON, *UNARY, "not", "truth", "is", "is_not"}) - {"matmul"}
-
-
-def simple(e: Expression) -> bool:
-    """Whether an expression is arithmetic alone, so that it may be computed where its value is not needed."""
-    while isinstance(e, Let):
-        if not simple(e.value):
-            return False
-        e = e.body
-    match e:
-        case Name() | Constant() | Tuple() | Project():
-            return True
-        case If():
-            return simple(e.then) and simple(e.otherwise)
-        case Apply():
-            f = e.function
-            return isinstance(f, Constant) and isinstance(f.value, Primitive) and f.value.name in _SIMPLE
-    return False
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
@@ -102,8 +62,6 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """An operator of Python on two values."""
     compute, method, sign = PYTHON[name]
     if isinstance(a, Masked) or isinstance(b, Masked):
-        from .masked import elementwise  # a circle
-
         return elementwise(lambda x, y: unwrapped(binary(s, name, x, y)), [a, b])
     if name != "add" or not (isinstance(a, str) and isinstance(b, str)):
         for x in (a, b):
@@ -138,8 +96,6 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         isinstance(b, List | tuple) and type_of(a) is not None
     ):
         if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
-            from .arrays import as_array  # a circle
-
             return binary(s, name, as_array(s, a), as_array(s, b))
     if name in ("equal", "not_equal"):
         return _same(s, a, b) if name == "equal" else negated(_same(s, a, b))
@@ -247,8 +203,6 @@ def arithmetic(name: str, x: Any, y: Any) -> Any:
         )
     found = PYTHON[name][0](x, y)
     if name == "matmul" and "real" not in kinds:
-        from .exact import of_kind  # a circle
-
         return of_kind(found, "integer" if "integer" in kinds else "boolean")
     return found
 
@@ -265,8 +219,6 @@ def _square(x: Node) -> Any:
 def whole_power(s: Specialiser, x: Any, y: Any, exact: bool = True) -> Any:
     """A whole number to a power that the graph knows. Of single numbers it is exact, or a RunError; in arrays, and for
     numpy, it goes round. The power of a negative exponent would be a real, so it is a RunError in any case."""
-    from .raising import check
-
     a, n = (_as_whole(unwrapped(v)) for v in (x, y))
     least = n if not n.shape else s.call(np.min, [wrapped(n)], {"initial": 0})
     real = "a whole number to a negative power is no whole number: convert it with float(), as float(x) ** n"
@@ -295,14 +247,12 @@ def _of_duals(s: Specialiser, name: str, a: Any, b: Any) -> Any:
 
 def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
     """Operators that a class defines."""
-    from .containers import attribute  # a circle
-
     if isinstance(a, Instance) and hasattr(a.cls, method):
         if getattr(a.cls, method) is not getattr(object, method, None) and not _generated(a.cls, method):
-            return s.call(attribute(s, a, method), [b])
+            return s.call(s.apply("attribute", a, method), [b])
     reflected = method.replace("__", "__r", 1)
     if isinstance(b, Instance) and hasattr(b.cls, reflected):
-        return s.call(attribute(s, b, reflected), [a])
+        return s.call(s.apply("attribute", b, reflected), [a])
     if name in ("equal", "not_equal"):
         found = _same(s, a, b)
         return found if name == "equal" else negated(found)
@@ -387,13 +337,9 @@ def _enter_unary(name: str, compute: Callable[[Any], Any], method: str) -> None:
 def unary(s: Specialiser, name: str, a: Any) -> Any:
     compute, method = UNARY[name]
     if isinstance(a, Masked):
-        from .masked import elementwise  # a circle
-
         return elementwise(lambda x: unwrapped(unary(s, name, x)), [a])
     if isinstance(a, Instance):
-        from .containers import attribute  # a circle
-
-        return s.call(attribute(s, a, method), [])
+        return s.call(s.apply("attribute", a, method), [])
     x = unwrapped(a)
     if isinstance(x, Node):
         if name == "invert":
@@ -417,8 +363,6 @@ for _name, (_compute, _method) in UNARY.items():
 def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """`a += b` and its kin: arrays and lists change in place, and everything else is what `a + b` is."""
     if isinstance(a, Array):
-        from .arrays import fitted  # a circle
-
         s_type = type_of(a)
         assert s_type is not None
         new = binary(s, name, Array(a.read()), b)
@@ -431,27 +375,10 @@ def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         s.write(a, {**a.content, **b.content})
         return a
     if isinstance(a, Instance):
-        from .containers import attribute  # a circle
-
         method = PYTHON[name][1].replace("__", "__i", 1)
         if hasattr(a.cls, method):
-            return s.call(attribute(s, a, method), [b])
+            return s.call(s.apply("attribute", a, method), [b])
     return binary(s, name, a, b)
-
-
-def store(s: Specialiser, a: Array, content: Any) -> None:
-    """Another content of an array, or of the place of another array that it is a view of."""
-    if a.base is None:
-        s.write(a, content)
-        return
-    if a.back is None:
-        raise Error(
-            "this view of an array cannot be changed: numpy does not allow it, or whether it is a view depends on how "
-            "the array lies in memory; change the array itself, or a copy of the view"
-        )
-    if a.owner:
-        s.write(a, content)  # which raises
-    store(s, a.base, a.back(a.base.read(), content))
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
@@ -480,15 +407,11 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
     if isinstance(x, Items):
         return bool(items(s, x))
     if isinstance(x, Instance):
-        from .containers import attribute  # a circle
-
         for method in ("__bool__", "__len__"):
             if hasattr(x.cls, method):
-                return truth(s, s.call(attribute(s, x, method), []))
+                return truth(s, s.call(s.apply("attribute", x, method), []))
         return True
     if isinstance(x, Masked):
-        from .masked import refused  # a circle
-
         raise refused(x)
     if isinstance(x, Perhaps):
         found: bool | Node = both(x.present, truth(s, x.value))

@@ -16,10 +16,9 @@ from typing import Any
 from ...errors import LiftError
 from ...graph import Node, control, tracing
 from ...graph.node import fresh
-from . import specialise
 from .core import Lambda
 from .patterns import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
-from .specialise import Diverges, Specialiser
+from .specialise import Diverges, Specialiser, primitive
 from .values import Closure, node_of
 
 TRIALS = 30
@@ -48,6 +47,7 @@ def _parted(function: Closure, given: Mapping[str, Any], values: tuple[Any, ...]
     return Closure(function.code, held, function.group, defaults), parameters
 
 
+@primitive("recurse")
 def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     """A call of a function that has to become one of the graph."""
     code = function.code
@@ -133,6 +133,7 @@ def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str,
     return checked, result
 
 
+@primitive("call again")
 def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     """A call of a function inside of itself, while it is made."""
     made: Recursive = s.recursions[function.code]
@@ -166,6 +167,3 @@ def _called(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     assert made.function is not None and made.results is not None
     nodes = tracing.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
     return _checked(s, build(made.results, iter(nodes), ""))
-
-
-specialise.AGAIN, specialise.RECURSE = again, recurse

@@ -30,7 +30,8 @@ from .core import Position
 from .opaque import called
 from .patterns import taken
 from .regions import Given, Named
-from .specialise import PROBLEMS, Specialiser, calls
+from .source import error
+from .specialise import PROBLEMS, Finder, Specialiser, calls
 from .values import Array, Closure, Dict, List, Made, describe, function_like, node_of, normal, type_of, zero
 
 
@@ -122,7 +123,7 @@ def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[Function, list
         except (Error, *PROBLEMS) as problem:
             if isinstance(f, Closure | Made):
                 raise
-            return _opaque(shape, held, reals, f, Held((rest, Dict(options))), jvp, problem)
+            return _opaque(s, shape, held, reals, f, Held((rest, Dict(options))), jvp, problem)
         t = type_of(y)
         if t is None or t.kind != "real":
             raise Error(f"custom_rule: {shape.name} should return one real or one array, and returned {describe(y)}")
@@ -133,20 +134,22 @@ def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[Function, list
     graph = Graph((*reals, *inner, *more), (y,))
     series = order([y])
     closed = {i for i, v in enumerate(graph.inputs) if i >= len(reals) and y in connected(series, {v})}
-    rule = _Rules(shape, held, y.type, [v.type for v in more], closed)
+    rule = _Rules(s.finders, shape, held, y.type, [v.type for v in more], closed)
     types = [v.type for v in graph.inputs]
     made = ruled.function(shape.name, types, [y.type], lambda *xs: list(graph(*xs)), Rule(rule.tangent, rule.adjoint))
     return made, more
 
 
-def _opaque(shape: _Shape, held: Held, reals: list[Node], f: Any, rest: Held, jvp: Any, problem: Exception) -> Node:
+def _opaque(
+    s: Specialiser, shape: _Shape, held: Held, reals: list[Node], f: Any, rest: Held, jvp: Any, problem: Exception
+) -> Node:
     """The result of a function that cannot be compiled: Python computes it."""
     if jvp is None and any(t.shape for t in shape.types):
         raise Error(
             f"custom_rule: {shape.name} cannot be compiled: {getattr(problem, 'message', problem)}. To call it as it "
             "is one has to know the shape of its result, which the rule forward says; give jvp= too"
         )
-    result = real if jvp is None else _result(shape, held, f)
+    result = real if jvp is None else _result(s, shape, held, f)
 
     def together(numbers: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
         found = list(others)
@@ -161,14 +164,14 @@ _asked: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
 """The functions whose rules are asked for the type of what they return."""
 
 
-def _result(shape: _Shape, held: Held, f: Any) -> Type:
+def _result(s: Specialiser, shape: _Shape, held: Held, f: Any) -> Type:
     """The type of what a function returns, as its rule says; where that calls the function, it is elementwise."""
     before = _asked.get()
     if any(f is other for other in before):
         return arrays(real, np.broadcast_shapes(*(t.shape for t in shape.types)))
     token = _asked.set((*before, f))
     try:
-        return _Rules(shape, held, None, [], ()).forward.outputs[0].type
+        return _Rules(s.finders, shape, held, None, [], ()).forward.outputs[0].type
     finally:
         _asked.reset(token)
 
@@ -181,8 +184,15 @@ class _Rules:
     """
 
     def __init__(
-        self, shape: _Shape, held: Held, result: Type | None, more: Sequence[Type], closed: Collection[int]
+        self,
+        finders: Sequence[Finder],
+        shape: _Shape,
+        held: Held,
+        result: Type | None,
+        more: Sequence[Type],
+        closed: Collection[int],
     ) -> None:
+        self.finders = finders
         self.shape, self.held, self.result, self.closed = shape, held, result, closed
         self.rest = [*held.types, *more]
         self.count = len(shape.places)
@@ -229,7 +239,7 @@ class _Rules:
         return found
 
     def _closes(self) -> Error:
-        return Specialiser().error(
+        return error(
             f"custom_rule: {self.shape.name} closes over a number that is differentiated, and has no rule for it; make "
             "it an argument",
             self.shape.at,
@@ -274,7 +284,7 @@ class _Rules:
         return self._traced([y, c], run), places
 
     def _traced(self, more: Sequence[Node], run: Callable[..., list[Node]]) -> Graph:
-        s = Specialiser()
+        s = Specialiser(self.finders)
         reals, inner = variables(self.shape.types), variables(self.rest)
         with s.placed(self.shape.at):
 

@@ -23,7 +23,7 @@ from ...graph.types import KINDS, Type, arrays
 from ...native.walking import LEAF, Keyed, Known, Sequenced, Structure
 from ..structure import is_registered
 from .core import UNDEFINED
-from .masked import refused
+from .masks import refused
 from .values import (
     Array,
     Cell,

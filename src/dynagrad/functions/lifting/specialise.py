@@ -43,6 +43,7 @@ from .core import (
 from .lift import lift
 from .limits import most_calls
 from .patterns import Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
+from .python_operators import simple
 from .source import error
 from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
 
@@ -53,9 +54,6 @@ PRIMITIVES: dict[str, Handler] = {}
 """What primitives do: `(specialiser, *arguments)`."""
 CALLS: dict[Any, Handler] = {}
 """What functions of libraries do: `(specialiser, arguments, named)`."""
-FINDERS: list[Callable[[Specialiser, Any], Handler | None]] = []
-"""What finds the handlers of further kinds of functions, asked in this order; `__init__.py` has them."""
-
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where something known cannot be computed."""
 LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
@@ -71,6 +69,9 @@ class Recursion(Exception):
     def __init__(self, frame: Frame) -> None:
         super().__init__()
         self.frame = frame
+
+
+Finder = Callable[["Specialiser", Any], Handler | None]
 
 
 class Frame:
@@ -115,9 +116,10 @@ def calls(*functions: Any) -> Callable[[H], H]:
 
 
 class Specialiser:
-    """One run."""
+    """One run. `finders` find the handlers of functions that are not in `CALLS`; they are asked in this order."""
 
-    def __init__(self) -> None:
+    def __init__(self, finders: Sequence[Finder]) -> None:
+        self.finders = finders
         self.at: Position | None = None
         self.level = 0  # choices and loops around that only the graph can decide
         self.product = 1  # how often what is specialised now is repeated by loops that are unrolled
@@ -169,7 +171,7 @@ class Specialiser:
                     return self._closure(e, env, ())
                 case While() | For():
                     with self.placed(e.at):
-                        return LOOP(self, e, env)
+                        return self.apply("loop", e, env)
 
     def _trying(self, e: If, env: dict[str, Any]) -> Any:
         """The body of a `try`, in which nothing may be raised that it catches."""
@@ -214,9 +216,8 @@ class Specialiser:
 
     def truth(self, x: Any) -> bool | Node:
         """A value as a condition."""
-        from .operators import truth  # a circle
-
-        return truth(self, x)
+        found: bool | Node = self.apply("truth", x)
+        return found
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -246,13 +247,17 @@ class Specialiser:
         finally:
             self.at = at
 
+    def apply(self, name: str, *arguments: Any) -> Any:
+        """A primitive on values. Handlers call each other in this way, so that no file of them needs another."""
+        return PRIMITIVES[name](self, *arguments)
+
     def call(self, function: Any, arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
         """Calls anything that can be called."""
         named = named or {}
         if isinstance(function, Primitive):
             if any(isinstance(a, Masked) for a in arguments):
-                return MASKED(self, function, arguments, named)
-            return PRIMITIVES[function.name](self, *arguments)
+                return self.apply("masked call", function, arguments, named)
+            return self.apply(function.name, *arguments)
         if isinstance(function, Closure):
             return self.enter(function, arguments, named)
         if isinstance(function, Made):
@@ -260,7 +265,7 @@ class Specialiser:
         handler = self.handler(function)
         if handler is not None:
             if any(isinstance(a, Masked) for a in arguments):
-                return MASKED(self, function, arguments, named)
+                return self.apply("masked call", function, arguments, named)
             return handler(self, list(arguments), dict(named))
         if isinstance(function, types.FunctionType):
             if function.__code__.co_filename.startswith(_OURS):
@@ -287,7 +292,7 @@ class Specialiser:
             found = None
         if found is not None:
             return found
-        for find in FINDERS:
+        for find in self.finders:
             found = find(self, function)
             if found is not None:
                 return found
@@ -324,7 +329,7 @@ class Specialiser:
         given = self.bind(function, arguments, named)
         code = function.code
         if code in self.recursions:
-            return AGAIN(self, function, given)
+            return self.apply("call again", function, given)
         active = [f for f in self.frames if f.code is code]
         if active:
             loose = len({f.level for f in active if f.level < self.level})
@@ -346,7 +351,7 @@ class Specialiser:
                 raise
             del self.frames[depth:]
             self.at = at
-            return RECURSE(self, function, given)
+            return self.apply("recurse", function, given)
         finally:
             del self.frames[depth:]
             self.at = at
@@ -403,8 +408,6 @@ class Specialiser:
 
     def choose(self, e: If, test: Node, env: dict[str, Any]) -> Any:
         """A choice that the graph makes."""
-        from .operators import simple  # a circle
-
         easy = simple(e.then) and simple(e.otherwise)
 
         def branch(part: Expression, holds: bool) -> Callable[[], Any]:
@@ -563,14 +566,3 @@ def outside(ref: Ref, values: tuple[Any, ...]) -> Any:
     if isinstance(ref, List):
         return tuple(values)
     return dict(zip(values[0], values[1:], strict=True))
-
-
-# Entered by loops.py, recursion.py and masked.py.
-def _missing(*_: Any) -> Any:
-    raise AssertionError("loops.py, recursion.py and masked.py are not imported")
-
-
-LOOP: Handler = _missing
-AGAIN: Handler = _missing
-RECURSE: Handler = _missing
-MASKED: Handler = _missing

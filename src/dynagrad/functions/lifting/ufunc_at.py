@@ -9,8 +9,7 @@ import numpy as np
 from ...errors import Error
 from ...graph.node import Node
 from ..writing import rounds
-from .arrays import FOREIGN, add_each, as_array, at_index, holds_node, index_of, set_index
-from .operators import store
+from .arrays import FOREIGN, add_each, as_array, at_index, holds_node, index_of, set_index, store
 from .specialise import Specialiser
 from .values import Array, type_of, unwrapped, wrapped
 
@@ -40,20 +39,18 @@ def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
 
 def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], place: Any, value: list[Any]) -> None:
     """All places that occur, and then those that occur again, and so on."""
-    from .numpy_calls import numpy_call  # a circle
-
     value = [as_array(s, v) for v in value]
     numbers = np.asarray(np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[place])
     flat = numbers.ravel()
     turns = rounds(flat)
     if len(turns) > ROUNDS:
         raise Error(f"np.{ufunc.__name__}.at of a place that occurs more than {ROUNDS} times: write a loop")
-    row = wrapped(unwrapped(numpy_call(s, np.ravel, [x], {})))  # a copy
+    row = wrapped(unwrapped(s.call(np.ravel, [x])))  # a copy
     rest = [v if not _shape_of(v) else _row(s, v, numbers.shape) for v in value]
     for now in turns:
         parts = [v if not _shape_of(v) else at_index(s, v, now) for v in rest]
         set_index(s, row, flat[now], s.call(ufunc, [at_index(s, row, flat[now]), *parts]))
-    store(s, x, unwrapped(numpy_call(s, np.reshape, [row, shape], {})))
+    store(s, x, unwrapped(s.call(np.reshape, [row, shape])))
 
 
 def _shape_of(x: Any) -> tuple[int, ...]:
@@ -62,6 +59,4 @@ def _shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _row(s: Specialiser, x: Any, shape: tuple[int, ...]) -> Any:
-    from .numpy_calls import numpy_call  # a circle
-
-    return numpy_call(s, np.ravel, [numpy_call(s, np.broadcast_to, [x, shape], {})], {})
+    return s.call(np.ravel, [s.call(np.broadcast_to, [x, shape])])

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import Error
 from ...graph import Node, integers
 from ...graph.node import whole
+from .arrays import at_index, stacked
 from .specialise import Specialiser, primitive
 from .values import Array, Dict, Instance, Items, List, Masked, describe, type_of
 
@@ -39,8 +40,6 @@ def walk(s: Specialiser, x: Any) -> Walk:
     if isinstance(x, range):
         return _range(s, x.start, x.stop, x.step)
     if isinstance(x, Array | np.ndarray) and type_of(x) is not None:
-        from .arrays import at_index  # a circle
-
         t = type_of(x)
         assert t is not None
         if not t.shape:
@@ -79,9 +78,7 @@ def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
     if isinstance(x, str | bytes | frozenset | set | list | dict | KeysView | ValuesView | ItemsView):
         return tuple(x)
     if isinstance(x, Instance) and hasattr(x.cls, "__iter__"):
-        from .containers import attribute  # a circle
-
-        return items(s, s.call(attribute(s, x, "__iter__"), []))
+        return items(s, s.call(s.apply("attribute", x, "__iter__"), []))
     return None
 
 
@@ -94,8 +91,6 @@ def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | 
         return None
 
     def at(i: Node) -> Any:
-        from .arrays import at_index, stacked  # a circle
-
         return at_index(s, stacked(list(inside)), i)
 
     return at

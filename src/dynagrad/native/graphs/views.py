@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ...graph.node import Node
+from ...graph.node import Node, constant
 from ...graph.operation import Operation
 from ...graph.places import HOLE, NEW, Pattern, Slice, pattern_of
 from ...graph.types import Shape
@@ -42,9 +42,10 @@ def _pattern(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Node, .
     """The pattern of an index of Python's, and constants that fill its holes; None where it makes none."""
     code = operation.code
     try:
-        return pattern_of(shape if code[0] == "getitem" else code[2], code[1])
+        pattern, holes = pattern_of(shape if code[0] == "getitem" else code[2], code[1])
     except Error:
         return None
+    return pattern, tuple(map(constant, holes))
 
 
 def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
