@@ -32,7 +32,7 @@ from .plan.compiled import Stop
 from .plan.model import Derivatives
 from .plan.planner import Options, effective_semiring
 from .plan.remembered import cached_rules
-from .plan.values import trace_semiring
+from .plan.right_sides import trace_semiring
 from .relation import Relation
 from .rules import infer
 from .rules.check import nearest

@@ -22,9 +22,9 @@ from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, 
 from .kept import kept_gradient, kept_tangents
 from .loading import Along
 from .looking import find, place_of, table_of, value_of, words_at, words_of, zero_of
-from .plan.combine import COPIES
+from .plan.aggregators import COPIES
 from .plan.compiled import Stop
-from .plan.values import numbers
+from .plan.right_sides import numbers
 from .relation import Relation, row_numbers
 from .running import Run
 from .setting import Setting
@@ -196,7 +196,7 @@ def _copies_apart(setting: Setting, key: str) -> bool:
     predicate = setting.rules.predicates[key]
     if setting.rules.semiring is not None or predicate.defined:
         return False
-    return COPIES[setting.scale.name][predicate.aggregator][1] != "sum"
+    return COPIES[setting.scale.name][predicate.aggregator] != "sum"
 
 
 def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArray[np.float64]:

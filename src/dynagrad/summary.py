@@ -17,7 +17,7 @@ from .plan.layout import cells
 from .plan.model import DomainSummary, FactSummary, Plan, Summary
 from .plan.order import ordered_pairs
 from .plan.planner import Options
-from .plan.values import numbers
+from .plan.right_sides import numbers
 from .relation import Codes, Relation
 from .setting import Setting
 

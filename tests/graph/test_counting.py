@@ -13,9 +13,9 @@ import dynagrad as dg
 from dynagrad.graph import arrays as on_arrays
 from dynagrad.graph import operations as ops
 from dynagrad.graph import reductions
-from dynagrad.graph.control import Graph
+from dynagrad.graph.control import Graph, zero
 from dynagrad.graph.counting import SAFE, Counting
-from dynagrad.graph.derive import generate_adjoints, zero
+from dynagrad.graph.derive import generate_adjoints
 from dynagrad.graph.evaluate import run
 from dynagrad.graph.node import Node, constant, fresh, order, variable
 from dynagrad.graph.places import at_add, at_set

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import Error
 from ..graph import arrays
-from ..graph.control import Graph
-from ..graph.derive import generate_adjoints, tangents, zero
+from ..graph.control import Graph, zero
+from ..graph.derive import generate_adjoints, tangents
 from ..graph.node import Node, fresh
 from ..graph.operation import Operation
 from ..graph.operations import where

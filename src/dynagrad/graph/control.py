@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Error
-from .node import Node, intern, substitute
+from .arrays import broadcast_to
+from .node import Node, constant, intern, substitute
 from .operation import Operation
 from .types import Type, array, stack
 
@@ -192,3 +193,10 @@ def make_call(called: Called, arguments: Sequence[Node]) -> Node:
 def extended(node: Node) -> Node | None:
     """The node that this one computes all of, and more."""
     return getattr(node.attribute, "extends", None) if node.operation in LOOPS else None
+
+
+def zero(type: Type) -> Node:
+    """The tangent or adjoint of a value of that type that is not connected, where one is needed."""
+    if type.kind == "stack":
+        return empty()
+    return broadcast_to(type.shape)(constant(0.0)) if type.shape else constant(0.0)

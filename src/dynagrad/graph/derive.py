@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
 from .arrays import broadcast_to, sum_to
-from .control import LOOPS, PART, POP, PUSH, part_types, pop, push
+from .control import LOOPS, PART, POP, PUSH, part_types, pop, push, zero
 from .control import empty as empty_stack
 from .counting import JOINING, SAFE, Counting
 from .life import Adjoints, choose
@@ -23,7 +23,6 @@ from .node import Node, as_node, constant, intern, order
 from .operation import LinearMap, Operation
 from .operations import add, logical_and, logical_not, logical_or, where
 from .tracing import merge
-from .types import Type
 
 FLOW: dict[str, Callable[..., Any]] = {}
 """The rules of control flow: `tangent`, `increments`, `connected_parts`."""
@@ -136,13 +135,6 @@ def _rule(operation: Operation, index: int) -> LinearMap | None:
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
 Several = list[Any]  # the derivative of a node of several values: one, or None, for each
-
-
-def zero(type: Type) -> Node:
-    """The tangent or adjoint of a value of that type that is not connected, where one is needed."""
-    if type.kind == "stack":
-        return empty_stack()
-    return broadcast_to(type.shape)(_ZERO) if type.shape else _ZERO
 
 
 def plus(a: Any, b: Any) -> Any:

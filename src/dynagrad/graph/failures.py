@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import Error, NotConverged, NotDifferentiable, RunError
 from . import operations as ops
-from .derive import zero
+from .control import zero
 from .node import Node, constant, intern, whole
 from .operation import Operation
 from .types import Type, boolean, integer, real

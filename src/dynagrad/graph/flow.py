@@ -29,8 +29,9 @@ from .control import (
     make_call,
     part_types,
     parts,
+    zero,
 )
-from .derive import FLOW, connected, generate_adjoints, plus, tangents, zero
+from .derive import FLOW, connected, generate_adjoints, plus, tangents
 from .derive import increments as increments_of
 from .node import Node, fresh, order, substitute, whole
 from .roots import share

@@ -19,8 +19,8 @@ from ..forks import kept
 from . import failures, integers, ruled
 from . import operations as ops
 from .arrays import concatenate, getitem, matmul, reshape, stack, swap
-from .control import Function, Graph, Rule
-from .derive import tangents, zero
+from .control import Function, Graph, Rule, zero
+from .derive import tangents
 from .determinants import sign_of_determinant
 from .failures import failing
 from .matrices import inverse

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .control import EMPTY, Called, Function, Rule, empty, make_call, parts
-from .derive import generate_adjoints, tangents, zero
+from .control import EMPTY, Called, Function, Rule, empty, make_call, parts, zero
+from .derive import generate_adjoints, tangents
 from .node import Node, fresh, order, substitute
 from .tracing import Trace, as_values, define, merge
 from .types import Type

@@ -66,3 +66,11 @@ def arrays(kind: Type, shape: Shape) -> Type:
     (Type(name='real[2, 3]', cxx='double', kind='real', shape=(2, 3)), True)
     """
     return _arrays(kind.scalar, tuple(int(n) for n in shape)) if shape else kind.scalar
+
+
+BYTES = {"real": 8, "integer": 8, "boolean": 1}
+"""Bytes of a number of each kind in memory."""
+
+
+def bytes_of(type: Type) -> int:
+    return type.size * BYTES[type.kind]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .aggregators import TRUTHS
 from .class_context import ClassContext
-from .combine import TRUTHS
 from .model import Passes, Table
 
 

@@ -7,32 +7,10 @@ the tape that it walks, are the business of `backward.py`, which fills the array
 
 from __future__ import annotations
 
+from .aggregators import copy_kind, head_kind, stage_of
 from .class_context import ClassContext
-from .combine import COPIES, KINDS, stated
-from .model import Plan, Stage, Table
+from .model import Plan, Table
 from .statements import Names
-
-
-def head_kind(plan: Plan, table: Table) -> str:
-    """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
-    if plan.semiring == "plain":
-        return KINDS[table.aggregator]
-    if stated(plan, table):
-        return "step"
-    return "select" if plan.selective else "sum"
-
-
-def copy_kind(plan: Plan, table: Table) -> str:
-    """The same for the facts of a table that were given more than once, which may join by an aggregator of their own:
-    sum, softmax, product, select, step or shift.
-    """
-    if table.kind != "facts" or plan.rules.semiring is not None or plan.semiring == "plain":
-        return head_kind(plan, table)
-    return COPIES[plan.semiring][table.aggregator][1]
-
-
-def stage_of(plan: Plan, table: Table) -> Stage:
-    return next(s for s in plan.stages if table.key in s.keys)
 
 
 def two_adjoints(plan: Plan, table: Table) -> bool:

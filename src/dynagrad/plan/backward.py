@@ -17,17 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..rules.show import show
-from .adjoints import (
-    cells,
-    head_kind,
-    keeps_total,
-    posteriors,
-    stage_of,
-    two_adjoints,
-    update_adjoint,
-    write_clear,
-    write_readers,
-)
+from .adjoints import cells, keeps_total, posteriors, two_adjoints, update_adjoint, write_clear, write_readers
+from .aggregators import head_kind, stage_of
 from .class_context import ClassContext
 from .facade.text import comment
 from .implicit import write_undo_component

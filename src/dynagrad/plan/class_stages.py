@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from . import convergence, resolving, resting, solving
-from .adjoints import head_kind
+from .aggregators import TRUTHS, head_kind, stated
 from .backward import improves, record_contribution, record_pop, tape_bytes
 from .class_context import AGENDAS, ClassContext
-from .combine import TRUTHS, may_excuse, stated
+from .combine import may_excuse
 from .facade.text import comment
 from .model import Join, Stage, Table
 from .policies import priority, prune

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from ..rules.syntax import Variable
 from .access import write_view, write_views
 from .adjoints import write_view as write_adjoint_view
+from .aggregators import COPIES
 from .backward import write_table_members
 from .class_context import ClassContext, level_type
-from .combine import COMBINE, COPIES, JET_COMBINE, may_excuse
+from .combine import COMBINE, JET_COMBINE, copies, may_excuse
 from .model import IndexPlan, Stage, Table
 from .statements import local
 
@@ -22,7 +23,7 @@ def write_plus(context: ClassContext) -> None:
         name = context.names.table[table.key]
         body = "semiring::plus(a, b)"
         if table.kind == "facts" and context.plan.semiring in COPIES and context.plan.rules.semiring is None:
-            body = COPIES[context.plan.semiring][table.aggregator][0]
+            body = copies(COPIES[context.plan.semiring][table.aggregator], table.aggregator)
         if context.plain:
             body = JET_COMBINE[table.aggregator] if context.plan.order else COMBINE[table.aggregator][0]
         context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")

@@ -7,9 +7,8 @@ what the program means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from .model import Join, Plan, Table
+from .aggregators import TRUTHS
+from .model import Plan, Table
 
 # How each aggregator of plain arithmetic joins two contributions, and its value for nothing.
 COMBINE = {
@@ -33,45 +32,12 @@ JET_COMBINE = {
     "=": "b",
 }
 
-TRUTHS = ("|=", "&=")
-"""Aggregators whose values are 0 and 1, whatever comes."""
+_COPIES = {"sum": "semiring::plus(a, b)", "shift": "semiring::times(a, b)"}
 
 
-def stated(plan: Plan, table: Table) -> bool:
-    """Whether an item of the table is worth one, however often it is derived: by `head :- item.` in a semiring."""
-    return plan.semiring != "plain" and table.aggregator == "|="
-
-
-def states(plan: Plan, join: Join) -> bool:
-    """Whether the head of a join is such an item, so that it has no part in the equations of a cycle."""
-    return stated(plan, plan.tables[join.rule.head.key])
-
-
-# How a contribution enters the value of a head in plain arithmetic.
-KINDS = {
-    "+=": "sum",
-    "log+=": "softmax",
-    "*=": "product",
-    "max=": "select",
-    "min=": "select",
-    "=": "select",
-    "|=": "step",
-    "&=": "step",
-}
-
-_SELECT = {aggregator: (JET_COMBINE[aggregator], "select") for aggregator in ("max=", "min=", "=")}
-_SUM = ("semiring::plus(a, b)", "sum")
-_SHIFT = ("semiring::times(a, b)", "shift")
-
-# By the semiring that a program without one runs in: how copies of its facts join, and how that is gone back over. What
-# is missing cannot be done there, so that such a program is not recognised. A `shift` is a sum of logs or of costs: the
-# derivative of each copy is that of the whole.
-COPIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "real": {**_SELECT, "+=": _SUM},
-    "tropical": {**_SELECT, "+=": _SHIFT},
-    "viterbi": {**_SELECT, "+=": _SHIFT},
-    "log": {"=": _SELECT["="], "+=": _SHIFT, "log+=": _SUM},
-}
+def copies(kind: str, aggregator: str) -> str:
+    """How copies of a fact join, by the kind of `aggregators.COPIES`."""
+    return _COPIES.get(kind) or JET_COMBINE[aggregator]
 
 
 # -- infinite values ---------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .aggregators import stated
 from .class_context import ClassContext
-from .combine import stated
 from .model import Stage, Table
 from .solving import by_table
 

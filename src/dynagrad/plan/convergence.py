@@ -16,7 +16,7 @@ and then. Where arguments may grow without end, a run stops after a million pops
 from __future__ import annotations
 
 from ..rules.syntax import Number
-from .adjoints import head_kind, stage_of
+from .aggregators import head_kind, stage_of
 from .class_context import ClassContext
 from .model import Plan, Stage, Table
 from .polynomials import polynomial, recursive

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Error
 from ..graph import Node, order
-from ..graph.control import LOOPS, Branches, Function, Graph, make_cond, part
-from ..graph.node import fresh, substitute
-from ..graph.tracing import convert
+from ..graph.control import Function, Graph
 from ..graph.types import real
+from .right_sides import as_real
 
 if TYPE_CHECKING:
     from ..native.graphs.emit import Program
@@ -43,48 +42,6 @@ class Code:
     results: Sequence[str]
     call: str = ""
     name: str = ""
-
-
-def inline(outputs: Sequence[Node]) -> bool:
-    """Whether the graphs can be written as expressions.
-
-    >>> from ..graph import variable, where
-    >>> from ..graph.tracing import cond
-    >>> x = variable("x")
-    >>> inline([where(x > 0.0, x, -x)]), inline(cond(x > 0.0, lambda: [x], lambda: [-x]))
-    (True, False)
-    """
-    return all(
-        n.type.kind in ("real", "boolean") and not n.type.shape and (not n.arguments or n.operation.cxx != "")
-        for n in order(outputs)
-    )
-
-
-def flows(node: Node) -> bool:
-    """Whether control flow is in a graph: it may be costly, or fail, or never end."""
-    return any(n.operation in LOOPS for n in order([node]))
-
-
-def choice(condition: Node, then: Node, otherwise: Node) -> Node:
-    """One graph or the other, of which only that one is computed.
-
-    >>> from ..graph import variable
-    >>> x = variable("x")
-    >>> choice(x > 0.0, x * x, -x).type.name
-    'real'
-    """
-    variables = [n for n in order([then, otherwise]) if n.is_variable]
-    branches = []
-    for node in (then, otherwise):
-        inputs = tuple(fresh(v.type) for v in variables)
-        branches.append(Graph(inputs, substitute([_real(node)], dict(zip(variables, inputs, strict=True)))))
-    return part(make_cond(condition, Branches(branches[0], branches[1]), variables), 0)
-
-
-def _real(node: Node) -> Node:
-    found = convert(node, real)
-    assert found is not None
-    return found
 
 
 def _place(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -125,7 +82,7 @@ class Functions:
             self._program = Program()
         inputs = sorted((n for n in order(outputs) if n.is_variable), key=lambda n: str(n.attribute))
         made = Function(name, [v.type for v in inputs], [real] * len(outputs))
-        made.graph = optimise(Graph(tuple(inputs), tuple(map(_real, outputs))))
+        made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
         inner = self._program.function(made)
         self._program.definitions()  # what cannot be written is known here, with the rule that wants it
         if self._program.hosted:

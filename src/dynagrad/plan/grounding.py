@@ -10,8 +10,9 @@ from .class_context import ClassContext
 from .facade.text import comment
 from .model import Join
 from .polynomials import polynomial, recursive
+from .right_sides import called, numbers, product_order, to_node
 from .statements import JoinWriter
-from .values import called, lifted_cxx, numbers, product_order, to_node
+from .values import lifted_cxx
 
 
 class EdgeWriter(JoinWriter):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ..errors import Error, ProgramError
 from .backward import DIFFERENTIABLE
 from .classes import generate
 from .facade.data import Constant, data, takes_facts
 from .facade.members import chart, derivatives, member_names
-from .facade.text import namespace, shared
+from .facade.text import namespace
 from .model import Derivatives, Plan
 
 _TYPES = {"boolean": "bool", "count": "unsigned __int128"}
@@ -121,3 +122,9 @@ def _usage(plan: Plan, name: str) -> str:
 
 def _commented(lines: Sequence[str]) -> str:
     return "\n".join(f"// {line}".rstrip() for line in lines)
+
+
+def shared(part: str) -> str:
+    """The C++ of a file in `facade`, without the comment that opens it for who reads the file itself."""
+    text = (Path(__file__).parent / "facade" / f"{part}.hpp").read_text("utf-8")
+    return text.partition("\n\n")[2].strip("\n")

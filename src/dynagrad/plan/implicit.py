@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .adjoints import posteriors
+from .aggregators import states
 from .class_context import ClassContext
-from .combine import states
 from .components import write_ground_all
 from .grounding import driver_of
 from .model import Stage, Table

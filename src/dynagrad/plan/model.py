@@ -12,7 +12,7 @@ from ..rules.syntax import Comparison, Equation, Item, Term
 from ..rules.types import Domains
 
 if TYPE_CHECKING:
-    from .values import TracedSemiring
+    from .right_sides import TracedSemiring
 
 # -- what the facts are like ------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from ..errors import ProgramError
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import AntecedentValue, Apply, Compound, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
-from .combine import COPIES
+from .aggregators import COPIES
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
@@ -31,8 +31,8 @@ from .model import (
 )
 from .order import Bounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated, precedes
 from .polynomials import unknowns
+from .right_sides import TracedSemiring
 from .stable import stable_arguments
-from .values import TracedSemiring
 
 SELECTIVE = frozenset({"viterbi", "tropical", "boolean"})
 

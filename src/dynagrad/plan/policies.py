@@ -9,8 +9,9 @@ from ..rules.syntax import Item, PriorityDeclaration, Variable
 from .class_context import ClassContext
 from .joins import term_variables
 from .model import Stage, Table
+from .right_sides import called, own_value, to_node
 from .statements import PatternScope, Scope, local
-from .values import called, lifted_cxx, own_value, to_node
+from .values import lifted_cxx
 
 
 def priority(context: ClassContext, stage: Stage, table: Table) -> None:

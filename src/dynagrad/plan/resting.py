@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .adjoints import cells, head_kind, stage_of
+from .adjoints import cells
+from .aggregators import head_kind, stage_of
 from .class_context import ClassContext
 from .model import Plan, Stage, Table
 

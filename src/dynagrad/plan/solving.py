@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .aggregators import states
 from .class_context import ClassContext
-from .combine import states
 from .grounding import driver_of, write_join
 from .model import Stage, Table
 

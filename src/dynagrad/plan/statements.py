@@ -30,7 +30,8 @@ from .facade.text import comment
 from .functions import Code, Functions
 from .joins import term_variables
 from .model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
-from .values import factors, numbers, product_order, value_cxx
+from .right_sides import factors, numbers, product_order
+from .values import value_cxx
 
 
 class Writer:

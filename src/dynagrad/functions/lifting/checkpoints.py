@@ -15,8 +15,8 @@ from ..checkpoint import checkpoint
 from .core import Apply, Constant, For, Let, Name, Project, While
 from .core import Tuple as CoreTuple
 from .patterns import Mismatch, perhaps_none, replaced
-from .regions import Given, Named, functions_in
-from .specialise import Specialiser, calls
+from .regions import functions_in
+from .specialise import Given, Named, Specialiser, calls
 from .values import Items, Made, Perhaps, describe, function_like, type_of
 
 _NAMES = ("step", "state", "n")

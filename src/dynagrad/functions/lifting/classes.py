@@ -14,8 +14,7 @@ import numpy as np
 from ...errors import Error
 from ..numpy_missing import unknown
 from .containers import attribute, bound, vars_of
-from .regions import Given, Named
-from .specialise import Specialiser, calls, primitive
+from .specialise import Given, Named, Specialiser, calls, primitive
 from .values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
 
 

@@ -17,8 +17,8 @@ from ...graph.types import KINDS
 from ..closures import At, Dual
 from ..numpy_functions import FUNCTIONS
 from .patterns import flatten
-from .regions import Given, Named, at_path, functions_in, matched, reals
-from .specialise import Specialiser, calls
+from .regions import at_path, functions_in, matched, reals
+from .specialise import Given, Named, Specialiser, calls
 from .values import Made, as_type, describe, function_like, is_dual, type_of
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from ...errors import Error
 from .operators import binary, truth
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import Items, describe, known, unwrapped
 from .walks import LONGEST, items, walk
 

@@ -17,9 +17,9 @@ from ...graph.types import arrays, real
 from .. import verbs as plain
 from ..numpy_functions import FUNCTIONS
 from .patterns import Known, Parts, Pattern
-from .regions import Given, Named, Region, at_path, functions_in, of_chosen, with_functions
+from .regions import Region, at_path, functions_in, of_chosen, with_functions
 from .returned import calls_differentiated
-from .specialise import Specialiser
+from .specialise import Given, Named, Specialiser
 from .values import Array, Made, type_of, zero
 
 UNROLLED = 8  # columns of a Jacobian that are taken one by one

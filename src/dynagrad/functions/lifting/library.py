@@ -18,8 +18,7 @@ from ...graph import Node
 from .arrays import as_array, stacked
 from .containers import attribute, mapping, setattr_, vars_of
 from .operators import both, negated, truth
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import (
     Array,
     Closure,

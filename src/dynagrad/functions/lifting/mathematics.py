@@ -19,8 +19,7 @@ from .numpy_calls import numpy_call
 from .operators import binary, truth, whole_power
 from .patterns import Mismatch
 from .raising import check
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import Array, Instance, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from .walks import items
 

@@ -18,8 +18,7 @@ from .. import special
 from .containers import attribute, delitem, getitem, setitem
 from .operators import binary, contained, is_, negated, truth, unary, update
 from .python_operators import PYTHON, UNARY
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import Closure, Instance, List, Made, describe, known, type_of, unwrapped, wrapped
 from .walks import items
 

@@ -20,8 +20,7 @@ from .core import Lambda
 from .lift import lift
 from .numpy_calls import numpy_call
 from .raising import check
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import Closure, List, Made, describe, function_like, node_of, type_of, unwrapped, wrapped
 from .walks import items
 

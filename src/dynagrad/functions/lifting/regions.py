@@ -7,7 +7,7 @@ derivatives apart, however they are nested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,11 +17,8 @@ from ...errors import Error, NotDifferentiable
 from ...graph import Node, derive
 from ...graph.node import fresh, order, substitute
 from .patterns import Known, Leaf, Parts, Pattern, build, flatten, leaf_types, pattern, taken
-from .specialise import Specialiser, inside
+from .specialise import Given, Named, Specialiser, inside
 from .values import Array, Closure, Dict, List, Made, describe, function_like, node_of, type_of, zero
-
-Given = Sequence[Any]
-Named = Mapping[str, Any]
 
 OWNED = "derivatives are taken with respect to it; change a copy of it"
 

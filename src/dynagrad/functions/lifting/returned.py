@@ -10,8 +10,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from .regions import Given, Named, at_path
-from .specialise import Specialiser
+from .regions import at_path
+from .specialise import Given, Named, Specialiser
 from .values import Made, is_dual
 
 Differentiate = Callable[[Specialiser, Made, Given, Named], Any]

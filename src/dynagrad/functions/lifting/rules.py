@@ -29,9 +29,8 @@ from .apart import Held, alone, once, strangers, variables
 from .core import Position
 from .opaque import called
 from .patterns import taken
-from .regions import Given, Named
 from .source import error
-from .specialise import PROBLEMS, Finder, Specialiser, calls
+from .specialise import PROBLEMS, Finder, Given, Named, Specialiser, calls
 from .values import Array, Closure, Dict, List, Made, describe, function_like, node_of, normal, type_of, zero
 
 

@@ -14,8 +14,8 @@ from ...graph.ruled import apply
 from ..fixed_point import fixed_point
 from .apart import Held, alone, once, strangers, variables
 from .patterns import Leaf, Parts, Pattern, build, flatten, leaf_types, shown
-from .regions import Given, Named, argument, functions_in, reals
-from .specialise import Specialiser, calls
+from .regions import argument, functions_in, reals
+from .specialise import Given, Named, Specialiser, calls
 from .values import describe, function_like, node_of, type_of
 
 _NAMES = ("f", "x0", "tolerance", "max_steps")

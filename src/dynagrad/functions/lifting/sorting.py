@@ -18,8 +18,7 @@ from .arrays import at_index, holds_node, stacked
 from .containers import METHODS
 from .numpy_calls import numpy_call
 from .patterns import Leaf, Mismatch, Pattern, build, flatten, merge, pattern
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import Array, List, describe, node_of, type_of, unwrapped, wrapped
 from .walks import items
 

@@ -48,6 +48,9 @@ from .source import error
 from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
 
 Handler = Callable[..., Any]
+Given = Sequence[Any]
+"""The arguments of a call by place, and those by name."""
+Named = Mapping[str, Any]
 H = TypeVar("H", bound=Handler)
 
 PRIMITIVES: dict[str, Handler] = {}

@@ -15,8 +15,7 @@ import numpy as np
 from ...errors import Error
 from .. import drop_in
 from .numpy_calls import numpy_call
-from .regions import Given, Named
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import Array, List, Made, describe, known, type_of, unwrapped
 from .walks import items
 

@@ -18,9 +18,9 @@ from .. import verbs as plain
 from .duals import dual, paired, plus, times
 from .jacobians import jacfwd, jacrev
 from .patterns import Pattern, build, flatten
-from .regions import Given, Named, Region, at_path, functions_in, matched, of_chosen, reals, with_functions
+from .regions import Region, at_path, functions_in, matched, of_chosen, reals, with_functions
 from .returned import calls_differentiated
-from .specialise import Specialiser, calls
+from .specialise import Given, Named, Specialiser, calls
 from .values import List, Made, describe, function_like, is_dual, node_of, normal, type_of, zero
 from .walks import items
 

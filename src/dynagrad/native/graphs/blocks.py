@@ -17,12 +17,12 @@ from ...graph.control import LOOPS, PART, POP, PUSH, Graph
 from ...graph.node import Node, order
 from ...graph.operations import add
 from ...graph.places import NEW, Slice
-from ...graph.types import Shape, Type, arrays
+from ...graph.types import Shape, Type, arrays, bytes_of
 from .forms import Form, flat, name, number, strides
 from .jam import jam
 from .loops import Nest, nest, size, uniform
 from .lower import lower
-from .memory import Arena, Live, Memory, Track, Value, bytes_of
+from .memory import Arena, Live, Memory, Track, Value
 from .outline import MANY
 from .roles import Piece, fold_of, initial, role, simple, update_of
 from .schedule import LONG, Step, schedule

@@ -13,11 +13,12 @@ from dataclasses import replace
 from ...errors import Error
 from ...graph.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
 from ...graph.node import Node, order
-from ...graph.types import Type
-from . import ranges
+from ...graph.types import Type, bytes_of
+from . import ranges, rounds
 from .blocks import Block
-from .memory import Memory, Shared, Track, Value, bytes_of
+from .memory import Memory, Shared, Track, Value
 from .roles import initial, role, update_of
+from .rounds import words
 from .summing import sum_in_place
 from .text import literal
 
@@ -346,14 +347,14 @@ def _repeat(
     light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
     tracks: dict[Node, Track] = {}
     after: list[str] = []
-    for steady, ask, sign in ((ranges.pushes, "room", 1), (ranges.pops, "has", -1)):
+    for steady, ask, sign in ((rounds.pushes, "room", 1), (rounds.pops, "has", -1)):
         for i, number in steady(loop, words).items():
             code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.saved();")
             track = code.name("w")
             code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
             tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
             after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
-    apart = light and ranges.independent(loop)
+    apart = light and rounds.independent(loop)
     counter = code.name("r")
     code.bounds.counter(counter, code.bounds.of(length))
     known = ranges.hoisted(loop, captured, counter, length, code.bounds)
@@ -434,11 +435,6 @@ def _call(block: Block, node: Node) -> None:
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------
-
-
-def words(type: Type) -> int:
-    """How many numbers of eight bytes a value takes on a stack."""
-    return -(-bytes_of(type) // 8) if type.shape else 1
 
 
 def stack(block: Block, node: Node) -> None:

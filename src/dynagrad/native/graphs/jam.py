@@ -15,7 +15,7 @@ from ...graph.forms import Form, name, number
 from ...graph.node import Node, fresh, intern, order, substitute, whole
 from ...graph.operations import add
 from ...graph.types import integer
-from .ranges import form_of
+from .rounds import form_of
 from .summing import adds_to, sum_in_place
 from .views import places_of
 

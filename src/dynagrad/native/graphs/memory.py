@@ -11,14 +11,7 @@ import bisect
 import heapq
 from dataclasses import dataclass, field
 
-from ...graph.types import Type
-
 _LINE = 64  # bytes: arrays begin at multiples, and threads do not share what is between
-BYTES = {"real": 8, "integer": 8, "boolean": 1}
-
-
-def bytes_of(type: Type) -> int:
-    return type.size * BYTES[type.kind]
 
 
 @dataclass(eq=False)

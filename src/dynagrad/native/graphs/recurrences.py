@@ -21,8 +21,8 @@ from ...graph.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branc
 from ...graph.node import Node, constant, intern, order, substitute, whole
 from ...graph.places import at_set, item
 from ...graph.tracing import repeat
-from . import ranges
-from .control import words
+from . import rounds
+from .rounds import words
 from .schedule import weight
 
 CHUNK = 32
@@ -160,7 +160,7 @@ def _plan(node: Node) -> Plan | None:
     if any(n.operation in LOOPS or n.operation in (PUSH, EMPTY) or (n.shape and n.arguments) for n in series):
         return None
     stacks = [i for i, v in enumerate(states) if v.type.kind == "stack"]
-    steady = ranges.pops(loop, words)
+    steady = rounds.pops(loop, words)
     if any(i not in steady for i in stacks):
         return None
     numbers = [i for i in range(loop.states) if i not in stacks]

@@ -1,4 +1,4 @@
-"""Pieces of C++ text: names, literals, constant arrays, and the C++ that is the same for all programs.
+"""Pieces of C++ text: names, literals, comments, constant arrays.
 
 Nothing here knows what a plan is.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 # Words of C++, and names that the face of a program has itself.
 RESERVED = frozenset(
@@ -127,9 +126,3 @@ def array(kind: str, name: str, values: Iterable[object], end: str = "0") -> str
         lines.append("    " + ", ".join(listed[at : at + 16]))
     body = listed[0] if len(listed) == 1 else "\n" + ",\n".join(lines) + "\n"
     return f"inline constexpr {kind} {name}[] = {{{body}}};"
-
-
-def shared(part: str) -> str:
-    """The C++ of a file in this folder, without the comment that opens it for who reads the file itself."""
-    text = (Path(__file__).parent / f"{part}.hpp").read_text("utf-8")
-    return text.partition("\n\n")[2].strip("\n")

@@ -1,0 +1,307 @@
+"""Right sides, priorities and user-defined semirings as op graphs. No C++ is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import graph
+from ..errors import Error, ProgramError
+from ..graph import Node, order
+from ..graph.control import LOOPS, Branches, Graph, make_cond, part
+from ..graph.node import fresh, substitute
+from ..graph.tracing import convert
+from ..graph.types import real
+from ..rules.normal import Rules
+from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, VariableValue
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "+": graph.add,
+    "-": graph.subtract,
+    "*": graph.multiply,
+    "/": graph.divide,
+    "^": graph.power,
+    "<": graph.less,
+    "=<": graph.less_equal,
+    ">": graph.greater,
+    ">=": graph.greater_equal,
+    "==": graph.equal,
+    "!=": graph.not_equal,
+    "neg": graph.negative,
+    "exp": graph.exp,
+    "log": graph.log,
+    "sqrt": graph.sqrt,
+    "tanh": graph.tanh,
+    "sigmoid": graph.sigmoid,
+    "abs": graph.absolute,
+    "min": graph.minimum,
+    "max": graph.maximum,
+    "lse": graph.log_add,
+    "if": graph.where,
+}
+
+
+def to_node(
+    value: Expression | VariableValue,
+    functions: Mapping[str, Callable[..., Any]],
+    item_name: Callable[[Item], str] | None = None,
+) -> Node:
+    """The op graph of an expression; antecedents are the variables `x0`, `x1`, ..., other items as `item_name` says."""
+    done: list[Any] = []
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    while stack:
+        at, ready = stack.pop()
+        match at:
+            case Number(value=number):
+                done.append(graph.constant(float(number)))
+            case AntecedentValue(index=index):
+                done.append(graph.variable(f"x{index}"))
+            case VariableValue(name=name):
+                done.append(graph.variable(name))
+            case ItemValue(item=item):
+                assert item_name is not None, "items are numbered antecedents by now"
+                done.append(graph.variable(item_name(item)))
+            case Apply(operator=operator, operands=operands):
+                if not ready:
+                    stack.append((at, True))
+                    stack.extend((o, False) for o in reversed(operands))
+                    continue
+                count = len(operands)
+                arguments = done[len(done) - count :]
+                del done[len(done) - count :]
+                known = OPERATIONS.get(operator)
+                if operator == "if" and functions and any(flows(a) for a in arguments[1:]):
+                    done.append(choice(*arguments))  # what is not chosen might not even end
+                elif known is not None:
+                    done.append(known(*arguments))
+                else:
+                    done.append(_call(functions, operator, arguments))
+            case _:
+                raise Error(f"no op graph for {at!r}")
+    return _node(done.pop())
+
+
+def _node(value: Any) -> Node:
+    return value if isinstance(value, Node) else graph.constant(float(value))
+
+
+def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Sequence[Any]) -> Any:
+    try:
+        result = graph.trace(functions[name], list(arguments))
+    except TypeError as error:
+        raise Error(f"the function {name} cannot be called with {len(arguments)} values: {error}") from None
+    except Error as error:
+        if type(error) is not Error:  # it has a meaning of its own
+            raise
+        raise Error(
+            f"{error}\n  a function with branches, loops, recursion or functions of math can be compiled: pass "
+            f"functions={{{name!r}: dg.compile({name})}}"
+        ) from error
+    if isinstance(result, tuple):
+        raise Error(f"the function {name} returns {len(result)} values; a function of values returns one number")
+    return result
+
+
+def inline(outputs: Sequence[Node]) -> bool:
+    """Whether the graphs can be written as expressions.
+
+    >>> from ..graph import variable, where
+    >>> from ..graph.tracing import cond
+    >>> x = variable("x")
+    >>> inline([where(x > 0.0, x, -x)]), inline(cond(x > 0.0, lambda: [x], lambda: [-x]))
+    (True, False)
+    """
+    return all(
+        n.type.kind in ("real", "boolean") and not n.type.shape and (not n.arguments or n.operation.cxx != "")
+        for n in order(outputs)
+    )
+
+
+def flows(node: Node) -> bool:
+    """Whether control flow is in a graph: it may be costly, or fail, or never end."""
+    return any(n.operation in LOOPS for n in order([node]))
+
+
+def choice(condition: Node, then: Node, otherwise: Node) -> Node:
+    """One graph or the other, of which only that one is computed.
+
+    >>> from ..graph import variable
+    >>> x = variable("x")
+    >>> choice(x > 0.0, x * x, -x).type.name
+    'real'
+    """
+    variables = [n for n in order([then, otherwise]) if n.is_variable]
+    branches = []
+    for node in (then, otherwise):
+        inputs = tuple(fresh(v.type) for v in variables)
+        branches.append(Graph(inputs, substitute([as_real(node)], dict(zip(variables, inputs, strict=True)))))
+    return part(make_cond(condition, Branches(branches[0], branches[1]), variables), 0)
+
+
+def as_real(node: Node) -> Node:
+    found = convert(node, real)
+    assert found is not None
+    return found
+
+
+def called(value: Expression | VariableValue, functions: Mapping[str, Callable[..., Any]]) -> str:
+    """The functions that an expression calls."""
+    found: dict[str, None] = {}
+    stack: list[Any] = [value]
+    while stack:
+        match stack.pop():
+            case Apply(operator=operator, operands=operands):
+                if operator in functions:
+                    found[operator] = None
+                stack.extend(reversed(operands))
+    return ", ".join(found)
+
+
+def lift(outputs: Sequence[Node], variables: Sequence[str], order: int) -> list[list[Node]]:
+    """Graphs over nested dual numbers: of each output one graph per set of directions, the primal first.
+
+    A set is a bit mask; component s of variable `x` is the variable `x@s`, and `x` itself for no direction. By tangents
+    of tangents, one direction at a time.
+
+    >>> x = graph.variable("x")
+    >>> lift([x * x], ["x"], 1)
+    [[x * x, (x@1 * x) + (x@1 * x)]]
+    """
+    parts = [list(outputs)]
+    for direction in range(order):
+        seeds: dict[Node, Node | float | None] = {
+            graph.variable(component(name, s)): graph.variable(component(name, s | 1 << direction))
+            for name in variables
+            for s in range(1 << direction)
+        }
+        flat = [node for part in parts for node in part]
+        moved = [graph.constant(0.0) if t is None else t for t in graph.tangents(flat, seeds)]
+        parts += [moved[n : n + len(outputs)] for n in range(0, len(moved), len(outputs))]
+    return [[part[n] for part in parts] for n in range(len(outputs))]
+
+
+def component(name: str, directions: int) -> str:
+    return f"{name}@{directions}" if directions else name
+
+
+def numbers(value: Expression) -> list[float | int]:
+    """The constants of a product, in the order written."""
+    found: list[float | int] = []
+    stack: list[Expression] = [value]
+    while stack:
+        match stack.pop():
+            case Number(value=number):
+                found.append(number)
+            case Apply(operands=operands):
+                stack.extend(reversed(operands))
+    return found
+
+
+def factors(value: Expression) -> list[int]:
+    """The antecedents of a product, in the order written."""
+    found: list[int] = []
+    stack: list[Expression] = [value]
+    while stack:
+        match stack.pop():
+            case AntecedentValue(index=index):
+                found.append(index)
+            case Apply(operands=operands):
+                stack.extend(reversed(operands))
+    return found
+
+
+def product_order(value: Expression) -> list[tuple[tuple[int, float | int] | None, int | None]]:
+    """The factors of a product as written: (place among the constants, constant) or an antecedent's number."""
+    found: list[tuple[tuple[int, float | int] | None, int | None]] = []
+    stack: list[Expression] = [value]
+    constants = 0
+    while stack:
+        match stack.pop():
+            case Number(value=number):
+                found.append(((constants, number), None))
+                constants += 1
+            case AntecedentValue(index=index):
+                found.append((None, index))
+            case Apply(operands=operands):
+                stack.extend(reversed(operands))
+    return found
+
+
+# -- user-defined semirings --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TracedSemiring:
+    """A semiring given as Python functions, traced: numbers are `width` doubles."""
+
+    width: int
+    zero: tuple[float, ...]
+    one: tuple[float, ...]
+    plus: tuple[Node, ...]  # in variables a0.., b0..
+    times: tuple[Node, ...]
+    less: Node | None
+    scalar: bool = field(default=True)
+    star: tuple[Node, ...] | None = None  # in variables a0..
+
+
+def _flat(value: Any) -> tuple[float, ...]:
+    return tuple(float(v) for v in value) if isinstance(value, tuple | list) else (float(value),)
+
+
+def trace_semiring(
+    zero: Any,
+    one: Any,
+    plus: Callable[..., Any],
+    times: Callable[..., Any],
+    less: Callable[..., Any] | None,
+    star: Callable[..., Any] | None = None,
+) -> TracedSemiring:
+    """The op graphs of a semiring's operations. Raises Error where they do not fit together."""
+    flat_zero, flat_one = _flat(zero), _flat(one)
+    scalar = not isinstance(zero, tuple | list)
+    if len(flat_zero) != len(flat_one) or scalar != (not isinstance(one, tuple | list)):
+        raise Error(f"a semiring's zero and one must have one shape, and {zero!r} and {one!r} do not")
+
+    def argument(letter: str) -> Any:
+        names = tuple(f"{letter}{i}" for i in range(len(flat_zero)))
+        return names[0] if scalar else names
+
+    def traced(name: str, function: Callable[..., Any], letters: str = "ab") -> tuple[Node, ...]:
+        try:
+            result = graph.trace(function, [argument(letter) for letter in letters])
+        except TypeError as error:
+            count = "two values" if len(letters) == 2 else "one value"
+            raise Error(f"the semiring's {name} cannot be called with {count}: {error}") from None
+        nodes = tuple(map(_node, result)) if isinstance(result, tuple) else (_node(result),)
+        if len(nodes) != len(flat_zero) or isinstance(result, tuple) == scalar:
+            raise Error(
+                f"the semiring's {name} returns {len(nodes)} numbers, and its zero has {len(flat_zero)}: "
+                "they must have one shape"
+            )
+        return tuple(graph.simplify(nodes))
+
+    order = None
+    if less is not None:
+        order = graph.simplify([_truth(graph.trace(less, [argument("a"), argument("b")]))])[0]
+    closure = None if star is None else traced("star", star, "a")
+    return TracedSemiring(
+        len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar, closure
+    )
+
+
+def _truth(value: Any) -> Node:
+    if isinstance(value, tuple):
+        raise Error("a semiring's less returns one truth value, not several")
+    return value if isinstance(value, Node) else graph.constant(bool(value))
+
+
+def own_value(rules: Rules, item: Item) -> ProgramError:
+    """The error for an item in a priority that is computed together with the items it orders."""
+    return ProgramError(
+        f"the priority reads {item.key}, which is computed together with the items it orders; "
+        "only items of earlier strata, and the item itself, may be read",
+        rules.source.text,
+        item.span,
+        rules.source.filename,
+    )
