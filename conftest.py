@@ -17,7 +17,7 @@ LONGEST = 10
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from dynagrad.functions.drop_in import ORIGINALS
+    from dynagrad.eager.names.numpy_names import ORIGINALS
 
     others = []
     for item in items:

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from dynagrad.native import library, toolchain
+from dynagrad.runtime import library
+from dynagrad.runtime.compiling import toolchain
 
 
 class Allocations:

@@ -19,10 +19,10 @@ from collections import Counter
 from typing import Any
 
 import dynagrad as dg
+from charts.test_engine import close, compiled, derived, generated, given_facts, oracle_semiring, visible
 from dynagrad.rules.parse import parse
 from oracle import Conflict, Diverged, evaluate
 from programs import Program, combined
-from test_engine import close, compiled, derived, generated, given_facts, oracle_semiring, visible
 
 SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation", None)
 AGENDAS = ("auto", "auto", "auto", "priority", "fifo", "lifo")

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.functions.compiled import Compiled
-from dynagrad.gradient import Gradient, Tangents
+from dynagrad.charts.derivatives.gradient import Gradient, Tangents
+from dynagrad.compiler.compiled import Compiled
 
 HOUSE = str(Path(dg.__file__).parent)
 CLASSES = [

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 import dynagrad as dg
 import examples
-from dynagrad import cli, demo
+from dynagrad import cli
+from dynagrad.cli import demo
 
 CKY = examples.FOLDER / "cky"
 PATHS = """
@@ -57,7 +58,7 @@ def test_run_prints_a_table_for_a_pattern(call, paths):
 
 
 def test_the_time_of_compiling_does_not_count_towards_the_timeout(call, paths, monkeypatch):
-    from dynagrad import binding
+    from dynagrad.charts.binding import binding
 
     compile_plan = binding.compile_plan
     monkeypatch.setattr(binding, "compile_plan", lambda *given: (time.sleep(3.0), compile_plan(*given))[1])
@@ -66,7 +67,7 @@ def test_the_time_of_compiling_does_not_count_towards_the_timeout(call, paths, m
 
 
 def test_a_gradient_is_within_the_timeout_too(call, paths, monkeypatch):
-    from dynagrad import chart
+    from dynagrad.charts import chart
 
     gradient = chart.questions.gradient
     late = SimpleNamespace(**vars(chart.questions))

@@ -16,12 +16,19 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad import background, files, forks, jets
-from dynagrad.functions import lifting, passes
-from dynagrad.graph import buffers, node
-from dynagrad.graph.control import Graph
-from dynagrad.native import cache, cache_folder, file_lock, library, parallel
-from dynagrad.native.graphs.native import Native
+from dynagrad import forks
+from dynagrad.charts.binding import background
+from dynagrad.charts.derivatives import jets
+from dynagrad.codegen.graph.native import Native
+from dynagrad.compiler import specialised as lifting
+from dynagrad.eager import perturbations as passes
+from dynagrad.facts import files
+from dynagrad.ir import buffers, node
+from dynagrad.ir.control import Graph
+from dynagrad.runtime import library, threads
+from dynagrad.runtime.compiling import cache
+from dynagrad.runtime.disk import file_lock
+from dynagrad.runtime.disk import folder as cache_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -125,8 +132,8 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "node":
             return node._lock, lambda: node.variable("child") * 2.0 is node.variable("child") * 2.0
         case "parallel":
-            loops = library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>"))
-            return parallel._lock, lambda: parallel.attach(loops) is None
+            loops = library.load(cache.build("#include <dynagrad/graphs/threads.hpp>"))
+            return threads._lock, lambda: threads.attach(loops) is None
         case _:
             assert name == "passes"
             return passes._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]

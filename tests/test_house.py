@@ -1,122 +1,64 @@
-"""The house is laid out as CONTRIBUTING.md says: who may import whom, read off the source files themselves."""
+"""The house is laid out as CONTRIBUTING.md says: which room may import which, read off the source files themselves.
+
+Costs two seconds: every file is parsed once.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 HOUSE = Path(__file__).parent.parent / "src" / "dynagrad"
 CONTRIBUTING = HOUSE.parent.parent / "CONTRIBUTING.md"
-
-# The command line and the public names stand on top of everything.
-TOP = {"cli", "demo", "__init__", "__main__"}
-# Leaves: small files about values, below everything that handles facts.
-LEAVES = {"columns", "facts", "files", "relation", "table", "terms", "values"}
-FOR_ALL = {"errors", "calls", "forks"}
-HANDLES_FACTS = LEAVES | FOR_ALL
-# To these, facts are data at run time.
-KNOWS_NO_FACTS = {"rules", "plan", "native", "graph", "functions"}
-
-
-def drawn() -> Iterator[tuple[str, set[str]]]:
-    """The arrows of CONTRIBUTING.md: a room, and those that it may import beside the leaves."""
-    text = CONTRIBUTING.read_text().partition('An arrow means "may import"')[2]
-    lines = re.sub(r"\n {5,}", " ", text).splitlines()  # a long one goes on in the next
-    for rooms, to in (line.split("->") for line in lines if re.match(r"    \w.* -> ", line)):
-        for name in set(re.findall(r"\w+", rooms)) - TOP:
-            yield name, set(re.findall(r"\w+", to)) - {"nothing"}
-
-
-ARROWS = {name: to | (FOR_ALL if name in KNOWS_NO_FACTS else HANDLES_FACTS) for name, to in drawn()}
-ARROWS |= {"errors": set(), "forks": set(), "calls": {"errors"}, **{leaf: HANDLES_FACTS for leaf in LEAVES}}
-
-
-def room(path: Path) -> str:
-    return path.relative_to(HOUSE).parts[0].removesuffix(".py")
-
-
-def imports(tree: ast.AST, package: tuple[str, ...]) -> set[str]:
-    """The rooms that a file imports from, wherever in it the imports stand; `package` is what it lies in."""
-    found = set()
-    for node in ast.walk(tree):
-        names: list[tuple[str, ...]] = []
-        if isinstance(node, ast.Import):
-            names = [tuple(alias.name.split(".")) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            base += tuple(node.module.split(".")) if node.module else ()
-            names = [(*base, alias.name) for alias in node.names]
-        found |= {name[1] if len(name) > 1 else "__init__" for name in names if name[0] == "dynagrad"}
-    return found
-
-
 FILES = sorted(HOUSE.rglob("*.py"))
+MOST_FILES = 15
+"""How many files a folder holds at most, beside its `__init__.py`."""
+MOST_LINES = 500
+"""From how many lines on a file says why it is one."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
-def test_imports_follow_the_arrows(path):
-    here = room(path)
-    if here in TOP:
-        return
-    assert here in ARROWS, f"{here} is a new room: say in CONTRIBUTING.md what it may import"
-    package = ("dynagrad", *path.relative_to(HOUSE).parent.parts)
-    wrong = imports(ast.parse(path.read_text()), package) - ARROWS[here] - {here}
-    assert not wrong, f"{path.relative_to(HOUSE)} must not import {', '.join(sorted(wrong))}"
+def drawn() -> list[str]:
+    """The rooms of CONTRIBUTING.md, from the top down: those of one line stand side by side."""
+    text = CONTRIBUTING.read_text().partition("## How the house is laid out")[2].partition("\n## ")[0]
+    lines = re.findall(r"^    (?! )(.*?)(?:  .*)?$", text, re.MULTILINE)
+    return [name.rstrip("/").removesuffix(".py") for line in lines for name in line.split()]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
-def test_each_file_says_what_lives_in_it(path):
-    assert ast.get_docstring(ast.parse(path.read_text()))
-
-
-def test_the_arrows_have_no_cycle_but_among_the_leaves():
-    seen: set[str] = set()
-
-    def down(name: str, above: tuple[str, ...]) -> None:
-        assert name not in above
-        if name not in seen and name not in LEAVES:
-            for below in ARROWS[name]:
-                down(below, (*above, name))
-            seen.add(name)
-
-    for name in ARROWS:
-        down(name, ())
-
-
-def test_imports_are_read_in_all_their_forms():
-    text = """
-import dynagrad.plan.model
-from dynagrad import chart
-def f():
-    from ..errors import Error
-    from .. import graph
-    from . import other
-    import dynagrad
-"""
-    assert imports(ast.parse(text), ("dynagrad", "rules")) == {"plan", "chart", "errors", "graph", "rules", "__init__"}
-
-
-# -- file by file ------------------------------------------------------------------------------------------------------
+ROOMS = drawn()
 
 
 def name_of(path: Path) -> str:
     return ".".join(path.relative_to(HOUSE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
-def files_imported(path: Path, files: set[str]) -> set[str]:
-    """The files that a file imports, in functions and for types alone as well."""
-    here = path.relative_to(HOUSE).parent.parts
+NAMES = {name_of(path): path for path in FILES}
+
+
+def imported(tree: ast.AST, here: tuple[str, ...], files: set[str]) -> set[str]:
+    """The files that one in the package `here` imports, wherever in it: in functions and for types alone as well."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = (*here[: len(here) - node.level + 1], *(node.module.split(".") if node.module else ()))
-            names = [".".join((*base, alias.name)) for alias in node.names]
-            found |= {name if name in files else ".".join(base) for name in names}
-    return found - {name_of(path)}
+    for node in ast.walk(tree):
+        names: list[tuple[str, ...]] = []
+        if isinstance(node, ast.Import):
+            names = [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ("dynagrad", *here)[: len(here) + 2 - node.level] if node.level else ()
+            base += tuple(node.module.split(".")) if node.module else ()
+            names = [(*base, alias.name) for alias in node.names]
+        for name in names:
+            if name[0] == "dynagrad":
+                longest = next(n for n in range(len(name), 0, -1) if ".".join(name[1:n]) in files)
+                found.add(".".join(name[1:longest]))
+    return found
+
+
+IMPORTS = {
+    name: imported(ast.parse(path.read_text()), path.relative_to(HOUSE).parent.parts, set(NAMES)) - {name}
+    for name, path in NAMES.items()
+}
 
 
 def in_circles(arrows: dict[str, set[str]]) -> set[str]:
@@ -134,8 +76,57 @@ def in_circles(arrows: dict[str, set[str]]) -> set[str]:
     return {name for name in arrows if name in reached(name)}
 
 
+def test_the_list_has_every_room() -> None:
+    there = {name.partition(".")[0] for name in NAMES} - {""}
+    assert sorted(ROOMS) == sorted(there)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name])
+def test_a_room_imports_only_rooms_below_it(name: str) -> None:
+    here = name.partition(".")[0]
+    allowed = set(ROOMS[ROOMS.index(here) :])
+    if here == ROOMS[0]:
+        allowed.add("")  # the public names stand on all rooms but the first
+    wrong = {other for other in IMPORTS[name] if other.partition(".")[0] not in allowed}
+    assert not wrong, f"{name} must not import {', '.join(sorted(wrong))}"
+
+
 def test_no_file_is_in_a_circle() -> None:
-    names = {name_of(path): path for path in FILES if name_of(path)}  # the package's own `__init__` is on top of all
-    arrows = {name: files_imported(path, set(names)) & set(names) for name, path in names.items()}
     assert in_circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": set()}) == {"b", "c"}
-    assert not in_circles(arrows)
+    assert not in_circles(IMPORTS)
+
+
+def test_an_import_inside_a_function_says_what_it_is_for() -> None:
+    """Start-up time, or an optional package."""
+    for name, path in NAMES.items():
+        lines = path.read_text().splitlines()
+        for function in ast.walk(ast.parse("\n".join(lines))):
+            if isinstance(function, ast.FunctionDef):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Import | ast.ImportFrom):
+                        assert "#" in lines[node.lineno - 1], f"{name}:{node.lineno}: why not on top?"
+
+
+def test_imports_are_read_in_all_their_forms() -> None:
+    text = """
+import dynagrad.plan.model
+from dynagrad import charts
+def f():
+    from ..errors import Error
+    from .. import ir
+    from . import parse
+    import dynagrad
+"""
+    files = {"", "plan", "plan.model", "charts", "errors", "ir", "rules", "rules.parse"}
+    assert imported(ast.parse(text), ("rules",), files) == {"plan.model", "charts", "errors", "ir", "rules.parse", ""}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
+def test_each_file_says_what_lives_in_it(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES}), ids=lambda f: str(f.relative_to(HOUSE)))
+def test_a_folder_can_be_taken_in_at_a_glance(folder: Path) -> None:
+    assert (folder / "__init__.py").exists()
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES

@@ -17,7 +17,8 @@ import pytest
 
 import dynagrad as dg
 from allocations import Allocations, counted
-from dynagrad.native import cache, library
+from dynagrad.runtime import library
+from dynagrad.runtime.compiling import cache
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -18,7 +18,7 @@ import pytest
 import dynagrad.math
 import dynagrad.numpy
 import dynagrad.numpy as np
-from dynagrad.functions.drop_in import ORIGINALS
+from dynagrad.eager.names.numpy_names import ORIGINALS
 
 
 @pytest.mark.parametrize(

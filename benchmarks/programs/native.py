@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagrad.native import cache
+from dynagrad.runtime.compiling import cache
 
 Array = npt.NDArray[np.float64]
 

@@ -1,7 +1,21 @@
 """Dynagrad: differentiable dynamic programming. The public names, and nothing else."""
 
-from .batch import Batch
-from .chart import Chart
+from .charts.batch import Batch
+from .charts.chart import Chart
+from .charts.derivatives.function import Function
+from .charts.limits import Statistics
+from .charts.program import Bound, Program
+from .compiler.compiled import compile
+from .compiler.inspect import cpp, graph
+from .eager import special
+from .eager.closures import Dual
+from .eager.pytree import add, register, scale
+from .eager.verbs.checking import check_derivatives
+from .eager.verbs.checkpoint import checkpoint
+from .eager.verbs.custom_rule import custom_rule
+from .eager.verbs.fixed_point import fixed_point
+from .eager.verbs.gradients import derivative, grad, gradient, hvp, jvp, pullback, value_and_grad, vjp
+from .eager.verbs.jacobians import hessian, jacfwd, jacrev
 from .errors import (
     CompileError,
     Error,
@@ -19,33 +33,13 @@ from .errors import (
     SyntaxError,
     ValueRangeError,
 )
-from .files import read_file
-from .function import Function
-from .functions import special
-from .functions.checking import check_derivatives
-from .functions.checkpoint import checkpoint
-from .functions.closures import Dual
-from .functions.compiled import compile
-from .functions.fixed_point import fixed_point
-from .functions.jacobians import hessian, jacfwd, jacrev
-from .functions.rules import custom_rule
-from .functions.seeing import cpp, graph
-from .functions.structure import add, register, scale
-from .functions.verbs import (
-    derivative,
-    grad,
-    gradient,
-    hvp,
-    jvp,
-    pullback,
-    value_and_grad,
-    vjp,
-)
-from .limits import Statistics
-from .program import Bound, Program
+from .facts.files import read_file
+from .facts.table import Table
+from .facts.terms import Term
+from .moved import install as _install
 from .semirings import Semiring
-from .table import Table
-from .terms import Term
+
+_install()
 
 __version__ = "0.1.0"
 

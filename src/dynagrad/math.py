@@ -2,7 +2,7 @@
 
 All of `math` is here; write `import dynagrad.math as math`. Of floats and whole numbers the functions are Python's own,
 with their errors. Compiled functions know these names as those of `math`. What happens is in
-`functions/math_functions.py`; here are the names alone.
+`eager/names/math_names.py`; here are the names alone.
 
 >>> import dynagrad as dg
 >>> import dynagrad.math as math
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math as _math
 from typing import TYPE_CHECKING, Any
 
-from .functions.math_functions import of_math as _of_math
+from .eager.names.math_names import of_math as _of_math
 
 if TYPE_CHECKING:
     from math import *  # noqa: F403

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .calls import strict_options_class
 from .errors import Error, shown
-from .relation import ValueShape
+from .facts.relation import ValueShape
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]

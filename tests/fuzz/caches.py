@@ -15,8 +15,9 @@ import warnings
 from pathlib import Path
 
 import dynagrad as dg
-from dynagrad.native import cache, sealed
-from dynagrad.plan.remembered import cached_rules, decoded
+from dynagrad.rules.remembered import cached_rules, decoded
+from dynagrad.runtime.compiling import cache
+from dynagrad.runtime.disk import sealed
 from fuzz.files import damaged
 
 PROGRAMS = ("p += q(_X) * 16.", ":- semiring log. p(X) += q(X) * r(X,Y) for X < Y. p(3) = 0.5.")

@@ -16,12 +16,12 @@ import tempfile
 from pathlib import Path
 
 import dynagrad as dg
-from dynagrad.encoding import kinds, program_constants
-from dynagrad.native import toolchain
+from dynagrad.charts.binding.encoding import kinds, program_constants
+from dynagrad.codegen.rules.header.members import member_names
+from dynagrad.codegen.rules.header.program import header
+from dynagrad.codegen.rules.text import namespace
 from dynagrad.plan.assume import assumed_plan
-from dynagrad.plan.facade.members import member_names
-from dynagrad.plan.facade.text import namespace
-from dynagrad.plan.header import header
+from dynagrad.runtime.compiling import toolchain
 
 HEADERS = 25
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import dynagrad as dg
-from dynagrad.terms import Term
+from dynagrad.facts.terms import Term
 
 
 class Raises:

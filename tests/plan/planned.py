@@ -7,9 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 import dynagrad as dg
-from dynagrad import binding
+from dynagrad.charts.binding import binding
+from dynagrad.charts.binding.context import read_facts
 from dynagrad.plan.model import IndexPlan, Join, Plan, Scan, Stage
-from dynagrad.setting import read_facts
 
 
 class _Planned(Exception):

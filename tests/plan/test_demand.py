@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dynagrad as dg
-
-from .planned import planned
+from plan.planned import planned
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -8,23 +8,11 @@ import pytest
 
 from dynagrad.errors import ProgramError
 from dynagrad.plan.joins import JoinPlanner, scan_pattern, solve
-from dynagrad.plan.model import (
-    Absent,
-    DomainSummary,
-    FactSummary,
-    Filter,
-    Lookup,
-    Scan,
-    Solve,
-    Step,
-    Summary,
-    Unfold,
-)
+from dynagrad.plan.model import Absent, DomainSummary, FactSummary, Filter, Lookup, Scan, Solve, Step, Summary, Unfold
 from dynagrad.rules import check, infer, parse
 from dynagrad.rules.show import show
 from dynagrad.rules.syntax import Equation, Variable
-
-from .planned import columns, indexes_of, joins_of, planned, scanned
+from plan.planned import columns, indexes_of, joins_of, planned, scanned
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

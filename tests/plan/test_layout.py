@@ -12,8 +12,7 @@ from dynagrad.plan import planner
 from dynagrad.plan.layout import cells, extents
 from dynagrad.plan.model import DomainSummary, Extent, FactSummary, Scan, Summary
 from dynagrad.rules import check, infer, parse
-
-from .planned import planned
+from plan.planned import planned
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -27,8 +27,7 @@ from dynagrad.rules import check, infer, parse
 from dynagrad.rules.normal import Rules
 from dynagrad.rules.types import Domains
 from oracle import close, evaluate
-
-from .planned import forms_of, planned, stage_of
+from plan.planned import forms_of, planned, stage_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lark import Lark, Transformer
 
-from dynagrad.native.records import remember
 from dynagrad.rules import tables
+from dynagrad.runtime.disk.records import remember
 
 TEXT = 'a(X,f([Y|Z]),"q") += b(X,_) * exp(c(Y))**2 for X < Y + 1, Z != Y.  :- solve iterate.'
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import typer
 
-from ..chart import Chart
-from ..encoding import syntax_value
+from ..charts.binding.encoding import syntax_value
+from ..charts.chart import Chart
+from ..facts.terms import term_text
 from ..rules.syntax import Item
-from ..terms import term_text
 
 
 class Format(StrEnum):

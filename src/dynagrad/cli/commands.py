@@ -20,20 +20,20 @@ from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
 import typer
 
 from .. import __version__
-from ..encoding import kinds, program_constants, settle_texts, syntax_value
+from ..charts.binding.context import read_facts
+from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
+from ..charts.derivatives.gradient import differentiable
+from ..charts.limits import Limits
+from ..charts.program import Program, file_text
 from ..errors import Error, ProgramWarning, QueryError, cut
-from ..gradient import differentiable
-from ..limits import Limits
-from ..native.toolchain import INCLUDE
+from ..facts.relation import Relation
 from ..plan.assume import assumed_plan, takers
 from ..plan.model import Plan
-from ..program import Program, file_text
-from ..relation import Relation
 from ..rules import check as check_rules
 from ..rules import infer, parse, parse_item
 from ..rules.check import nearest
 from ..rules.show import show_name
-from ..setting import read_facts
+from ..runtime.compiling.toolchain import INCLUDE
 from .answers import PRINTERS, Format, answer, derivatives
 from .inputs import Values, facts_of, program_of
 from .outputs import write_file
@@ -328,7 +328,7 @@ def explain(
 
     Without facts the plan is one that is right for any, and assumes no order in them.
     """
-    from ..plan.explain import explain as explained
+    from ..plan.explain import explain as explained  # for a quick start
 
     program = program_of(file, semiring, values, functions, hosted=False)
     relations = facts_of(program, facts, values)
@@ -391,8 +391,8 @@ def cpp(
     sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
     for that, its runs remember what they popped, eight bytes each or more, and --no-gradient leaves it out.
     """
-    from ..plan.facade.text import namespace
-    from ..plan.header import header
+    from ..codegen.rules.header.program import header  # for a quick start
+    from ..codegen.rules.text import namespace  # for a quick start
 
     if output is not None and output.exists() and file.exists() and output.samefile(file):
         raise Error(f"--output {output}: that is the program itself")
@@ -428,7 +428,7 @@ def demo(
     ] = None,
 ) -> None:
     """Parse some English sentences with a small grammar, and show values, a chart and a tree."""
-    from ..demo import show_demo
+    from .demo import show_demo  # for a quick start
 
     show_demo(sentence)
 

@@ -12,10 +12,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from ..charts.program import Program, file_text
 from ..errors import Error, FactError, warn
-from ..files import read_file
-from ..program import Program, file_text
-from ..relation import Relation, concatenate
+from ..facts.files import read_file
+from ..facts.relation import Relation, concatenate
 from ..rules import parse
 from ..rules.check import nearest, resembles
 from ..rules.syntax import PredicateDeclaration

@@ -6,7 +6,7 @@ here can be written to, also with numbers that carry derivatives, through views 
 are taken where numpy takes lists. numpy's functions under numpy's own name take such arrays too. Reals are of float64:
 other widths are computed in it. Compiled functions know these names as numpy's.
 
-What happens is in `functions/drop_in.py` and `functions/mutable.py`; here are the names alone.
+What happens is in `eager/names/numpy_names.py` and `eager/mutation/arrays.py`; here are the names alone.
 
 >>> import dynagrad as dg
 >>> import dynagrad.numpy as np
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy
 
-from ..functions.drop_in import of_numpy as _of_numpy
+from ..eager.names.numpy_names import of_numpy as _of_numpy
 
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import linalg as _linalg
 
-from ..functions.drop_in import of_numpy as _of_numpy
+from ..eager.names.numpy_names import of_numpy as _of_numpy
 
 if TYPE_CHECKING:
     from numpy.linalg import *  # noqa: F403

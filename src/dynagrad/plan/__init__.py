@@ -2,6 +2,6 @@
 
 The data goes one way: `model.py` says what a plan is; `layout.py` settles domains and storage from the rules and a
 summary of the facts; `order.py` finds stages and levels; `joins.py` orders each rule's antecedents; `planner.py` puts
-the plan together; `statements.py` and `classes.py` write its C++, `compiled.py` builds it; `explain.py` says the plan
-in words. Nothing here reads facts or runs anything.
+the plan together; `codegen/rules/statements.py` and `codegen/rules/program.py` write its C++,
+`codegen/rules/compiled.py` builds it; `explain.py` says the plan in words. Nothing here reads facts or runs anything.
 """

@@ -1,5 +1,5 @@
 """What aggregators do to values: how a contribution, or a copy of a fact, enters the value of an item. Their C++ is in
-`combine.py`.
+`codegen/rules/combine.py`.
 """
 
 from __future__ import annotations

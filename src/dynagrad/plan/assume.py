@@ -44,7 +44,7 @@ def takers(rules: Rules) -> tuple[str, ...]:
 def assumed_plan(rules: Rules, domains: Domains, kinds: Sequence[str], options: Options | None = None) -> Plan:
     """A plan that is right for any facts of these kinds: hash tables, and only the order that the rules show.
 
-    >>> from ..rules import check, infer, parse
+    >>> from dynagrad.rules import check, infer, parse
     >>> rules = check(parse("f(N+1) += f(N).  f(0) = 1."))
     >>> assumed_plan(rules, infer(rules), ["int"]).tables["f/1"].kind
     'hashed'

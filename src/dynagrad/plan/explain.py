@@ -14,21 +14,7 @@ from ..rules.syntax import Equation, Item, Term, Variable
 from .assume import Assumed
 from .joins import item_variables, rough, step_variables
 from .layout import DENSE_CELLS
-from .model import (
-    Absent,
-    DomainSummary,
-    Filter,
-    IndexPlan,
-    Join,
-    Lookup,
-    Plan,
-    Scan,
-    Solve,
-    Stage,
-    Step,
-    Table,
-    Unfold,
-)
+from .model import Absent, DomainSummary, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Stage, Step, Table, Unfold
 
 WIDTH = 200
 """Longer texts of rules are cut."""
@@ -58,8 +44,8 @@ _PRIORITIES = {
 def explain(plan: Plan) -> str:
     """The plan as text, section by section.
 
-    >>> from ..rules import check, infer, parse
-    >>> from .assume import assumed_plan
+    >>> from dynagrad.rules import check, infer, parse
+    >>> from dynagrad.plan.assume import assumed_plan
     >>> rules = check(parse("goal += edge(_X,_Y)."))
     >>> print(explain(assumed_plan(rules, infer(rules), ["int", "int"])))
     semiring: real

@@ -13,17 +13,7 @@ from itertools import permutations
 
 from ..errors import ProgramError
 from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import (
-    Arithmetic,
-    Comparison,
-    Compound,
-    Equation,
-    Integer,
-    Item,
-    Negation,
-    Term,
-    Variable,
-)
+from ..rules.syntax import Arithmetic, Comparison, Compound, Equation, Integer, Item, Negation, Term, Variable
 from ..rules.types import Domains
 from .model import Absent, Filter, Lookup, Scan, Solve, Step, Summary, Unfold
 

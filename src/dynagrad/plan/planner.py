@@ -14,21 +14,7 @@ from .aggregators import COPIES
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
-from .model import (
-    Absent,
-    Changes,
-    Derivatives,
-    Extent,
-    Form,
-    IndexPlan,
-    Join,
-    Plan,
-    Scan,
-    Stage,
-    Step,
-    Summary,
-    Table,
-)
+from .model import Absent, Changes, Derivatives, Extent, Form, IndexPlan, Join, Plan, Scan, Stage, Step, Summary, Table
 from .order import Bounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated, precedes
 from .polynomials import unknowns
 from .right_sides import TracedSemiring
@@ -346,7 +332,8 @@ class _Planner:
         return "size", "largest update first"
 
     def _resolving_drafts(self) -> list[_Draft] | None:
-        """The stages of a fresh run, if one of them solves, and none iterates: see `resolving.py`."""
+        """The stages of a fresh run, if one of them solves, and none iterates: see
+        `codegen/rules/incremental/resolving.py`."""
         position = {k: i for i, k in enumerate(self.rules.predicates)}
         drafts = [self._draft(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
         strategies = {d.strategy for d in drafts}

@@ -1,6 +1,6 @@
 """Right sides as polynomials in the values of some antecedents: what of a rule a system of equations can hold.
 
-Only syntax goes in and out; `grounding.py` writes the instances of these polynomials as code.
+Only syntax goes in and out; `codegen/rules/solving/grounding.py` writes the instances of these polynomials as code.
 """
 
 from __future__ import annotations

@@ -6,39 +6,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import graph
+from .. import ir
+from ..autodiff import tangents
 from ..errors import Error, ProgramError
-from ..graph import Node, order
-from ..graph.control import LOOPS, Branches, Graph, make_cond, part
-from ..graph.node import fresh, substitute
-from ..graph.tracing import convert
-from ..graph.types import real
+from ..ir import Node, order
+from ..ir.control import LOOPS, Branches, Graph, make_cond, part
+from ..ir.node import fresh, substitute
+from ..ir.tracing import convert
+from ..ir.types import real
+from ..passes.simplify import simplify
 from ..rules.normal import Rules
 from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, VariableValue
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "+": graph.add,
-    "-": graph.subtract,
-    "*": graph.multiply,
-    "/": graph.divide,
-    "^": graph.power,
-    "<": graph.less,
-    "=<": graph.less_equal,
-    ">": graph.greater,
-    ">=": graph.greater_equal,
-    "==": graph.equal,
-    "!=": graph.not_equal,
-    "neg": graph.negative,
-    "exp": graph.exp,
-    "log": graph.log,
-    "sqrt": graph.sqrt,
-    "tanh": graph.tanh,
-    "sigmoid": graph.sigmoid,
-    "abs": graph.absolute,
-    "min": graph.minimum,
-    "max": graph.maximum,
-    "lse": graph.log_add,
-    "if": graph.where,
+    "+": ir.add,
+    "-": ir.subtract,
+    "*": ir.multiply,
+    "/": ir.divide,
+    "^": ir.power,
+    "<": ir.less,
+    "=<": ir.less_equal,
+    ">": ir.greater,
+    ">=": ir.greater_equal,
+    "==": ir.equal,
+    "!=": ir.not_equal,
+    "neg": ir.negative,
+    "exp": ir.exp,
+    "log": ir.log,
+    "sqrt": ir.sqrt,
+    "tanh": ir.tanh,
+    "sigmoid": ir.sigmoid,
+    "abs": ir.absolute,
+    "min": ir.minimum,
+    "max": ir.maximum,
+    "lse": ir.log_add,
+    "if": ir.where,
 }
 
 
@@ -54,14 +56,14 @@ def to_node(
         at, ready = stack.pop()
         match at:
             case Number(value=number):
-                done.append(graph.constant(float(number)))
+                done.append(ir.constant(float(number)))
             case AntecedentValue(index=index):
-                done.append(graph.variable(f"x{index}"))
+                done.append(ir.variable(f"x{index}"))
             case VariableValue(name=name):
-                done.append(graph.variable(name))
+                done.append(ir.variable(name))
             case ItemValue(item=item):
                 assert item_name is not None, "items are numbered antecedents by now"
-                done.append(graph.variable(item_name(item)))
+                done.append(ir.variable(item_name(item)))
             case Apply(operator=operator, operands=operands):
                 if not ready:
                     stack.append((at, True))
@@ -83,12 +85,12 @@ def to_node(
 
 
 def _node(value: Any) -> Node:
-    return value if isinstance(value, Node) else graph.constant(float(value))
+    return value if isinstance(value, Node) else ir.constant(float(value))
 
 
 def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Sequence[Any]) -> Any:
     try:
-        result = graph.trace(functions[name], list(arguments))
+        result = ir.trace(functions[name], list(arguments))
     except TypeError as error:
         raise Error(f"the function {name} cannot be called with {len(arguments)} values: {error}") from None
     except Error as error:
@@ -106,8 +108,8 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
 def inline(outputs: Sequence[Node]) -> bool:
     """Whether the graphs can be written as expressions.
 
-    >>> from ..graph import variable, where
-    >>> from ..graph.tracing import cond
+    >>> from dynagrad.ir import variable, where
+    >>> from dynagrad.ir.tracing import cond
     >>> x = variable("x")
     >>> inline([where(x > 0.0, x, -x)]), inline(cond(x > 0.0, lambda: [x], lambda: [-x]))
     (True, False)
@@ -126,7 +128,7 @@ def flows(node: Node) -> bool:
 def choice(condition: Node, then: Node, otherwise: Node) -> Node:
     """One graph or the other, of which only that one is computed.
 
-    >>> from ..graph import variable
+    >>> from dynagrad.ir import variable
     >>> x = variable("x")
     >>> choice(x > 0.0, x * x, -x).type.name
     'real'
@@ -164,19 +166,19 @@ def lift(outputs: Sequence[Node], variables: Sequence[str], order: int) -> list[
     A set is a bit mask; component s of variable `x` is the variable `x@s`, and `x` itself for no direction. By tangents
     of tangents, one direction at a time.
 
-    >>> x = graph.variable("x")
+    >>> x = ir.variable("x")
     >>> lift([x * x], ["x"], 1)
     [[x * x, (x@1 * x) + (x@1 * x)]]
     """
     parts = [list(outputs)]
     for direction in range(order):
         seeds: dict[Node, Node | float | None] = {
-            graph.variable(component(name, s)): graph.variable(component(name, s | 1 << direction))
+            ir.variable(component(name, s)): ir.variable(component(name, s | 1 << direction))
             for name in variables
             for s in range(1 << direction)
         }
         flat = [node for part in parts for node in part]
-        moved = [graph.constant(0.0) if t is None else t for t in graph.tangents(flat, seeds)]
+        moved = [ir.constant(0.0) if t is None else t for t in tangents(flat, seeds)]
         parts += [moved[n : n + len(outputs)] for n in range(0, len(moved), len(outputs))]
     return [[part[n] for part in parts] for n in range(len(outputs))]
 
@@ -269,7 +271,7 @@ def trace_semiring(
 
     def traced(name: str, function: Callable[..., Any], letters: str = "ab") -> tuple[Node, ...]:
         try:
-            result = graph.trace(function, [argument(letter) for letter in letters])
+            result = ir.trace(function, [argument(letter) for letter in letters])
         except TypeError as error:
             count = "two values" if len(letters) == 2 else "one value"
             raise Error(f"the semiring's {name} cannot be called with {count}: {error}") from None
@@ -279,11 +281,11 @@ def trace_semiring(
                 f"the semiring's {name} returns {len(nodes)} numbers, and its zero has {len(flat_zero)}: "
                 "they must have one shape"
             )
-        return tuple(graph.simplify(nodes))
+        return tuple(simplify(nodes))
 
     order = None
     if less is not None:
-        order = graph.simplify([_truth(graph.trace(less, [argument("a"), argument("b")]))])[0]
+        order = simplify([_truth(ir.trace(less, [argument("a"), argument("b")]))])[0]
     closure = None if star is None else traced("star", star, "a")
     return TracedSemiring(
         len(flat_zero), flat_zero, flat_one, traced("plus", plus), traced("times", times), order, scalar, closure
@@ -293,7 +295,7 @@ def trace_semiring(
 def _truth(value: Any) -> Node:
     if isinstance(value, tuple):
         raise Error("a semiring's less returns one truth value, not several")
-    return value if isinstance(value, Node) else graph.constant(bool(value))
+    return value if isinstance(value, Node) else ir.constant(bool(value))
 
 
 def own_value(rules: Rules, item: Item) -> ProgramError:

@@ -14,13 +14,7 @@ from difflib import get_close_matches
 from ..errors import ProgramError, Span, cut, warn
 from .integers import check_integers
 from .normal import NormalRule, Rules
-from .normalise import (
-    condition_variables,
-    expression_items,
-    item_variables,
-    normalise,
-    term_variables,
-)
+from .normalise import condition_variables, expression_items, item_variables, normalise, term_variables
 from .show import show
 from .syntax import (
     ONE,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ProgramError, Span
-from ..graph import ieee
+from ..ir.ops import ieee
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
 from .show import show

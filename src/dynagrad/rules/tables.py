@@ -18,7 +18,7 @@ from lark.exceptions import LarkError
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from ..native.records import recall, remember
+from ..runtime.disk.records import recall, remember
 
 
 def parser(transformer: Transformer[Any, Any]) -> Lark:

@@ -1,0 +1,155 @@
+"""The life of an adjoint in a reverse sweep, and which of two lives it has.
+
+An adjoint is initialised when there is none yet, incremented by each use of its value, and finalised when the sweep
+reaches the value, since all that uses a value stands after it. There are two ways to do so. One that *accumulates* is
+held: the first increment initialises it, the others are added, and when it is final it is propagated once, to the
+adjoints of what the value was made of. One that *passes* is never held: each increment is propagated as it arrives. A
+value that is used once passes, because that is the same thing without a place to keep it; so does one whose propagation
+costs no more than adding up would. What is asked for accumulates, and what nobody asked for and is made of nothing
+passes, so its increments go nowhere. `choose` decides, by a count of the numbers that are touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from ..ir.node import Node
+from ..ir.ops import scalars as ops
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Adjoints(Generic[Key, Value]):
+    """The adjoints of one sweep, with the cost of it: how many were held, and how many additions there were.
+
+    `generate(key, delta)` says what an adjoint, or an increment of it, adds to those of the arguments.
+
+    >>> uses = {"t": [("a", 2.0), ("b", 3.0)]}
+    >>> generate = lambda key, delta: [(a, delta * slope) for a, slope in uses.get(key, [])]
+    >>> adjoints = Adjoints(lambda a, b: a + b, generate, passing={"t", "b"})
+    >>> adjoints.sweep(["a", "b", "t"], [("t", 1.0), ("t", 10.0)], {"a"}), adjoints.additions, adjoints.held
+    ({'a': 22.0}, 1, 1)
+    """
+
+    def __init__(
+        self,
+        add: Callable[[Value, Value], Value],
+        generate: Callable[[Key, Value], Iterable[tuple[Key, Value]]],
+        passing: Collection[Key],
+    ) -> None:
+        self._add, self._generate, self._passing = add, generate, passing
+        self._values: dict[Key, Value] = {}
+        self.additions = 0
+        self.held = 0
+
+    def increment(self, key: Key, delta: Value) -> None:
+        """Add to an adjoint, and at once to all that it passes on to."""
+        todo = [(key, delta)]
+        while todo:
+            key, delta = todo.pop()
+            if key in self._passing:
+                todo.extend(reversed(tuple(self._generate(key, delta))))
+            elif key in self._values:
+                self._values[key] = self._add(self._values[key], delta)
+                self.additions += 1
+            else:
+                self.initialise(key, delta)
+
+    def initialise(self, key: Key, delta: Value) -> None:
+        """The first increment of an adjoint that is held."""
+        self._values[key] = delta
+        self.held += 1
+
+    def finalise(self, key: Key) -> Value | None:
+        """The complete adjoint, propagated and no longer held; None if there is none."""
+        delta = self._values.pop(key, None)
+        if delta is not None:
+            for argument, increment in self._generate(key, delta):
+                self.increment(argument, increment)
+        return delta
+
+    def sweep(self, order: Sequence[Key], seed: Iterable[tuple[Key, Value]], keep: Collection[Key]) -> dict[Key, Value]:
+        """Go backward over a let-series and return the adjoints of what is to be kept, as far as they are reached."""
+        for key, delta in seed:
+            self.increment(key, delta)
+        kept: dict[Key, Value] = {}
+        for key in reversed(order):
+            final = self.finalise(key)
+            if final is not None and key in keep:
+                kept[key] = final
+        return kept
+
+
+# -- which life --------------------------------------------------------------------------------------------------------
+
+_VIEWS = frozenset({"reshape", "transpose", "flip"})
+
+
+def _moves(node: Node, index: int) -> float | None:
+    """How many numbers are computed to propagate an increment to an argument; None if too many to do it twice."""
+    operation, code = node.operation, node.operation.code
+    if isinstance(code, tuple):
+        return 0.0 if code[0] in _VIEWS else None
+    if node.arguments[index].type.shape != node.type.shape:
+        return None  # summed over what was broadcast
+    if operation is ops.add or (operation is ops.subtract and index == 0):
+        return 0.0
+    return float(node.type.size) if operation in (ops.subtract, ops.negative) else None
+
+
+def cheaper(node: Node, increments: int, to: Sequence[int]) -> bool:
+    """Whether so many increments of an adjoint are better passed on one by one to the arguments `to`.
+
+    Accumulating costs an addition for each but the first, one propagation, an addition to each argument, and for an
+    array another pass over it, since it has to be stored; a single number stays in a register.
+
+    >>> from dynagrad.ir.node import fresh
+    >>> from dynagrad.ir.types import arrays, real
+    >>> x, y = fresh(arrays(real, (9,))), fresh(arrays(real, (9,)))
+    >>> cheaper(x + y, 2, [0, 1]), cheaper(x + y, 3, [0, 1]), cheaper(x * y, 2, [0, 1]), cheaper(x * y, 1, [0, 1])
+    (True, False, False, True)
+    """
+    if increments <= 1 or not to:
+        return True
+    work = 0.0
+    for index in to:
+        moved = _moves(node, index)
+        if moved is None:
+            return False
+        work += moved + node.arguments[index].type.size
+    size = node.type.size
+    stored = size if node.type.shape else 0
+    return increments * work <= (increments - 1) * size + stored + work
+
+
+def choose(
+    series: Sequence[Node], seed: Iterable[Node], keep: Collection[Node], known: Mapping[Node, object]
+) -> set[Node]:
+    """The values whose adjoints pass; `known` are those that depend on what is asked for.
+
+    >>> from dynagrad.ir import exp, order, variable
+    >>> x = variable("x")
+    >>> t = exp(x)
+    >>> y = t * t
+    >>> choose(order([y]), [y], {x}, {x: True, t: True, y: True}) == {y}
+    True
+    """
+    arriving: dict[Node, int] = {}
+    for node in seed:
+        arriving[node] = arriving.get(node, 0) + 1
+    passing: set[Node] = set()
+    for node in reversed(series):
+        count = arriving.get(node, 0)
+        if not count:
+            continue
+        to = [i for i, argument in enumerate(node.arguments) if argument in known]
+        sent = 1
+        if node not in keep and cheaper(node, count, to):
+            passing.add(node)
+            sent = count
+        for i in to:
+            argument = node.arguments[i]
+            arriving[argument] = arriving.get(argument, 0) + sent
+    return passing

@@ -1,0 +1,223 @@
+"""Which elements of an adjoint count: those that something was picked or chosen from; not those that are zero else.
+
+The adjoint of `np.log(x)[1]` by the logarithms is a number among zeros, and that of `np.where(x > 0, np.log(x), 0)`
+zero where log was not taken. Times an infinite partial derivative these zeros would be NaN. So a rule that goes through
+a partial derivative which may be infinite asks here which elements count, and makes zero of the others.
+
+An adjoint is a graph, and how it was made tells: by moving elements about, by adding to places of zeros, by choices.
+Weights are computed for it, zero for what does not count and more for what does: as an array, where that is known now,
+or else as a graph. What comes out of loops and calls counts as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.control import COND, PART, Branches
+from ..ir.node import Node, constant, intern, substitute
+from ..ir.operation import Operation
+from ..ir.ops import scalars as ops
+from ..ir.ops.arrays import broadcast_to
+from ..ir.types import Shape
+
+Weight = Any
+"""An array or a number; a node; None where all elements count."""
+
+_ZERO = constant(0.0)
+
+SAFE: frozenset[Operation] = frozenset(
+    [ops.add, ops.subtract, ops.negative, ops.multiply, ops.square, ops.absolute, ops.sin, ops.cos, ops.exp]
+    + [ops.tanh, ops.sigmoid, ops.arctan, ops.where, ops.minimum, ops.maximum, ops.fminimum, ops.fmaximum]
+    + [ops.sinh, ops.cosh, ops.expm1, ops.exp2, ops.log_add, ops.arcsinh]
+)
+"""Operations on elements whose partial derivatives are finite where their arguments and results are."""
+
+
+JOINING = frozenset(["stack", "concatenate"])
+"""Operations whose arguments stand side by side in the result: those of which nothing counts are left out."""
+
+
+class Counting:
+    """Which elements count in the adjoints of one sweep: what was found out of them is kept, since sums may be long."""
+
+    __slots__ = ("_weights",)
+
+    def __init__(self) -> None:
+        self._weights: dict[Node, Weight] = {}
+
+    def __call__(self, delta: Node) -> Node | None:
+        """Truth values for the elements of an adjoint; None where all count.
+
+        >>> from dynagrad.ir.node import fresh
+        >>> from dynagrad.ir.ops.places import at_add
+        >>> from dynagrad.ir.types import arrays, real
+        >>> zeros = broadcast_to((3,))(_ZERO)
+        >>> Counting()(at_add(zeros, 1, fresh(real))).attribute.tolist()
+        [False, True, False]
+        >>> Counting()(fresh(arrays(real, (3,)))) is None
+        True
+        """
+        weight = self.weight(delta)
+        if weight is None:
+            return None
+        if isinstance(weight, Node):
+            return ops.greater(weight, 0.0)  # type: ignore[no-any-return]
+        known = np.asarray(weight) > 0
+        return None if known.all() else constant(known if known.shape else bool(known))
+
+    def nothing(self, delta: Node) -> bool:
+        """Whether it is known that no element counts."""
+        weight = self.weight(delta)
+        return weight is not None and not isinstance(weight, Node) and not np.any(weight)
+
+    def weight(self, delta: Node) -> Weight:
+        """Zero for what does not count, and more for what does; found after those of what it is made of."""
+        weights = self._weights
+        todo = [delta]
+        while todo:
+            node = todo[-1]
+            if node in weights:
+                todo.pop()
+                continue
+            if node.operation is PART and node.arguments[0].operation is COND:
+                weights[node] = self._of_branches(node)
+                continue
+            rule, looks = _rule(node)
+            missing = [node.arguments[i] for i in looks if node.arguments[i] not in weights]
+            if missing:
+                todo.extend(missing)
+                continue
+            weights[node] = None if rule is None else rule(node, [weights[node.arguments[i]] for i in looks])
+            todo.pop()
+        return weights[delta]
+
+    def _of_branches(self, node: Node) -> Weight:
+        """A result of a branch: what counts of it in the branch, told from outside of it."""
+        branches: Branches = node.arguments[0].attribute
+        condition, *outside = node.arguments[0].arguments
+        found = []
+        for graph in (branches.then, branches.otherwise):
+            inner = Counting()
+            inner._weights = {v: self.weight(a) for v, a in zip(graph.inputs, outside, strict=True)}
+            weight = inner.weight(graph.outputs[node.attribute])
+            if isinstance(weight, Node):
+                [weight] = substitute([weight], dict(zip(graph.inputs, outside, strict=True)))
+            found.append(weight)
+        if all(w is None for w in found):
+            return None
+        return ops.where(condition, *(_full(w, node.shape) for w in found))
+
+
+Rule = Callable[[Node, list[Weight]], Weight]
+
+
+def _rule(node: Node) -> tuple[Rule | None, Sequence[int]]:
+    """The rule for a node, and which of its arguments it wants the weights of."""
+    if node.is_constant and node.type.kind == "real" and not np.any(node.attribute):
+        return (lambda node, given: node.attribute), ()
+    code = node.operation.code
+    if isinstance(code, tuple) and code:
+        found = _CODES.get(code[0])
+        if found is None:
+            return None, ()
+        count = len(node.arguments)
+        return found, range(count) if code[0] in _OF_ALL else range(2 if code[0] in ("add_at", "set_at") else 1)
+    return _ELEMENTS.get(node.operation, (None, ()))
+
+
+def _full(weight: Weight, shape: Shape) -> Weight:
+    return (np.ones(shape) if shape else 1.0) if weight is None else weight
+
+
+def _applied(node: Node, weights: Sequence[Weight]) -> Weight:
+    """What an operation that moves elements makes of weights; its other arguments are places."""
+    others = node.arguments[len(weights) :]
+    if any(isinstance(w, Node) for w in weights) or not all(a.is_constant for a in others):
+        given = [w if isinstance(w, Node) else constant(np.array(w) if np.ndim(w) else float(w)) for w in weights]
+        return intern(node.operation, (*given, *others), node.attribute, node.type)
+    return node.operation.value(*weights, *(a.attribute for a in others))
+
+
+def _moved(node: Node, given: list[Weight]) -> Weight:
+    """An operation that leaves no place of its result empty."""
+    return None if given[0] is None else _applied(node, given)
+
+
+def _placed(node: Node, given: list[Weight]) -> Weight:
+    """One that does."""
+    return _applied(node, [_full(given[0], node.arguments[0].shape)])
+
+
+def _added(node: Node, given: list[Weight]) -> Weight:
+    """A piece added to an array."""
+    base, piece = given
+    return None if base is None else _applied(node, [base, _full(piece, node.arguments[1].shape)])
+
+
+def _written(node: Node, given: list[Weight]) -> Weight:
+    """A piece in the place of what was there."""
+    if all(w is None for w in given):
+        return None
+    return _applied(node, [_full(w, a.shape) for w, a in zip(given, node.arguments, strict=False)])
+
+
+def _joined(node: Node, given: list[Weight]) -> Weight:
+    if all(w is None for w in given):
+        return None
+    return _applied(node, [_full(w, a.shape) for w, a in zip(given, node.arguments, strict=True)])
+
+
+def _sum(node: Node, given: list[Weight]) -> Weight:
+    a, b = given
+    return None if a is None or b is None else _joint(ops.add, a, b, node.shape)
+
+
+def _product(node: Node, given: list[Weight]) -> Weight:
+    a, b = given
+    if a is None or b is None:
+        left = a if b is None else b
+        return None if left is None else _joint(ops.add, left, 0.0, node.shape)
+    return _joint(ops.multiply, a, b, node.shape)
+
+
+def _chosen(node: Node, given: list[Weight]) -> Weight:
+    if all(w is None for w in given):
+        return None
+    found = ops.where(node.arguments[0], *(1.0 if w is None else w for w in given))
+    return found if found.shape == node.shape else broadcast_to(node.shape)(found)
+
+
+def _joint(operation: Operation, a: Weight, b: Weight, shape: Shape) -> Weight:
+    """Element by element, in the shape of the result."""
+    if isinstance(a, Node) or isinstance(b, Node):
+        found = operation(a, b)
+        return found if found.shape == shape else broadcast_to(shape)(found)
+    made = operation.value(np.asarray(a, float), np.asarray(b, float))
+    return np.broadcast_to(made, shape) if shape else float(made)
+
+
+_ELEMENTS: dict[Operation, tuple[Rule, Sequence[int]]] = {
+    ops.add: (_sum, (0, 1)),
+    ops.subtract: (_sum, (0, 1)),
+    ops.negative: (lambda node, given: given[0], (0,)),
+    ops.multiply: (_product, (0, 1)),
+    ops.divide: (lambda node, given: None if given[0] is None else _product(node, [given[0], None]), (0,)),
+    ops.where: (_chosen, (1, 2)),
+}
+_OF_ALL = frozenset(["concatenate", "stack"])
+_CODES: dict[str, Rule] = {
+    **dict.fromkeys(
+        ["broadcast", "sum_to", "sum", "reshape", "transpose", "flip", "roll", "item", "getitem", "diagonal", "cumsum"]
+        + ["windows", "overlaps"],
+        _moved,
+    ),
+    **dict.fromkeys(["place", "on_diagonal", "triangle", "put_along"], _placed),
+    "take_along": _moved,
+    "add_at": _added,
+    "set_at": _written,
+    "concatenate": _joined,
+    "stack": _joined,
+}

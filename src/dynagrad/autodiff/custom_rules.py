@@ -1,0 +1,119 @@
+"""Functions of the graph with derivatives of their own, instead of those that follow from their bodies.
+
+A `Rule` makes nodes: the tangents of the results from those of the arguments, and the adjoints of the arguments from
+those of the results. It may use the results. What it makes are nodes like any others, and the results in it are those
+of the call, which knows the rule; so derivatives nest, and one rule is enough for all orders. Who calls such functions,
+and what their rules are, stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..ir.control import EMPTY, Called, Function, Rule, empty, make_call, parts, zero
+from ..ir.node import Node, fresh, order, substitute
+from ..ir.tracing import Trace, as_values, define, merge
+from ..ir.types import Type
+from .derive import generate_adjoints, tangents
+
+Several = list[Any]
+
+
+def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace, rule: Rule) -> Function:
+    """A function whose derivatives are those of a rule.
+
+    >>> from dynagrad.ir import real, variable
+    >>> from dynagrad.autodiff.derive import tangents
+    >>> rule = Rule(lambda xs, ys, ds: [7.0 * ds[0]], lambda xs, ys, ds, wanted: [7.0 * ds[0]])
+    >>> square = function("square", [real], [real], lambda x: [x * x], rule)
+    >>> x = variable("x")
+    >>> tangents(apply(square, x), {x: 1.0})
+    (7.0 * 1.0,)
+    """
+    made = Function(name, arguments, results)
+    made.rule = rule
+    define(made, body)
+    return made
+
+
+def apply(made: Function, *arguments: Any) -> list[Node]:
+    """The results of a function. Two calls with the same arguments are one node."""
+    called: Called = made.derived.setdefault("called", Called(made))
+    return parts(make_call(called, as_values(arguments, made.arguments, f"the function {made.name}")))
+
+
+# -- what control_flow.py asks for -------------------------------------------------------------------------------------
+
+
+def has_tangent(node: Node) -> bool:
+    """Whether a call has a rule for its tangents."""
+    rule: Rule | None = node.attribute.function.rule
+    return rule is not None and rule.tangent is not None
+
+
+def tangent(node: Node, given: Sequence[Any]) -> Several | None:
+    """The tangents of the parts of a call, as its rule says; `given` has those of the arguments."""
+    made: Function = node.attribute.function
+    assert made.rule is not None and made.rule.tangent is not None
+    dots = [d if t.kind == "real" else None for d, t in zip(given, made.arguments, strict=True)]
+    found = list(made.rule.tangent(node.arguments, parts(node), dots))
+    return found if any(f is not None for f in found) else None
+
+
+def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
+    """What a call whose parts have these adjoints adds to those of the wanted arguments, as its rule says."""
+    made: Function = node.attribute.function
+    assert made.rule is not None
+    wanted = [i for i in wanted if made.arguments[i].kind == "real"]
+    if not wanted:
+        return []
+    found = made.rule.adjoint(node.arguments, parts(node), deltas, wanted)
+    return [(i, found[i]) for i in wanted if found[i] is not None]
+
+
+# -- what rules are made of --------------------------------------------------------------------------------------------
+
+
+def instance(nodes: Sequence[Node], by: Mapping[Node, Node]) -> list[Node]:
+    """Nodes of a graph of its own in another one, which may hold them more than once: each has its own stacks."""
+    stacks = {n: empty() for n in order(nodes) if n.operation is EMPTY}
+    return list(substitute(nodes, {**stacks, **by}))
+
+
+def forward(inputs: Sequence[Node], outputs: Sequence[Node], arguments: Sequence[Node], dots: Sequence[Any]) -> Several:
+    """The tangents of what a graph computes from arguments; None where it is not connected to those that have some."""
+    given = {v: d for v, d in zip(inputs, dots, strict=True) if d is not None}
+    seeds = {v: fresh(v.type) for v in given}
+    found = tangents(outputs, seeds)
+    return _placed(found, {**dict(zip(inputs, arguments, strict=True)), **{s: given[v] for v, s in seeds.items()}})
+
+
+def backward(
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    arguments: Sequence[Node],
+    deltas: Sequence[Any],
+    wanted: Sequence[int],
+) -> Several:
+    """The adjoints of the wanted inputs of a graph, in a list of all, where those of its outputs are `deltas`."""
+    active = [i for i, d in enumerate(deltas) if d is not None and outputs[i].type.kind == "real"]
+    arriving = {i: fresh(outputs[i].type) for i in active}
+    adjoints = generate_adjoints([outputs[i] for i in active], list(arriving.values()), [inputs[i] for i in wanted])
+    by = dict(zip(inputs, arguments, strict=True)) | {v: deltas[i] for i, v in arriving.items()}
+    found = iter(_placed([adjoints[inputs[i]] for i in wanted], by))
+    out: Several = [None] * len(inputs)
+    for i in wanted:
+        out[i] = next(found)
+    return out
+
+
+def _placed(found: Sequence[Any], by: Mapping[Node, Any]) -> Several:
+    """Derivatives of a graph, for its arguments."""
+    done = iter(instance(merge([f for f in found if f is not None]), by))
+    return [None if f is None else next(done) for f in found]
+
+
+def filled(found: Sequence[Any], types: Sequence[Type]) -> list[Node]:
+    """Derivatives with zeros in the place of None."""
+    return [zero(t) if f is None else f for f, t in zip(found, types, strict=True)]

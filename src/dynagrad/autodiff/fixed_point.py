@@ -1,0 +1,299 @@
+"""Fixed points in the graph: a loop until x = f(x), and derivatives by the implicit function theorem.
+
+With A the derivative of f by x at the solution, and B that by what f uses from outside, a change d of the latter moves
+the solution by `(I - A)^-1 B d`. The adjoint is the transpose of that. Up to `DENSE` reals A is a matrix; above, the
+linear equation is a fixed point again, of `v = A v + r`, and so it has derivatives by the same theorem. What such
+functions are called with and how f is traced stands elsewhere; the words of what can go wrong are in ir/failures.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..forks import kept
+from ..ir import failures
+from ..ir.control import Function, Graph, Rule, zero
+from ..ir.failures import failing
+from ..ir.node import Node, constant, fresh, whole
+from ..ir.ops import integers
+from ..ir.ops import scalars as ops
+from ..ir.ops.arrays import concatenate, getitem, matmul, reshape, stack, swap
+from ..ir.ops.determinants import sign_of_determinant
+from ..ir.ops.matrices import inverse
+from ..ir.ops.places import at_set
+from ..ir.ops.reductions import extreme, total
+from ..ir.tracing import cond, repeat, while_
+from ..ir.types import Type, arrays, integer, real
+from . import custom_rules
+from .custom_rules import Several
+from .derive import tangents
+
+DENSE = 1000  # reals; up to here A is a matrix, above it is only multiplied with
+UNROLLED = 8  # columns of A that are computed one by one
+ILL = 1e15  # from this condition on a matrix is singular
+
+GOING, SETTLED, NAN, INFINITE = failures.UNSETTLED, 1, failures.NAN, failures.INFINITE  # how far an iteration is
+
+# -- vectors -----------------------------------------------------------------------------------------------------------
+
+
+def joined(nodes: Sequence[Node]) -> Node:
+    """All reals of some values in one vector."""
+    flat = [reshape((n.type.size,))(n) for n in nodes]
+    found: Node = flat[0] if len(flat) == 1 else concatenate(0, len(flat))(*flat)
+    return found
+
+
+def pieces(flat: Node, types: Sequence[Type]) -> list[Node]:
+    """The values of these types whose reals are in the vector."""
+    out, at = [], 0
+    for t in types:
+        piece = flat if t.size == flat.size and t.shape else getitem(slice(at, at + t.size))(flat)
+        out.append(reshape(t.shape)(piece) if t.shape else getitem(at)(flat))
+        at += t.size
+    return out
+
+
+def _largest(xs: Sequence[Node]) -> Node:
+    """The largest element of all; NaN if there is one."""
+    found: Node | None = None
+    for x in xs:
+        if not x.type.size:
+            continue
+        one = extreme(True, tuple(range(x.ndim)))(x) if x.shape else x
+        found = one if found is None else ops.maximum(found, one)
+    assert found is not None
+    return found
+
+
+# -- the iteration -----------------------------------------------------------------------------------------------------
+
+Settled = Callable[[Sequence[Node], Sequence[Node], Node], Node]
+"""(what x became, the changes, the tolerance) -> whether that is the solution."""
+
+
+def each(new: Sequence[Node], changes: Sequence[Node], tolerance: Node) -> Node:
+    """No element changes by more than the tolerance, or that times its size."""
+    excess = [d - tolerance * ops.maximum(1.0, ops.absolute(x)) for x, d in zip(new, changes, strict=True)]
+    done: Node = _largest(excess) <= 0.0
+    return done
+
+
+def all_together(new: Sequence[Node], changes: Sequence[Node], tolerance: Node) -> Node:
+    """None changes by more than the tolerance times the largest."""
+    done: Node = _largest(changes) <= tolerance * _largest([ops.absolute(x) for x in new])
+    return done
+
+
+def solver(step: Graph, states: int, settled: Settled = each, failure: int = GOING) -> Function:
+    """The function that solves x = step(x, ...), from x0, the tolerance, the most steps, and what else step uses.
+
+    Its derivatives are with respect to the last. Where it does not settle it raises `failure`, and where x leaves the
+    finite numbers, that or what stands for it.
+
+    >>> from dynagrad.ir import variable
+    >>> from dynagrad.ir.interpret import run
+    >>> x, a = variable("x"), variable("a")
+    >>> root = solver(Graph((x, a), (0.5 * (x + a / x),)), 1)
+    >>> [y] = custom_rules.apply(root, 1.0, 1e-12, 100, a)
+    >>> run(Graph((a,), (y, *tangents([y], {a: 1.0}))), [4.0])
+    (2.0, 0.25)
+    """
+    types = [v.type for v in step.inputs]
+    x_types, others = types[:states], types[states:]
+
+    def body(*inputs: Node) -> list[Node]:
+        start, (tolerance, most), rest = inputs[:states], inputs[states : states + 2], inputs[states + 2 :]
+        if not any(t.size for t in x_types):
+            return list(start)
+
+        def once(*state: Node) -> list[Node]:
+            x, steps = state[:states], state[states]
+            new = custom_rules.instance(step.outputs, dict(zip(step.inputs, (*x, *rest), strict=True)))
+            changes = [ops.absolute(b - a) for a, b in zip(x, new, strict=True)]
+            size = _largest([ops.absolute(b) for b in new])
+            code = integers.where(settled(new, changes, tolerance), whole(SETTLED), whole(GOING))
+            code = integers.where(ops.equal(size, math.inf), whole(INFINITE), code)
+            code = integers.where(ops.not_equal(size, size), whole(NAN), code)
+            return [*new, steps + 1, code, _largest(changes)]
+
+        def going(*state: Node) -> Node:
+            test: Node = ops.logical_and(
+                integers.equal(state[states + 1], whole(GOING)), integers.less(state[states], most)
+            )
+            return test
+
+        *found, steps, code, change = while_(going, once, [*start, whole(0), whole(GOING), constant(math.inf)])
+        said = code if failure == GOING else whole(failure)
+        done = integers.equal(code, whole(SETTLED))
+        return cond(done, lambda: found, lambda: failing(x_types, said, steps, change))
+
+    rule = _Implicit(step, states)
+    arguments = (*x_types, real, integer, *others)
+    return custom_rules.function("fixed point", arguments, x_types, body, Rule(rule.tangent, rule.adjoint))
+
+
+class _Implicit:
+    """The derivatives of a fixed point."""
+
+    def __init__(self, step: Graph, states: int) -> None:
+        self.step, self.states = step, states
+        self.types = [v.type for v in step.inputs[:states]]
+        self.size = sum(t.size for t in self.types)
+
+    def tangent(self, arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
+        first = self.states + 2
+        outside = arguments[first:]
+        given = [*[None] * self.states, *dots[first:]]
+        right = custom_rules.forward(self.step.inputs, self.step.outputs, [*results, *outside], given)
+        if all(r is None for r in right):
+            return [None] * self.states
+        return self._solved(False, arguments, results, custom_rules.filled(right, self.types))
+
+    def adjoint(
+        self, arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]
+    ) -> Several:
+        first = self.states + 2
+        found: Several = [None] * len(arguments)
+        wanted = [i for i in wanted if i >= first]
+        if not wanted:
+            return found
+        outside = arguments[first:]
+        back = self._solved(True, arguments, results, custom_rules.filled(deltas, self.types))
+        inner = [i - 2 for i in wanted]
+        adjoints = custom_rules.backward(self.step.inputs, self.step.outputs, [*results, *outside], back, inner)
+        for i in wanted:
+            found[i] = adjoints[i - 2]
+        return found
+
+    def _solved(
+        self, transposed: bool, arguments: Sequence[Node], results: Sequence[Node], right: Sequence[Node]
+    ) -> Several:
+        """(I - A)^-1 of a vector, or the same of the transpose."""
+        given = [*results, *arguments[self.states + 2 :]]
+        if not self.size:
+            return list(right)
+        if self.size > DENSE:
+            most = arguments[self.states + 1]
+            linear = self._across if transposed else self._along
+            return list(custom_rules.apply(linear, *right, 1e-15, most, *given, *right))
+        [matrix] = custom_rules.instance([self._matrix], dict(zip(self.step.inputs, given, strict=True)))
+        first = next(r for r in results if r.type.size)
+        if self.size == 1:
+            [factor] = custom_rules.apply(_reciprocal(first.type), matrix, first)
+            return [ops.multiply(r, factor) if r.type.size else r for r in right]
+        [inverted] = custom_rules.apply(_inverted(self.size, first.type), matrix, first)
+        inverted = swap(inverted) if transposed else inverted
+        return pieces(matmul(inverted, joined(right)), self.types)
+
+    @kept
+    def _matrix(self) -> Node:
+        """I - A, as a graph of what the step uses; a single number where there is one."""
+        n = self.size
+        inputs, outputs = self.step.inputs[: self.states], self.step.outputs
+
+        def along(flat: Node) -> Node:
+            seeds: dict[Node, Any] = dict(zip(inputs, pieces(flat, self.types), strict=True))
+            return joined(custom_rules.filled(tangents(outputs, seeds), self.types))
+
+        if n == 1:
+            [at] = [i for i, v in enumerate(inputs) if v.type.size]
+            one = constant(np.ones(inputs[at].shape)) if inputs[at].shape else constant(1.0)
+            slope = custom_rules.filled(tangents([outputs[at]], {inputs[at]: one}), [inputs[at].type])[0]
+            number: Node = ops.subtract(1.0, total(tuple(range(slope.ndim)))(slope) if slope.shape else slope)
+            return number
+        if n <= UNROLLED:
+            rows = [along(constant(unit)) for unit in np.eye(n)]
+            transposed = stack(0, n)(*rows)
+        else:
+
+            def body(k: Node, so_far: Node) -> list[Node]:
+                return [at_set(so_far, k, along(at_set(zero(arrays(real, (n,))), k, constant(1.0))))]
+
+            [transposed] = repeat(whole(n), body, [zero(arrays(real, (n, n)))])
+        found: Node = ops.subtract(constant(np.eye(n)), swap(transposed))
+        return found
+
+    @kept
+    def _along(self) -> Function:
+        """The solver of v = A v + r."""
+        inputs, outputs = self.step.inputs, self.step.outputs
+        moved = [fresh(t) for t in self.types]
+        found = tangents(outputs, dict(zip(inputs[: self.states], moved, strict=True)))
+        return self._linear(moved, found)
+
+    @kept
+    def _across(self) -> Function:
+        """The solver of v = A^T v + r."""
+        inputs, outputs = self.step.inputs, self.step.outputs
+        moved = [fresh(t) for t in self.types]
+        found = custom_rules.backward(inputs, outputs, inputs, moved, range(self.states))
+        return self._linear(moved, found[: self.states])
+
+    def _linear(self, moved: Sequence[Node], found: Sequence[Any]) -> Function:
+        right = [fresh(t) for t in self.types]
+        after = tuple(r if f is None else ops.add(f, r) for f, r in zip(found, right, strict=True))
+        graph = Graph((*moved, *self.step.inputs, *right), after)
+        return solver(graph, self.states, all_together, failures.LINEAR_UNSETTLED)
+
+
+# -- the matrix --------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _inverted(n: int, solution: Type) -> Function:
+    """The inverse of matrices of n rows, which raises an error where there is none.
+
+    It takes a part of the solution too, so that an equation that has none is found out first.
+    """
+    square = arrays(real, (n, n))
+
+    def norm(x: Node) -> Node:
+        columns = total((0,))(ops.absolute(x))
+        largest: Node = extreme(True, (0,))(columns)
+        return largest
+
+    def body(matrix: Node, _: Node) -> list[Node]:
+        finite = ops.less(norm(matrix), math.inf)
+        [sign] = cond(finite, lambda: [sign_of_determinant(matrix)], lambda: [0.0])
+        [found] = cond(ops.not_equal(sign, 0.0), lambda: [inverse(matrix)], lambda: [zero(square)])
+        condition = ops.multiply(norm(matrix), norm(found))
+        possible = ops.logical_and(ops.less(condition, ILL), ops.greater(condition, 0.0))
+        why = integers.where(finite, whole(failures.SINGULAR), whole(failures.NOT_FINITE))
+        return cond(possible, lambda: [found], lambda: failing([square], why))
+
+    def tangent(arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
+        [y], [d, _] = results, dots
+        return [None if d is None else ops.negative(matmul(matmul(y, d), y))]
+
+    def adjoint(arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]) -> Several:
+        [y], [d] = results, deltas
+        return [None if d is None else ops.negative(matmul(matmul(swap(y), d), swap(y))), None]
+
+    return custom_rules.function("inverse", [square, solution], [square], body, Rule(tangent, adjoint))
+
+
+@functools.cache
+def _reciprocal(solution: Type) -> Function:
+    """The same of a single number."""
+
+    def body(number: Node, _: Node) -> list[Node]:
+        finite = ops.less(ops.absolute(number), math.inf)
+        possible = ops.logical_and(finite, ops.not_equal(number, 0.0))
+        why = integers.where(finite, whole(failures.SINGULAR), whole(failures.NOT_FINITE))
+        return cond(possible, lambda: [ops.divide(1.0, number)], lambda: failing([real], why))
+
+    def tangent(arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
+        [y], [d, _] = results, dots
+        return [None if d is None else ops.negative(y * y * d)]
+
+    def adjoint(arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]) -> Several:
+        [y], [d] = results, deltas
+        return [None if d is None else ops.negative(y * y * d), None]
+
+    return custom_rules.function("inverse", [real, solution], [real], body, Rule(tangent, adjoint))

@@ -1,0 +1,159 @@
+"""Loops that are run again on the way back, piece by piece, instead of saving all that their rounds computed.
+
+A function that is to be run `again` saves its arguments alone: its adjoint runs it once more, with whatever that saves,
+and then goes back. A loop made of such functions, a few of them that each run a few, and so on, saves a few states at
+each level. At the bottom are as many rounds as save little. The derivatives of such a function are run again, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import Error
+from ..ir.control import REPEAT, WHILE, Function, Loop, Rule, part_types
+from ..ir.node import Node, order, whole
+from ..ir.ops import integers
+from ..ir.tracing import cond, define, repeat, while_
+from ..ir.types import integer
+from .custom_rules import Several, apply, backward, filled, function
+
+WAYS = 16  # of how many pieces a loop is made at each level, each of which saves a state
+ROOM = 1 << 17  # numbers that the rounds at the bottom may save, or so
+
+
+def again(made: Function) -> None:
+    """Has a function run again on the way back.
+
+    >>> from dynagrad.autodiff.derive import generate_adjoints
+    >>> from dynagrad.ir import real, variable
+    >>> made = Function("power", [real], [real])
+    >>> define(made, lambda x: repeat(5, lambda i, y: [y * x], [1.0]))
+    >>> again(made)
+    >>> x = variable("x")
+    >>> generate_adjoints(apply(made, x), [1.0], [x])[x].arguments[0].attribute.function
+    <function power again of the graph>
+    """
+
+    def adjoint(
+        arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]
+    ) -> Sequence[Node | None]:
+        smooth = [i for i, t in enumerate(made.arguments) if t.kind == "real"]
+        places = [i for i, t in enumerate(made.results) if t.kind == "real"]
+        types = [made.results[i] for i in places]
+        back = made.derived.get("again")
+        if back is None:
+            back = Function(f"{made.name} again", (*made.arguments, *types), [made.arguments[i] for i in smooth])
+            made.derived["again"] = back  # before its body, which may call it
+            again(back)
+            define(back, lambda *inputs: filled(_back(made, inputs, smooth, places), back.results))
+        found: Several = [None] * len(arguments)
+        for i, d in zip(smooth, apply(back, *arguments, *filled([deltas[i] for i in places], types)), strict=True):
+            found[i] = d
+        return found
+
+    made.rule = Rule(None, adjoint, inherit=again)
+
+
+def _back(made: Function, inputs: Sequence[Node], smooth: Sequence[int], places: Sequence[int]) -> Several:
+    """The adjoints of a function, from its arguments and the adjoints of its results."""
+    if made.graph is None:
+        raise Error(f"the function {made.name} is differentiated before it has a body")
+    n = len(made.arguments)
+    deltas: Several = [None] * len(made.results)
+    for i, d in zip(places, inputs[n:], strict=True):
+        deltas[i] = d
+    found = backward(made.graph.inputs, made.graph.outputs, inputs[:n], deltas, smooth)
+    return [found[i] for i in smooth]
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+
+
+def sparing(node: Node) -> list[Node]:
+    """The parts of a loop, of one that saves few states for its way back.
+
+    >>> from dynagrad.ir import variable
+    >>> from dynagrad.ir.interpret import run
+    >>> from dynagrad.ir.control import Graph
+    >>> x = variable("x")
+    >>> [y] = repeat(5, lambda i, y: [y * x], [1.0])
+    >>> run(Graph((x,), tuple(sparing(y.arguments[0]))), [2.0])
+    (32.0,)
+    """
+    if node.operation is REPEAT:
+        count, *rest = node.arguments
+        return apply(_rounds(node, count), whole(0), count, *rest)
+    if node.operation is WHILE:
+        return apply(_until(node), *node.arguments)[:-1]
+    raise Error(f"a loop is run again, and {node.operation.name} is none")
+
+
+def _rounds(node: Node, number: Node | None = None) -> Function:
+    """The function that runs some rounds of a loop: from which one on, how many, the states, what is from outside.
+
+    If the number is known, and they are few, there are no pieces.
+    """
+    loop: Loop = node.attribute
+    counted = node.operation is REPEAT
+    states = part_types(node)
+    outside = [v.type for v in loop.body.inputs[loop.states + counted :]]
+    most = _few(loop)
+
+    def body(first: Node, count: Node, *rest: Node) -> list[Node]:
+        start, captured = rest[: len(states)], rest[len(states) :]
+        size = (count + (WAYS - 1)) // WAYS
+
+        def one(i: Node, *state: Node) -> list[Node]:
+            return list(loop.body(*([first + i] if counted else []), *state, *captured))
+
+        def piece(i: Node, *state: Node) -> list[Node]:
+            left = integers.minimum(size, count - i * size)
+            return apply(made, first + i * size, left, *state, *captured)
+
+        if number is not None and number.is_constant and number.attribute <= most:
+            return repeat(number, one, start)
+        return cond(
+            count <= most,
+            lambda: repeat(count, one, start),
+            lambda: repeat((count + size - 1) // integers.maximum(size, whole(1)), piece, start),
+        )
+
+    made = Function("rounds", (integer, integer, *states, *outside), states)
+    again(made)
+    define(made, body)
+    return made
+
+
+def _few(loop: Loop) -> int:
+    """How many rounds save little."""
+    weight = sum(n.type.size for n in order(loop.body.outputs) if n.arguments and n.type.kind != "values")
+    return max(1, ROOM // max(1, weight))
+
+
+def _until(node: Node) -> Function:
+    """A loop that does not know how often, and how often it was. On the way back it is one that does."""
+    loop: Loop = node.attribute
+    states = part_types(node)
+    assert loop.condition is not None
+    condition = loop.condition
+    types = [v.type for v in loop.body.inputs]
+    rounds = _rounds(node)
+
+    def body(*inputs: Node) -> list[Node]:
+        captured = inputs[len(states) :]
+        return while_(
+            lambda *s: condition(*s[:-1], *captured)[0],
+            lambda *s: [*loop.body(*s[:-1], *captured), s[-1] + 1],
+            [*inputs[: len(states)], whole(0)],
+        )
+
+    def adjoint(
+        arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]
+    ) -> Sequence[Node | None]:
+        assert rounds.rule is not None
+        given = [whole(0), results[-1], *arguments]
+        ends = list(results[:-1])
+        found = rounds.rule.adjoint(given, ends, deltas[:-1], [i + 2 for i in wanted])
+        return found[2:]
+
+    return function("until", types, (*states, integer), body, Rule(None, adjoint))

@@ -1,0 +1,412 @@
+"""Batches: examples taken in order by several threads, the sum of their gradients, and what comes back.
+
+Whatever depends on order happens in the order of the examples, in one thread: preparing them (the first one may
+compile, and what it makes serves the others) and adding up what they give. So the result is the same, to the bit, for
+any number of threads. What an example is, and how it runs, is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..calls import maker, public
+from ..errors import (
+    Error,
+    FactError,
+    NotDifferentiable,
+    ProgramWarning,
+    QueryError,
+    Said,
+    ValueRangeError,
+    cut,
+    shown,
+    warn,
+)
+from ..facts.relation import Relation, fact_text
+from ..facts.table import Table
+from ..rules.check import nearest
+from ..semirings import Scale
+from .derivatives.gradient import differentiable, like
+
+if TYPE_CHECKING:
+    from .chart import Chart
+
+Prepared = TypeVar("Prepared")
+Result = TypeVar("Result")
+Array = npt.NDArray[Any]
+
+LOOK = 0.2  # seconds between looks at signals
+MOST_WAITING = 1024
+"""So many results, at most, wait for an example before them that takes long."""
+WAITING_BYTES = 1 << 27
+"""And no more than such of them as fit in here, where they are gradients."""
+
+
+class BatchGradient(Mapping[str, Any]):
+    """The derivatives of a batch's objective, by predicate.
+
+    A predicate with bound facts has a table like these: the same rows in the same order and shape, with the derivative
+    in place of the value, summed over the examples that did not fail. One whose facts each example brings has a list of
+    such tables, one an example, with None where it failed; `ragged` has the same numbers in one array.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("goal += emit(_,S) * weight(S).", "real")
+    >>> bound = program.bind({"weight/1": np.array([1.0, 2.0])})
+    >>> examples = [{"emit/2": np.ones((1, 2))}, {"emit/2": 7}, {"emit/2": np.ones((3, 2))}]
+    >>> batch = bound.run_batch(examples, query="goal", gradient=["weight/1", "emit/2"])
+    >>> batch.gradient["weight/1"].values, batch.gradient["emit/2"][0].values, batch.gradient["emit/2"][1]
+    (array([4., 4.]), array([[1., 2.]]), None)
+    >>> batch.gradient.ragged("emit/2")
+    (array([1., 2., 1., 2., 1., 2., 1., 2.]), array([0, 2, 2, 8]))
+    """
+
+    def __init__(self, tables: Mapping[str, Table | list[Table | None]]) -> None:
+        self._tables = dict(tables)
+
+    @public
+    def __getitem__(self, key: str) -> Any:
+        if not isinstance(key, str) or key not in self._tables:
+            near = nearest(key, self._tables) if isinstance(key, str) else ""
+            raise QueryError(f"there is no gradient for {shown(key)}.{near}")
+        return self._tables[key]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in self._tables
+
+    @public
+    def get(self, key: str, default: Any = None) -> Any:
+        """What stands for a predicate, or `default` where it was not asked for."""
+        return self._tables[key] if key in self else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    __reversed__ = None  # as for any mapping
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @public
+    def ragged(self, key: str) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The derivatives by the facts of all examples, one after the other, and where each example starts.
+
+        Example n has the numbers from `offsets[n]` to `offsets[n + 1]`, none where it failed: those of its rows in
+        their order, of a dense array in C order. In `expectation` a row is a pair, along a second axis.
+        """
+        tables = self[key]
+        if not isinstance(tables, list):
+            raise QueryError(f"the facts of {key} are bound, so there is one table for all examples and nothing ragged")
+        rows = [np.zeros((0, 1)) if table is None else _rows(table) for table in tables]
+        width = max((part.shape[1] for part in rows if len(part)), default=1)
+        values = np.concatenate([np.zeros((0, width)), *(part for part in rows if len(part))])
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return (values[:, 0] if width == 1 else values), offsets
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers after `batch.gradient["`."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        return f"<BatchGradient by {', '.join(self) or 'nothing'}>"
+
+
+def _rows(table: Table) -> Array:
+    """The values of a table, a row of numbers for each."""
+    values = table._relation.values
+    assert values is not None
+    return values[:, None] if values.ndim == 1 else values
+
+
+make_batchgradient = maker(
+    BatchGradient, "gradients of a batch come from run_batch(examples, query=..., gradient=[...])"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What `run_batch` gives back.
+
+    `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
+    or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
+    a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
+    example, counted from 0, what failed and why: the message of a `dg.Error` starts with its example, any other error,
+    as of a function of yours, has a note that names it. Where the filters of `warnings` make a warning an error, it is
+    one of its example. `gradient` has, for each predicate that was asked for, derivatives of
+    the objective by its facts, see `BatchGradient`.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+    >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+    >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": [("a", 5.0)]}], query="path(b)")
+    >>> batch.values, batch.errors
+    (array([2., 7.]), {})
+    """
+
+    values: npt.NDArray[Any]
+    charts: tuple[Chart | None, ...]
+    errors: dict[int, Exception]
+    gradient: BatchGradient = field(default_factory=lambda: make_batchgradient({}))
+
+
+make_batch = maker(Batch, "batches come from program.run_batch(examples)")
+
+
+def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: BatchGradient | None = None) -> Batch:
+    """From one result per example: a value, a chart, or the error that it ended with."""
+    errors = {n: _of_example(n, r) for n, r in enumerate(results) if isinstance(r, Exception)}
+    if query is None:
+        return make_batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
+    return make_batch(_values(results, scale), (), errors, make_batchgradient({}) if gradient is None else gradient)
+
+
+def _of_example(n: int, error: Exception) -> Exception:
+    """The error with the number of its example: ours in the message of a copy, that of others in a note."""
+    if not isinstance(error, Error | ProgramWarning):  # of a user's function, perhaps, and not ours to make again
+        with contextlib.suppress(TypeError):  # where its notes are no list
+            note = f"in example {n} of the batch"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+        return error
+    told = copy.copy(error)
+    told.args = (f"example {n}: {error}", *error.args[1:])
+    told.__traceback__, told.__cause__ = error.__traceback__, error.__cause__
+    return told
+
+
+def _values(results: Sequence[Any], scale: Scale) -> Array:
+    """The values of all examples as one array."""
+    values = [scale.zero if isinstance(r, Exception) else r for r in results]
+    if scale.shape in ("float", "boolean"):
+        return np.array(values, np.float64 if scale.shape == "float" else np.bool_)
+    if scale.shape == "count":
+        big = any(v >= 2**63 for v in values)
+        return np.array(values, object if big else np.int64)
+    flat = [np.concatenate([np.ravel(part) for part in v]) for v in values]
+    width = max(map(len, flat), default=scale.width)  # facts say how long the vectors of expectation are
+    rows = np.zeros((len(flat), width))
+    for row, numbers in zip(rows, flat, strict=True):
+        row[: len(numbers)] = numbers
+    return rows
+
+
+def say_once(said: Mapping[int, Said]) -> None:
+    """Issues what the examples would warn of, in their order: what differs in its numbers alone once, for the first."""
+    alike: dict[tuple[str, type[Warning]], list[tuple[int, str]]] = {}
+    for n, found in sorted(said.items()):
+        for text, category in found:
+            alike.setdefault((re.sub(r"[\d,]+", "0", text), category), []).append((n, text))
+    for (_, category), ((n, text), *others) in alike.items():
+        more = len({other for other, _ in others} - {n})
+        also = f" ({more:,} more example{'' if more == 1 else 's'} likewise)" if more else ""
+        warn(f"example {n}: {text}{also}", category)
+
+
+# -- many examples -----------------------------------------------------------------------------------------------------
+
+
+def in_order(
+    count: int,
+    prepare: Callable[[int], Prepared],
+    finish: Callable[[int, Prepared], Result],
+    *,
+    threads: int,
+    ahead: int,
+    stop: Callable[[], None],
+) -> Generator[Result | Exception, None, None]:
+    """The results of `count` examples in their order, or the errors that they ended with.
+
+    `prepare` is called here, for one example after the other, and `finish` by the threads. Few examples are prepared
+    before their time, and at most `ahead` are beyond the one whose result comes next. `stop` ends those that run.
+
+    >>> numbers = [3, 0, 2]
+    >>> found = in_order(3, numbers.__getitem__, lambda _, x: 6 / x, threads=2, ahead=4, stop=lambda: None)
+    >>> list(found)
+    [2.0, ZeroDivisionError('division by zero'), 3.0]
+    """
+    room = Semaphore(threads + 1)
+
+    def started(n: int) -> Prepared | Exception:
+        try:
+            return prepare(n)
+        except Exception as error:
+            return error
+
+    def finished(n: int, prepared: Prepared | Exception) -> Result | Exception:
+        try:
+            return prepared if isinstance(prepared, Exception) else finish(n, prepared)
+        except Exception as error:  # of a function that the program calls, too
+            return error
+        finally:
+            room.release()
+
+    if threads == 1:
+        for n in range(count):
+            yield finished(n, started(n))
+        return
+    waiting: deque[Future[Result | Exception]] = deque()
+    tasks: SimpleQueue[tuple[Future[Result | Exception], int, Prepared | Exception] | None] = SimpleQueue()
+
+    def work() -> None:
+        while (task := tasks.get()) is not None:
+            future, n, prepared = task
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(finished(n, prepared))
+            except BaseException as error:  # what ends more than one example, and is raised where the results are read
+                future.set_exception(error)
+
+    # Daemons, unlike the threads of an executor: whoever reads the results waits for them, and the interpreter waits
+    # for that thread, unless it is a daemon itself.
+    workers = [Thread(target=work, name=f"dynagrad-batch-{n}", daemon=True) for n in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        for n in range(count):
+            while waiting and (waiting[0].done() or len(waiting) >= ahead):
+                yield _awaited(waiting.popleft())
+            while not room.acquire(timeout=LOOK):
+                pass
+            waiting.append(Future())
+            tasks.put((waiting[-1], n, started(n)))
+        while waiting:
+            yield _awaited(waiting.popleft())
+    except BaseException:  # Ctrl-C, and whoever reads this goes away
+        stop()
+        for future in waiting:
+            future.cancel()
+        raise
+    finally:
+        for _ in workers:
+            tasks.put(None)
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join()
+
+
+def _awaited(future: Future[Result]) -> Result:
+    """The result of a future, with a look at signals now and then: one may have reached another thread."""
+    while not future.done():
+        wait([future], LOOK)
+    return future.result()
+
+
+# -- the gradient of a sum ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a batch is differentiated for: the sum of an item's values, or of their logs, with a weight per example."""
+
+    query: Any
+    log: bool
+    cotangents: Array | None
+
+    @staticmethod
+    def read(scale: Scale, query: Any, objective: str, cotangents: Any, count: int) -> Objective:
+        """Raises Error where there is no such objective, in this semiring or at all."""
+        differentiable(scale)
+        if query is None:
+            raise Error('a gradient needs an item that it is of, such as query="goal"')
+        if not isinstance(objective, str) or objective not in ("sum", "log"):
+            raise Error(f'objective={shown(objective)}: it is "sum", of the values, or "log", the sum of their logs')
+        if objective == "log" and scale.name not in ("real", "plain"):
+            why = (
+                "its values are pairs, which have no log"
+                if scale.name == "expectation"
+                else f"its values are {'costs' if scale.name == 'tropical' else 'logs'} already"
+            )
+            raise Error(f'objective="log" has no meaning in the {scale.name} semiring: {why}; use "sum"')
+        return Objective(query, objective == "log", _cotangents(cotangents, count))
+
+    def cotangent(self, n: int, value: Any) -> float:
+        """What the backward pass of an example starts with. Raises where the value has no log."""
+        weight = 1.0 if self.cotangents is None else float(self.cotangents[n])
+        if not self.log:
+            return weight
+        if not 0 < value < math.inf:
+            raise NotDifferentiable(
+                f'{shown(self.query)} is {value}, and objective="log" takes the log of a positive number'
+            )
+        if not math.isfinite(weight / value):
+            raise ValueRangeError(
+                f"{shown(self.query)} is {value}, so small that the derivative of its log is infinite; use the log "
+                'semiring, with objective="sum"'
+            )
+        return weight / float(value)
+
+
+def _cotangents(given: Any, count: int) -> Array | None:
+    if given is None:
+        return None
+    try:
+        numbers = np.asarray(given)
+    except Exception:  # other libraries' arrays may raise anything
+        numbers = np.array(None)
+    if numbers.dtype.kind not in "fiub":
+        raise Error(f"cotangents are numbers, one per example, and {shown(given)} is something else")
+    numbers = numbers.astype(np.float64)
+    if numbers.shape != (count,):
+        raise Error(f"cotangents are one number per example: {count:,}, but their shape is {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        n = int((~np.isfinite(numbers)).argmax())
+        raise Error(f"cotangents are finite, and that of example {n} is {numbers[n]}")
+    return numbers
+
+
+class Sums:
+    """Gradients of examples by the facts of some predicates, added up as they come."""
+
+    def __init__(self, scale: Scale, relations: Sequence[Relation]) -> None:
+        self.scale, self.relations = scale, relations
+        self.keys = tuple(r.key for r in relations)
+        self.totals: list[Array] | None = None
+
+    @property
+    def ahead(self) -> int:
+        """How many gradients may wait for an earlier one."""
+        size = sum(r.count for r in self.relations) * self.scale.width * 8
+        return min(MOST_WAITING, max(8, WAITING_BYTES // max(1, size)))
+
+    def add(self, rows: Sequence[Array]) -> FactError | None:
+        """Adds those of an example: an array of doubles per predicate. Gives back what is wrong with them."""
+        if self.totals is None:
+            self.totals = [r.copy() for r in rows]
+            return None
+        for total, more in zip(self.totals, rows, strict=True):
+            if total.shape != more.shape:
+                return FactError(
+                    f"the vectors of this example have length {more.shape[1] - 1}, those of the examples before it "
+                    f"{total.shape[1] - 1}, so their gradients do not add up"
+                )
+        with np.errstate(over="ignore"):
+            for total, more in zip(self.totals, rows, strict=True):
+                total += more
+        return None
+
+    def tables(self) -> dict[str, Table]:
+        """The sums, per predicate. Raises ValueRangeError where one is too large."""
+        totals = self.totals or [np.zeros((r.count, self.scale.width)) for r in self.relations]
+        found = {}
+        for relation, total in zip(self.relations, totals, strict=True):
+            if not np.isfinite(total).all():
+                row = int((~np.isfinite(total)).any(axis=1).argmax())
+                raise ValueRangeError(
+                    f"the gradient with respect to {cut(fact_text(relation, row))}, summed over the examples, is "
+                    "infinite"
+                )
+            found[relation.key] = like(relation, self.scale, total)
+        return found

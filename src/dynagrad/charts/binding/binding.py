@@ -1,0 +1,307 @@
+"""Facts meet a program: they are gathered and coded, a plan is chosen for them, and charts are set up.
+
+The life of a binding: it holds the facts that runs share. The first run looks at all facts, settles domains and plan,
+and compiles; what depends on the shared facts alone is kept, so that later runs only code their own facts. A run whose
+facts do not fit a plan (other types, another order, no room) gets a plan of its own. The one caveat: a binding is used
+by many threads. The tables of what is kept grow under a lock; what stands in them (codes, plans, loaded facts) is never
+changed, but a later run may put a larger one in its place. The types of arguments, and whether warnings were said, are
+noted without the lock: where two runs find that missing at once, both work out the same, and may both warn. What is
+kept is said here, how it is made in `encoding`, `summary` and `loading`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...codegen.rules.compiled import Compiled, Compiler, Stop, compile_backward, compile_plan, compiler, extends
+from ...errors import NotConverged, say
+from ...facts.relation import Codes, Relation, TextColumn, concatenate
+from ...forks import held, kept, renewed
+from ...plan.model import Derivatives, Summary
+from ...plan.planner import Options, make_plan
+from ...rules import undefined
+from .background import Jobs
+from .background import until as left
+from .context import Setting, axiom_relations
+from .doubts import warn, warn_of_iteration
+from .encoding import Encoding, kinds, program_constants, settle_texts
+from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
+from .summary import Known, Signature, fits, is_superior, rounded, signature, summarise
+
+
+@dataclass
+class _Base:
+    """What is kept of the shared facts for one choice of kinds."""
+
+    chosen: tuple[str, ...]
+    known: Known
+    plans: list[tuple[Compiled, Signature]] = field(default_factory=list)
+    loaded: dict[int, Loaded] = field(default_factory=dict)
+    """By the id of what was generated, as the passes of a plan share their facts."""
+    alone: dict[Hashable, tuple[dict[int, Codes], Compiled]] = field(default_factory=dict)
+    """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
+
+
+Key = tuple[tuple[str, ...], Signature, Options]
+"""What a plan is made for: kinds of the domains, marks of the facts, options."""
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """What is compiled, by the kinds of the domains, and what is being compiled in the background."""
+
+    done: dict[tuple[str, ...], list[tuple[Compiled, Signature]]] = field(default_factory=dict)
+    jobs: Jobs[Compiled] = field(default_factory=Jobs)
+
+    @kept
+    def compiler(self) -> Compiler:
+        """One for all, as compilers differ in the last bit, and a gradient is that of what ran."""
+        return compiler()
+
+    def of(self, chosen: tuple[str, ...]) -> list[tuple[Compiled, Signature]]:
+        return self.done.setdefault(chosen, [])
+
+
+class Binding:
+    """Facts that runs share, and everything that is known of them."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        relations: Mapping[str, Relation],
+        axioms: dict[str, Relation] | None = None,
+        plans: _Plans | None = None,
+    ) -> None:
+        self.setting = setting
+        self.given = dict(relations)  # as given, without the axioms of the text
+        self.axioms = axioms = axiom_relations(setting.rules, setting.scale) if axioms is None else axioms
+        merged = dict(relations)
+        for key, axiom in axioms.items():
+            merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
+        self.relations = merged
+        self._bases: dict[tuple[str, ...], _Base] = {}
+        self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made of this one
+        self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
+        self._lock = renewed(threading.RLock())
+        self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
+        self.compiling = 0.0  # seconds that runs waited for a compiler
+        self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
+        self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"setting": self.setting, "given": self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["setting"], state["given"])  # type: ignore[misc]  # the lock and what is kept are made anew
+
+    def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
+        """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
+        made = self.with_relations(relations)
+        made._kinds = self._kinds
+        made._looked_at, made._said = self._looked_at, self._said
+        with self._lock:
+            for chosen, base in self._bases.items():
+                fresh = replace(base, loaded={})
+                for place, loaded in base.loaded.items():
+                    kept = {key: held for key, held in loaded.weights.items() if key not in changed}
+                    fresh.loaded[place] = loaded.with_weights(kept)
+                made._bases[chosen] = fresh
+        return made
+
+    def with_relations(self, relations: Mapping[str, Relation]) -> Binding:
+        """A binding of other facts to the same program; plans that fit are shared."""
+        made = Binding(self.setting, relations, self.axioms, self._plans)
+        made.derivatives = self.derivatives
+        return made
+
+    def quiet(self) -> Binding:
+        """This binding, of which all that is doubtful was said before."""
+        self._looked_at = self._said = True
+        return self
+
+    def settled(self) -> Binding:
+        """This binding, or one where columns from files have the types that the shared facts give them."""
+        if not any(isinstance(c, TextColumn) for r in self.relations.values() for c in r.columns):
+            return self
+        settled = settle_texts(self.setting.domains, self.relations)
+        given = {
+            key: replace(relation, columns=tuple(c.take(np.arange(relation.count)) for c in settled[key].columns))
+            for key, relation in self.given.items()
+        }
+        return Binding(self.setting, given)
+
+    # -- preparing a run
+
+    def gathered(self, run: Mapping[str, Relation], instead: Mapping[str, Relation]) -> dict[str, Relation]:
+        """All facts of a chart: the shared ones or what stands instead of them, the axioms, and those of the run."""
+        relations = dict(self.relations)
+        for key, relation in instead.items():
+            axiom = self.axioms.get(key)
+            relations[key] = relation if axiom is None else concatenate(relation, axiom, self.setting.scale.one)
+        for key, relation in run.items():
+            known = relations.get(key)
+            relations[key] = relation if known is None else concatenate(known, relation, self.setting.scale.one)
+        return relations
+
+    def prepare(
+        self,
+        run: Mapping[str, Relation],
+        until: str | None = None,
+        progress: Callable[[str], None] | None = None,
+        *,
+        instead: Mapping[str, Relation] | None = None,
+        changing: bool = False,
+        like: Encoding | None = None,
+        derivatives: Derivatives | None = None,
+        along: Along | None = None,
+        iterate: bool = False,
+        room: int | None = None,
+        deadline: float | None = None,
+    ) -> Prepared:
+        """A chart for the shared facts and those of one run.
+
+        `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
+        can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
+        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
+        `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
+        clock `time.monotonic`, it raises NotConverged, and compiling goes on.
+        """
+        setting = self.setting
+        relations = self.gathered(run, instead or {})
+        mixed = {key: relations[key] for key in {**(instead or {}), **run}}
+        chosen = None if mixed else self._kinds
+        if chosen is None:
+            undefined(setting.rules, relations)
+        if chosen is None and any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
+            relations = settle_texts(setting.domains, relations)
+            mixed = {
+                key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
+            }
+        if chosen is None:
+            chosen = kinds(setting.rules, setting.domains, relations)
+            if not mixed and all(relations[key] is relation for key, relation in self.relations.items()):
+                self._kinds = chosen
+        if not self._looked_at:
+            self._looked_at = True
+            warn(setting, relations)
+        superior = until is not None and is_superior(setting, relations)
+        stop = until if superior else None
+        patience = None if deadline is None else Stop(deadline)
+        with self._locked(deadline):
+            base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
+            known = base.known
+            alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
+            start = known.encoding if like is None or not like.keeps(known.encoding) else like
+            encoding = start.extend(setting.domains, mixed) if mixed else start
+            fresh = {key: encoding.codes(setting.domains, r) for key, r in mixed.items()}
+            if alone is not None:
+                ranks, compiled = alone
+            else:
+                summary, ranks = summarise(setting, known, encoding, relations, fresh)
+                present = frozenset(k for k, r in relations.items() if r.count)
+                options = replace(
+                    setting.options, until=stop, changing=changing, derivatives=derivatives, iterate=iterate
+                )
+                compiled = self._compiled(base, summary, present, options, progress, deadline)
+                if not mixed and like is None:
+                    base.alone[stop, changing, derivatives, iterate] = ranks, compiled
+            facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
+            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
+            base.loaded[id(compiled.generated)] = loaded
+        prepared = set_up(setting, compiled, loaded, facts, room, patience)
+        stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
+        if changing:  # what a change makes of terms stays with its chart
+            prepared = replace(prepared, terms=prepared.terms.copy())
+        return replace(prepared, stops=stops) if stops else prepared
+
+    def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
+        base = self._bases.get(chosen)
+        if base is None or not set(base.known.codes) >= set(shared):
+            constants = program_constants(self.setting.rules, self.setting.domains)
+            encoding = Encoding.start(chosen, constants).extend(self.setting.domains, shared)
+            known = Known.of(self.setting, encoding, shared)
+            base = self._bases[chosen] = _Base(chosen, known, self._plans.of(chosen))
+        return base
+
+    def _compiled(
+        self,
+        base: _Base,
+        summary: Summary,
+        present: frozenset[str],
+        options: Options,
+        progress: Callable[[str], None] | None,
+        deadline: float | None,
+    ) -> Compiled:
+        """A plan that fits the facts, compiled: one made for others, or a new one."""
+        for (kind, marks, _), ready, said in self._plans.jobs.finished():
+            self._plans.of(kind).append((ready, marks))
+            say(said)
+        key = base.chosen, signature(summary, present), options
+        began = time.monotonic()
+        compiled = self._made(base, summary, key, progress, deadline)
+        self.compiling += time.monotonic() - began
+        if not self._said and not compiled.plan.changes:
+            self._said = True
+            warn_of_iteration(self.setting, compiled.plan)
+        return compiled
+
+    def _made(
+        self,
+        base: _Base,
+        summary: Summary,
+        key: Key,
+        progress: Callable[[str], None] | None,
+        deadline: float | None,
+    ) -> Compiled:
+        _, marks, options = key
+        rough = rounded(self.setting, base.known, summary)
+        tool = self._plans.compiler  # where there is none, that is said before anything else is done
+        without = replace(options, derivatives=None)
+        ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
+
+        def work() -> Compiled:
+            if ran is not None and extends(ran, options.derivatives):
+                return compile_backward(ran, progress, tool)
+            plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
+            return compile_plan(plan, progress, tool)
+
+        while True:
+            for compiled, made_for in base.plans:
+                if made_for == marks and fits(compiled.plan, summary, options):
+                    return compiled
+            if deadline is None:
+                compiled = work()
+                base.plans.append((compiled, marks))
+                return compiled
+            found = self._plans.jobs.result(key, work, deadline)
+            if found is None:
+                raise _late()
+            compiled, said = found
+            base.plans.append((compiled, marks))
+            say(said)
+            # a job may have been begun for other facts, and what it made may not fit these
+            if compiled.plan.summary == rough or fits(compiled.plan, summary, options):
+                return compiled
+
+    @contextmanager
+    def _locked(self, deadline: float | None) -> Iterator[None]:
+        """One thread at a time."""
+        with held(self._lock, -1 if deadline is None else left(deadline)) as got:
+            if not got:
+                raise _late()
+            yield
+
+
+def _late() -> NotConverged:
+    """What a call ends with whose code was not compiled in time."""
+    return NotConverged(
+        "the limit on time was met while code was compiled for this call; that goes on in the background, so the next "
+        "call finds it done, or nearer to it; raise timeout to wait for it"
+    )

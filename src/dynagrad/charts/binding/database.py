@@ -1,0 +1,102 @@
+"""The facts of one chart: those that its binding shares, what stands instead of some of them, and those of its run.
+
+A database never changes: facts are added, retracted and set by making another one. Copies of a fact add up, and the
+axioms of the program's text, which are facts too, are not among those that can be changed. When a chart is brought up
+to date is its own business, and how that is done `changing`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...errors import QueryError, cut
+from ...facts.relation import Array, Relation, concatenate, matching, take
+from ...facts.terms import item_text
+from .binding import Binding
+from .context import Setting
+from .encoding import kinds, settle_texts
+
+
+@dataclass(frozen=True)
+class Database:
+    """What is bound, by predicate what stands instead of it, and the facts of the run."""
+
+    binding: Binding
+    run: Mapping[str, Relation] = field(default_factory=dict)
+    instead: Mapping[str, Relation] = field(default_factory=dict)
+
+    @property
+    def setting(self) -> Setting:
+        return self.binding.setting
+
+    # -- what there is
+
+    def own(self, key: str) -> Relation | None:
+        """The facts of a predicate that were given, without the axioms of the text."""
+        shared, run = self.instead.get(key, self.binding.given.get(key)), self.run.get(key)
+        if shared is None or run is None:
+            return run if shared is None else shared
+        return concatenate(shared, run, self.setting.scale.one)
+
+    def gathered(self) -> dict[str, Relation]:
+        """All facts, the axioms of the text among them."""
+        return self.binding.gathered(self.run, self.instead)
+
+    def places(self, key: str) -> tuple[int, int, int]:
+        """How many rows a predicate's gathered facts have: shared ones, axioms, those of the run."""
+        sources = self.instead.get(key, self.binding.given.get(key)), self.binding.axioms.get(key), self.run.get(key)
+        shared, axioms, run = (0 if relation is None else relation.count for relation in sources)
+        return shared, axioms, run
+
+    def for_all(self, key: str, rows: Array) -> Array:
+        """Numbers for the rows that were given, as numbers for all gathered rows; those of axioms are zero."""
+        shared, axioms, run = self.places(key)
+        if not axioms:
+            return rows
+        out = np.zeros((shared + axioms + run, rows.shape[1]))
+        out[:shared] = rows[:shared]
+        out[shared + axioms :] = rows[shared:]
+        return out
+
+    # -- what it would be
+
+    def added(self, relation: Relation) -> Database:
+        """With more facts. Raises `FactError` where they do not fit."""
+        here = self.own(relation.key)
+        return self._fitting(relation if here is None else concatenate(here, relation, self.setting.scale.one))
+
+    def retracted(self, gone: Relation) -> Database:
+        """Without any copy of some facts. Raises `QueryError` where one of them is not there."""
+        if not gone.count:
+            return self
+        here = self.own(gone.key)
+        if here is None or not here.count:
+            raise QueryError(f"there are no facts of {gone.key} to retract")
+        among, found = matching(here, gone, self.setting.scale.one)
+        if not found.all():
+            row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
+            raise QueryError(f"{cut(item_text(gone.key, row))} is no fact of this chart, so it cannot be retracted")
+        return self._with(take(here, np.flatnonzero(~among)))
+
+    def updated(self, relation: Relation) -> Database:
+        """With facts instead of all their copies. Raises `FactError` where they do not fit."""
+        here = self.own(relation.key)
+        if here is None:
+            return self._fitting(relation)
+        kept = np.flatnonzero(~matching(here, replace(relation, values=None), None)[0])
+        return self._fitting(concatenate(take(here, kept), relation, self.setting.scale.one))
+
+    def _fitting(self, relation: Relation) -> Database:
+        known = {**self.binding.relations, **self.instead, **self.run, relation.key: relation}
+        kinds(self.setting.rules, self.setting.domains, settle_texts(self.setting.domains, known))
+        return self._with(relation)
+
+    def _with(self, relation: Relation) -> Database:
+        key = relation.key
+        if key not in self.binding.given:
+            return replace(self, run={**self.run, key: relation})
+        run = {k: r for k, r in self.run.items() if k != key}
+        return replace(self, run=run, instead={**self.instead, key: relation})

@@ -1,0 +1,142 @@
+"""What is probably not meant, once facts are known: constants that no fact has, logs that look like probabilities,
+values that count for nothing, and sums that may diverge.
+
+Each is a `ProgramWarning`, and each is looked for once for a binding. What the text alone shows is `rules/check.py`'s,
+and what cannot be right at all is an error elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import ProgramError
+from ...errors import warn as issue
+from ...facts.relation import AtomColumn, Column, IntColumn, Relation, atom_key
+from ...plan.model import Plan
+from ...rules import show
+from ...rules.check import diverging
+from ...rules.syntax import Equation, Float, Integer, Item, Symbol, Term
+from .context import Setting
+from .encoding import syntax_value
+
+_CONSTANTS = (Symbol, Integer, Float)
+_MOST_NAMED = 4  # constants named in one warning; the rest are counted
+_LOGS = ("log", "viterbi")  # semirings in which a probability is given as its log
+
+
+def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
+    """Issues what there is to say about a program and its facts, axioms among them."""
+    for text in (*_unmatched(setting, relations), *_probabilities(setting, relations), *_stated(setting, relations)):
+        issue(text)
+
+
+def warn_of_iteration(setting: Setting, plan: Plan) -> None:
+    """Warns of sums in cycles that a plan iterates, where it shows no order and does not solve them."""
+    iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
+    for keys, text in diverging(setting.rules) if iterated else ():
+        if keys & iterated:
+            issue(text)
+
+
+# -- constants -------------------------------------------------------------------------------------------------------
+
+
+def _unmatched(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+    """Constants that items of right sides ask for, where nothing that could stand there is equal to them."""
+    found: dict[tuple[int, Term], Item] = {}
+    made = _made(setting)
+    for item, number, constant in _asked(setting):
+        domain = setting.domains.domains[number]
+        if (number, constant) in found or (number, constant) in made or domain.arithmetic or domain.nested:
+            continue
+        columns = [relations[k].columns[i] for k, i in domain.positions if k in relations]
+        filled = [column for column in columns if len(column)]
+        if filled and not any(_holds(column, syntax_value(constant)) for column in filled):
+            found[number, constant] = item
+    if not found:
+        return
+    named = [f"`{show(constant)}` in `{show(item)}`" for (_, constant), item in list(found.items())[:_MOST_NAMED]]
+    more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
+    word, them = ("constant", "it") if len(found) == 1 else ("constants", "them")
+    source = setting.rules.source
+    message = (
+        f"No fact has the {word} {', '.join(named)}{more}, so what asks for {them} gives nothing. A variable starts "
+        "with a capital letter."
+    )
+    first = next(iter(found.values()))
+    yield str(ProgramError(message, source.text, first.span, source.filename))
+
+
+def _asked(setting: Setting) -> Iterator[tuple[Item, int, Term]]:
+    """The constants of right sides, each with its item and its domain."""
+    for rule in setting.rules.rules:
+        for antecedent in rule.antecedents:
+            item = antecedent.item
+            if setting.rules.predicates[item.key].external:
+                continue
+            for argument, term in enumerate(item.arguments):
+                if isinstance(term, _CONSTANTS):
+                    yield item, setting.domains.of[item.key, argument], term
+
+
+def _made(setting: Setting) -> set[tuple[int, Term]]:
+    """The constants that rules themselves bring into a domain: those of heads, and of equations."""
+    made: set[tuple[int, Term]] = set()
+    for rule in setting.rules.rules:
+        for argument, term in enumerate(rule.head.arguments):
+            made.add((setting.domains.of[rule.head.key, argument], term))
+        for condition in rule.conditions:
+            if isinstance(condition, Equation):
+                variables = setting.domains.variables[rule.number]
+                for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
+                    number = variables.get(getattr(one, "name", ""))
+                    if number is not None:
+                        made.add((number, other))
+    return made
+
+
+def _holds(column: Column, value: Any) -> bool:
+    """Whether a column of facts has an atom."""
+    if isinstance(column, IntColumn):
+        return type(value) is int and bool((column.numbers == value).any())
+    atoms = column.atoms if isinstance(column, AtomColumn) else column.terms
+    key = atom_key(value)
+    return any(atom_key(atom) == key for atom in atoms if isinstance(atom, str | int | float))
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _probabilities(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+    """Facts whose numbers all lie between 0 and 1, where a number is the log of a weight."""
+    if setting.scale.name not in _LOGS:
+        return
+    for key, relation in relations.items():
+        values = relation.values
+        if values is None or values.dtype != np.float64 or values.ndim != 1 or len(values) < 2:
+            continue
+        if values.min() >= 0 and values.max() <= 1 and int(((values > 0) & (values < 1)).sum()) > 1:
+            yield (
+                f"The values of `{key}` all lie between 0 and 1, and in `{setting.scale.name}` a value is the log of a "
+                'weight. If they are probabilities, say so with values="probabilities".'
+            )
+            return
+
+
+def _stated(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+    """Facts with values of a predicate whose items are worth one each: in a semiring, what `:-` derives."""
+    if setting.rules.semiring is None:
+        return
+    given = setting.scale.one
+    one = np.hstack([np.ravel(part) for part in (given if isinstance(given, tuple) else (given,))])
+    for key, relation in relations.items():
+        if setting.rules.predicates[key].aggregator != "|=" or relation.values is None:
+            continue
+        if bool((relation.values != one).any()):
+            yield (
+                f"`{key}` is defined by `:-`, so each of its items is worth one, and the values of its facts are "
+                "passed over. Where they are meant, give the facts another name."
+            )

@@ -1,0 +1,267 @@
+"""Facts inside native code: those that runs share, loaded once for a compiled program, and charts set up over them.
+
+Everything native that a binding keeps is made here, of facts that are coded already, see `encoding`; what is kept, and
+for which facts, is the business of `binding`. How words are read again is `reading`'s and `looking`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...codegen.rules.compiled import Compiled, FactTable, NativeChart, Stop, WeightTable, World
+from ...facts.relation import Array, Codes, Relation
+from ...semirings import Scale
+from .context import Setting
+from .encoding import Encoding, TermCodes, data_value, flat_terms
+from .summary import Known
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Along:
+    """The directions of a run over dual numbers: of each, per predicate, the tangents of its facts.
+
+    A predicate's tangents stand in the order of its gathered rows, a row of words each; a predicate that is missing has
+    none. `constants` are the tangents of the numbers in the program's text, as functions of these. `mixed` has, by the
+    set of directions as a bit mask, derivatives that facts themselves have along several directions at once.
+    """
+
+    directions: tuple[Mapping[str, Array], ...] = ()
+    constants: tuple[Callable[[float], float] | None, ...] = ()
+    mixed: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
+
+    @property
+    def order(self) -> int:
+        return len(self.directions)
+
+    def tangents(self, key: str) -> dict[int, Array]:
+        """The derivatives of a predicate's facts, by set of directions."""
+        found = {1 << d: tangents[key] for d, tangents in enumerate(self.directions) if key in tangents}
+        return found | {mask: tangents[key] for mask, tangents in self.mixed.items() if key in tangents}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A chart that is ready to run, with what is needed to read it."""
+
+    compiled: Compiled
+    chart: NativeChart
+    encoding: Encoding
+    terms: TermCodes
+    relations: Mapping[str, Relation]
+    ranks: Mapping[int, Codes] = field(default_factory=dict)  # of atoms that facts order, by domain
+    stops: bool = False  # the item that the run is to stop at is final once it is popped
+    along: Along = Along()
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The facts of one run: all of them, how they are coded, and the codes of those that it does not share."""
+
+    relations: Mapping[str, Relation]
+    encoding: Encoding
+    fresh: Mapping[str, list[Codes | None]]
+    ranks: Mapping[int, Codes]
+    along: Along
+
+
+# -- facts that runs share ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Loaded:
+    """The shared facts inside native code, for one compiled program."""
+
+    order: int
+    world: World
+    terms: TermCodes
+    constants: list[int]
+    facts: dict[str, FactTable]
+    weights: dict[str, WeightTable]  # made when a run first needs them
+
+    def with_weights(self, weights: dict[str, WeightTable]) -> Loaded:
+        """The same facts with other numbers, of which some may still be missing."""
+        return Loaded(self.order, self.world, self.terms, self.constants, dict(self.facts), weights)
+
+    @staticmethod
+    def start(compiled: Compiled, encoding: Encoding) -> Loaded:
+        """A world without facts, with the constants of the program."""
+        world = World(compiled.engine)
+        terms = TermCodes.start(compiled.generated.functors)
+        constants: list[int] = []
+        for domain, value in compiled.generated.constants:
+            plain = data_value(value)
+            if domain is None:
+                constants.append(int(_numbers_of(world, terms, [plain])[0]))
+            else:
+                code = encoding.domains[domain].code(plain)
+                constants.append(-1 if code is None else code)
+        world.set_constants(constants)
+        return Loaded(compiled.plan.order, world, terms, constants, {}, {})
+
+
+def load_shared(
+    setting: Setting, compiled: Compiled, before: Loaded | None, known: Known, run: RunFacts, stop: Stop | None = None
+) -> Loaded:
+    """The shared facts that a run needs, in native code: those loaded before, and what is missing.
+
+    Raises NotConverged where that takes longer than `stop` allows, as `set_up` does.
+    """
+    wanted = [key for key in known.codes if key not in run.fresh and key in compiled.plan.tables]
+    missing = [key for key in wanted if before is None or key not in before.facts]
+    if before is not None and any(c is None for key in missing for c in known.codes[key]):
+        before = None  # charts stand on its terms, so no new ones may be made in it
+    if before is None:
+        loaded, missing = Loaded.start(compiled, known.encoding), wanted
+    else:
+        loaded = before
+    for key in missing:
+        loaded.facts[key] = _facts(compiled, loaded.world, loaded.terms, run.relations[key], known.codes[key], stop)
+    for key in wanted:
+        if key not in loaded.weights and not run.along.tangents(key):
+            words = jet_words(setting.scale, run.relations[key], loaded.order)
+            loaded.weights[key] = WeightTable(loaded.facts[key], words, stop)
+    return loaded
+
+
+# -- charts ------------------------------------------------------------------------------------------------------------
+
+
+def set_up(
+    setting: Setting,
+    compiled: Compiled,
+    loaded: Loaded,
+    run: RunFacts,
+    room: int | None = None,
+    stop: Stop | None = None,
+) -> Prepared:
+    """A chart over the shared facts and those of one run; `room` is what it may take, in bytes."""
+    encoding, relations, along = run.encoding, run.relations, run.along
+    world = World(compiled.engine, loaded.world, room)
+    world.set_domains([d.low for d in encoding.domains], [d.high - d.low + 1 for d in encoding.domains])
+    for number, rank in run.ranks.items():
+        world.set_rank(number, rank)
+    world.set_constants(loaded.constants)
+    terms = loaded.terms
+    if any(c is None for columns in run.fresh.values() for c in columns):
+        terms = terms.copy()
+    weights: list[WeightTable | None] = [None] * len(compiled.plan.tables)
+    for key, facts in list(loaded.facts.items()):
+        if key not in run.fresh:
+            tangents = along.tangents(key)
+            if tangents:
+                held = WeightTable(facts, jet_words(setting.scale, relations[key], along.order, tangents), stop)
+            else:
+                held = loaded.weights[key]
+            weights[compiled.plan.tables[key].number] = held
+    for key, columns in run.fresh.items():
+        if key in compiled.plan.tables:
+            facts = _facts(compiled, world, terms, relations[key], columns, stop)
+            words = jet_words(setting.scale, relations[key], compiled.plan.order, along.tangents(key))
+            weights[compiled.plan.tables[key].number] = WeightTable(facts, words, stop)
+    for key, table in compiled.plan.tables.items():
+        n = table.number
+        if weights[n] is None and table.kind != "external" and _takes_facts(setting, compiled, key):
+            empty = [np.zeros(0, np.int32)] * table.arity
+            weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
+    chart = NativeChart(compiled.engine, world, weights, _constants(setting.scale, compiled, along))
+    return Prepared(compiled, chart, encoding, terms, relations, run.ranks, along=along)
+
+
+def _takes_facts(setting: Setting, compiled: Compiled, key: str) -> bool:
+    predicate = setting.rules.predicates[key]
+    return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
+
+
+def _constants(scale: Scale, compiled: Compiled, along: Along) -> Words:
+    """The words of the numbers in the program's text."""
+    constants = [scale.word_of(w) for w in _rule_weights(scale, compiled)]
+    if not constants:
+        return np.zeros(1, np.uint64)
+    if not along.order:
+        return np.concatenate(constants)
+    rows = np.zeros((len(constants), scale.width << along.order))
+    rows[:, : scale.width] = np.stack(constants).view(np.float64)
+    for d, tangent in enumerate(along.constants):
+        if tangent is not None:
+            rows[:, scale.width << d] = [tangent(w) for w in compiled.generated.weights]
+    return rows.view(np.uint64).reshape(-1)
+
+
+def _rule_weights(scale: Scale, compiled: Compiled) -> Iterable[Any]:
+    for weight in compiled.generated.weights:
+        if scale.shape == "expectation":
+            yield [float(weight), *np.ravel(scale.zero[1])]
+        elif scale.shape == "count":
+            yield int(weight)
+        else:
+            yield [float(weight)] * scale.width
+
+
+def jet_words(
+    scale: Scale, relation: Relation, order: int, tangents: Mapping[int, Array] | None = None
+) -> Words | None:
+    """The words of a relation's values over dual numbers: the value, then its derivatives by set of directions."""
+    if not order:
+        return scale.to_words(relation.values, relation.count)
+    rows = np.zeros((relation.count, scale.width << order))
+    values = scale.to_words(relation.values, relation.count)
+    rows[:, : scale.width] = scale.word_of(scale.one).view(np.float64) if values is None else values.view(np.float64)
+    for mask, tangent in (tangents or {}).items():
+        rows[:, scale.width * mask : scale.width * (mask + 1)] = tangent.reshape(relation.count, scale.width)
+    return rows.view(np.uint64)
+
+
+# -- loading -----------------------------------------------------------------------------------------------------------
+
+
+def intern(prepared: Prepared, values: Sequence[Any]) -> Codes:
+    """The numbers of terms in the world of a chart."""
+    return _numbers_of(prepared.chart.world, prepared.terms, values)
+
+
+def load(setting: Setting, prepared: Prepared, relation: Relation) -> tuple[WeightTable, Codes]:
+    """A relation in the world of a chart that is there already: its table, and the codes of its rows."""
+    compiled, world = prepared.compiled, prepared.chart.world
+    codes = coded(setting, prepared, relation)
+    columns = list(codes.T)
+    facts = FactTable(compiled.engine, world, compiled.plan.tables[relation.key].number, columns, relation.count)
+    return WeightTable(facts, jet_words(setting.scale, relation, compiled.plan.order)), codes
+
+
+def coded(setting: Setting, prepared: Prepared, relation: Relation) -> Codes:
+    """The codes of a relation in the world of a chart: a row for each of its rows."""
+    columns = prepared.encoding.codes(setting.domains, relation)
+    codes = _coded(prepared.chart.world, prepared.terms, relation, columns)
+    return np.stack(codes, axis=1) if codes else np.zeros((relation.count, 0), np.int32)
+
+
+def _facts(
+    compiled: Compiled,
+    world: World,
+    terms: TermCodes,
+    relation: Relation,
+    columns: Sequence[Codes | None],
+    stop: Stop | None,
+) -> FactTable:
+    coded = _coded(world, terms, relation, columns)
+    number = compiled.plan.tables[relation.key].number
+    return FactTable(compiled.engine, world, number, coded, relation.count, stop)
+
+
+def _coded(world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]) -> list[Codes]:
+    """The codes of all columns, those of terms too."""
+    return [_numbers_of(world, terms, relation.columns[i].to_list()) if c is None else c for i, c in enumerate(columns)]
+
+
+def _numbers_of(world: World, terms: TermCodes, values: Sequence[Any]) -> Codes:
+    """The numbers of terms, made where they are new."""
+    flat = flat_terms(values)
+    numbers = world.make_terms(*terms.translate(flat))
+    return numbers[flat.roots] if len(numbers) else np.zeros(0, np.int32)

@@ -1,0 +1,250 @@
+"""What a plan may know of facts: how many there are, in what ranges, in which order; and whether a plan fits others.
+
+A plan is made from a summary alone, so a plan that was made for other facts is right for all whose summary fits. What
+is known of the facts that runs share is kept, see `Known`. How the planner goes by a summary is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...facts.relation import Codes, Relation
+from ...plan.joins import rough
+from ...plan.layout import cells
+from ...plan.model import DomainSummary, FactSummary, Plan, Summary
+from ...plan.order import ordered_pairs
+from ...plan.planner import Options
+from ...plan.right_sides import numbers
+from .context import Setting
+from .encoding import Encoding
+
+MOST_ARCS = 2_000_000
+"""More arcs than this are not searched for an order of their atoms."""
+
+Signature = frozenset[tuple[str, int, int, int]]
+
+
+# -- making one --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Known:
+    """The facts that runs share, coded, and what was found out about them: to that is added, and nothing is changed."""
+
+    encoding: Encoding
+    codes: Mapping[str, list[Codes | None]]  # None: a column of terms, which native code numbers
+    distinct: Mapping[str, tuple[int, ...]]
+    ranks: dict[int, Codes | None] = field(default_factory=dict)
+    gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(setting: Setting, encoding: Encoding, relations: Mapping[str, Relation]) -> Known:
+        codes = {key: encoding.codes(setting.domains, relation) for key, relation in relations.items()}
+        return Known(encoding, codes, {key: _distinct(c, relations[key].count) for key, c in codes.items()})
+
+
+def summarise(
+    setting: Setting,
+    known: Known,
+    encoding: Encoding,
+    relations: Mapping[str, Relation],
+    fresh: Mapping[str, list[Codes | None]],
+) -> tuple[Summary, dict[int, Codes]]:
+    """What the plan may know of facts, and ranks of atoms that they order; `fresh` has codes of those not shared."""
+    codes = {**known.codes, **fresh}
+    ranks: dict[int, Codes] = {}
+    for number, sources in setting.rank_sources.items():
+        if encoding.domains[number].kind == "atom":
+            found = _ranks(known, encoding, number, sources, codes, fresh)
+            if found is not None:
+                ranks[number] = found
+    domains = {n: DomainSummary(d.kind, d.low, d.high, n in ranks) for n, d in enumerate(encoding.domains)}
+    shape = Summary(domains, {})
+    facts = {}
+    for key, relation in relations.items():
+        columns = codes[key]
+        steady = key not in fresh and not any(setting.domains.of[key, i] in ranks for i in range(relation.arity))
+        gaps = known.gaps.get(key) if steady else None
+        if gaps is None:
+            gaps = _gaps(setting, key, shape, columns, ranks)
+            if steady:
+                known.gaps[key] = gaps
+        distinct = known.distinct.get(key) if key not in fresh else None
+        facts[key] = FactSummary(relation.count, distinct or tuple(max(1, relation.count) for _ in columns), gaps)
+    return Summary(domains, facts), ranks
+
+
+def _gaps(
+    setting: Setting, key: str, shape: Summary, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+) -> dict[tuple[int, int], int]:
+    """The least differences between ordered columns of a relation."""
+    gaps = {}
+    for i, j in ordered_pairs(setting.domains, shape, key, len(columns)):
+        a, b = columns[i], columns[j]
+        if a is not None and b is not None and len(a):
+            rank = ranks.get(setting.domains.of[key, i])
+            low, high = (rank[a], rank[b]) if rank is not None else (a, b)
+            gaps[i, j] = int((high.astype(np.int64) - low).min())
+    return gaps
+
+
+def _ranks(
+    known: Known,
+    encoding: Encoding,
+    number: int,
+    sources: Sequence[tuple[str, int, int]],
+    codes: Mapping[str, list[Codes | None]],
+    fresh: Mapping[str, list[Codes | None]],
+) -> Codes | None:
+    """Ranks of a domain's atoms along as many fact columns as go together without a cycle; None where none does."""
+    count = len(encoding.domains[number].atoms)
+    settled = not any(key in fresh for key, _, _ in sources) and count == len(known.encoding.domains[number].atoms)
+    if settled and number in known.ranks:
+        return known.ranks[number]
+    arcs: list[tuple[Codes, Codes]] = []
+    for key, i, j in sources:
+        columns = codes.get(key)
+        a, b = (columns[i], columns[j]) if columns is not None else (None, None)
+        if a is not None and b is not None and len(a):
+            arcs.append((a, b))
+    found = None
+    if arcs and sum(len(a) for a, _ in arcs) <= MOST_ARCS:
+        found = topological_ranks(count, arcs)
+        if found is None and len(arcs) > 1:
+            kept: list[tuple[Codes, Codes]] = []
+            for arc in arcs:
+                tried = topological_ranks(count, [*kept, arc])
+                if tried is not None:
+                    found, kept = tried, [*kept, arc]
+    if settled:
+        known.ranks[number] = found
+    return found
+
+
+def topological_ranks(count: int, arcs: Sequence[tuple[Codes, Codes]]) -> Codes | None:
+    """Numbers for 0..count-1 such that every arc goes from a smaller to a larger one, or None where arcs form a cycle.
+
+    >>> topological_ranks(3, [(np.array([2, 0], np.int32), np.array([0, 1], np.int32))])
+    array([1, 2, 0], dtype=int32)
+    """
+    tails = np.concatenate([a for a, _ in arcs]) if arcs else np.zeros(0, np.int32)
+    heads = np.concatenate([b for _, b in arcs]) if arcs else np.zeros(0, np.int32)
+    order = np.argsort(tails, kind="stable")
+    start = np.searchsorted(tails[order], np.arange(count + 1)).tolist()
+    following = heads[order].tolist()
+    waiting = np.bincount(heads, minlength=count).tolist() if len(heads) else [0] * count
+    ranks = np.zeros(count, np.int32)
+    ready = [n for n in range(count) if not waiting[n]]
+    done = 0
+    depth = [0] * count
+    while done < len(ready):
+        node = ready[done]
+        done += 1
+        below = depth[node] + 1
+        for to in following[start[node] : start[node + 1]]:
+            if depth[to] < below:
+                depth[to] = below
+            waiting[to] -= 1
+            if not waiting[to]:
+                ready.append(to)
+    if done < count:
+        return None
+    ranks[:] = depth
+    return ranks
+
+
+def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
+    """How many values each column has, estimated from at most 100,000 rows."""
+    out = []
+    for column in columns:
+        if column is None or not len(column):
+            out.append(max(1, count // 2))
+            continue
+        sample = column if len(column) <= 100_000 else column[:: len(column) // 100_000]
+        found = len(np.unique(sample))
+        out.append(found if found < len(sample) // 2 else max(1, found * (len(column) // len(sample))))
+    return tuple(out)
+
+
+# -- using one ---------------------------------------------------------------------------------------------------------
+
+
+def rounded(setting: Setting, known: Known, summary: Summary) -> Summary:
+    """The summary that a plan is made from: of facts of a run, which differ from run to run, only rough numbers."""
+    facts = {
+        key: f
+        if key in known.distinct
+        else replace(f, rows=int(rough(f.rows)), distinct=_distinct_counts(f, setting, summary, key))
+        for key, f in summary.facts.items()
+    }
+    return Summary(summary.domains, facts)
+
+
+def _distinct_counts(facts: FactSummary, setting: Setting, summary: Summary, key: str) -> tuple[int, ...]:
+    """For facts of a run: as many values as the domain allows."""
+    counts = []
+    for i in range(len(facts.distinct)):
+        domain = summary.domains[setting.domains.of[key, i]]
+        most = rough(facts.rows if domain.kind == "term" else domain.count)
+        counts.append(int(min(rough(facts.rows), most)))
+    return tuple(counts)
+
+
+def signature(summary: Summary, present: frozenset[str]) -> Signature:
+    """What facts must have in common to share a plan: which there are, and which of their columns are in order."""
+    return frozenset(
+        (key, i, j, (gap > 0) - (gap < 0))
+        for key in present
+        for (i, j), gap in (*summary.facts[key].gaps.items(), ((-1, -1), 0))
+    )
+
+
+def fits(plan: Plan, summary: Summary, options: Options) -> bool:
+    """Whether a plan made for other facts is right for these too."""
+    if plan.until != options.until or (plan.changes is not None) != options.changing:
+        return False
+    if plan.derivatives != options.derivatives:
+        return False
+    if plan.solves if options.iterate else plan.iterates and not options.changing:
+        return False
+    for number, domain in summary.domains.items():
+        if plan.summary.domains[number].ranked != domain.ranked:
+            return False
+    for key, gaps in plan.gaps.items():
+        facts = summary.facts.get(key)
+        if facts is None or not facts.rows:
+            continue
+        if any(facts.gaps.get(pair, least) < least for pair, least in gaps.items()):
+            return False
+        if any(pair not in gaps for pair in facts.gaps):  # made when this predicate was empty
+            return False
+    for table in plan.tables.values():
+        if table.kind == "dense":
+            size = cells(table.arity, [summary.domains[d] for d in table.domains], table.extents, table.order)
+            if size is None or size > options.dense_cells:
+                return False
+    return True
+
+
+def ordered(
+    setting: Setting, plan: Plan, key: str, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+) -> bool:
+    """Whether other facts of a predicate are in the order that a plan relies on."""
+    if not plan.gaps:
+        return True
+    relied = plan.gaps.get(key, {})
+    found = _gaps(setting, key, plan.summary, columns, ranks)
+    return all(pair in relied and relied[pair] <= gap for pair, gap in found.items())
+
+
+def is_superior(setting: Setting, relations: Mapping[str, Relation]) -> bool:
+    """Whether no fact and no constant makes anything better: then what a best-first search pops is final."""
+    sign = {"tropical": 1.0, "viterbi": -1.0, "boolean": 0.0}.get(setting.scale.name)
+    if sign is None:
+        return False
+    constants = [n for rule in setting.rules.rules for n in numbers(rule.value)]
+    given = [r.values for r in relations.values() if r.values is not None and r.count]
+    return all(sign * n >= 0 for n in constants) and all(bool((sign * v >= 0).all()) for v in given)

@@ -1,0 +1,232 @@
+"""A finished chart whose facts change: what the changed facts reach is deleted and derived again, the rest stays.
+
+The items of the old chart are entered into a new one that is made for changes; then come the phases that
+`codegen/rules/incremental/changing.py` describes: first the changed facts go, then those that are there afterwards
+come. Where cycles are solved, what either of them reach is marked, and computed again as
+`codegen/rules/incremental/resolving.py` describes. Programs with negation, pruning, declared priorities or arithmetic
+that only a fresh run gets right are run afresh by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..codegen.rules.compiled import STATUS, Settings
+from ..facts.relation import Relation, matching, take
+from ..plan.model import Plan
+from ..rules.syntax import Negation
+from .binding.context import Setting
+from .binding.database import Database
+from .binding.decoding import decode
+from .binding.encoding import Encoding
+from .binding.loading import Prepared, coded, intern, load
+from .binding.summary import ordered
+
+RESOLVED = frozenset({"once", "levels", "solve"})
+"""The strategies of stages that can be brought up to date beside one that solves."""
+
+NOT_MENDED = ("host_error", "interrupted")
+"""Ends that a fresh run would not mend."""
+
+NO_ROOM = ("items", "bytes", "no_memory")
+"""Ends for want of room, of which a fresh run may need less: what a change keeps beside the chart is not there."""
+
+MOST_ROWS = 5_000
+"""More changed facts than this are not worth following one by one."""
+
+
+def can_change(setting: Setting) -> bool:
+    """Whether the charts of a program can be changed without a fresh run."""
+    rules = setting.rules
+    if rules.prunes or rules.beams or rules.priorities or not rules.rules:
+        return False
+    if any(isinstance(c, Negation) for r in rules.rules for c in r.conditions):
+        return False
+    if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
+        return False
+    # how often an item of a clause was derived is not known
+    return setting.scale.name == "plain" or not any(p.aggregator == "|=" for p in rules.predicates.values())
+
+
+def _sums(setting: Setting) -> bool:
+    """Whether an update of an item can be the difference of two values."""
+    defined = [p for p in setting.rules.predicates.values() if p.defined]
+    return setting.scale.name != "plain" or all(p.aggregator == "+=" for p in defined)
+
+
+def change(
+    database: Database,
+    before: Prepared,
+    changed: Mapping[str, Sequence[Relation]],
+    settings: Settings,
+    connect: Callable[[Prepared], None],
+    *,
+    iterate: bool = False,
+) -> Prepared | None:
+    """The chart for other facts, from the chart before; None where only a fresh run will do.
+
+    Where memory ends on the way it may raise `NotConverged` or `RoomError`, and a fresh run may still do. `changed` has
+    the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
+    """
+    setting, ran = database.setting, before.compiled.plan
+    if ran.iterates or not (_resolved(ran) if ran.solves else _sums(setting)):
+        return None
+    touched = _among(before.relations, changed)  # rows that are gone or have another value
+    came = _among(database.gathered(), changed)  # rows that are new or have another value
+    after = database.binding.prepare(
+        database.run,
+        instead=database.instead,
+        changing=True,
+        like=before.encoding,
+        iterate=iterate,
+        room=settings.max_bytes,
+    )
+    plan = after.compiled.plan
+    if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(setting)):
+        return None
+    connect(after)
+    tables = plan.tables
+    for key, table in tables.items():
+        old = before.compiled.plan.tables.get(key)
+        if table.kind in ("dense", "hashed") and old is not None:
+            codes, words = before.chart.items(old.number, old.arity, setting.scale.width)
+            bounds = before.chart.bounds(old.number, len(codes)) if ran.solves else None
+            if not after.chart.restore(table.number, _translated(before, after, table.domains, codes), words, bounds):
+                return None
+    chart = after.chart
+    keys = [k for k in {**touched, **came} if k in tables]
+    if plan.resolves:
+        return after if _resolve(setting, before, after, keys, touched, came, settings) else None
+    gone, stay = {}, {}
+    for key in keys:
+        relation = before.relations.get(key)
+        if relation is None:
+            relation = take(after.relations[key], np.zeros(0, np.int64))
+        mask = touched.get(key, np.zeros(relation.count, np.bool_))
+        old_table, codes = load(setting, after, relation)
+        chart.swap(tables[key].number, old_table, settled=True)
+        gone[key] = codes[mask]
+        stay[key] = load(setting, after, take(relation, np.flatnonzero(~mask)))[0]
+    if any(len(c) for c in gone.values()):
+        chart.change(0)
+        for key in keys:
+            chart.change(1, tables[key].number, gone[key])
+        for key in keys:
+            chart.swap(tables[key].number, stay[key], settled=True)
+        chart.change(2)
+        chart.change(3)
+        status = STATUS[chart.run(settings).status]
+        if status != "done":
+            return None if status in NO_ROOM else after
+    arrived = {}
+    for key in keys:
+        new_table, codes = load(setting, after, after.relations[key])
+        chart.swap(tables[key].number, new_table, settled=False)
+        rows = codes[came.get(key, np.zeros(len(codes), np.bool_))]
+        arrived[key] = (new_table, np.unique(rows, axis=0) if rows.shape[1] else rows[:1])
+    width = setting.scale.width
+    for key, (new_table, rows) in arrived.items():
+        number = tables[key].number
+        words = np.zeros((len(rows), width), np.uint64)
+        for n, row in enumerate(rows.tolist()):
+            found = chart.fact(number, row, width)
+            if found is not None:
+                words[n] = found
+        chart.change(4, number, rows, words)
+        del new_table
+    if STATUS[chart.run(settings).status] in NO_ROOM:
+        return None
+    for key, (new_table, _) in arrived.items():
+        chart.swap(tables[key].number, new_table, settled=True)
+    return after
+
+
+def _resolve(
+    setting: Setting,
+    before: Prepared,
+    after: Prepared,
+    keys: Sequence[str],
+    touched: Mapping[str, npt.NDArray[np.bool_]],
+    came: Mapping[str, npt.NDArray[np.bool_]],
+    settings: Settings,
+) -> bool:
+    """Marks what changed facts reach, and computes it again, see `codegen/rules/incremental/resolving.py`; false where
+    that went wrong."""
+    chart, tables = after.chart, after.compiled.plan.tables
+    gone = {key: take(before.relations[key], np.flatnonzero(touched[key])) for key in keys if key in touched}
+    for key, relation in gone.items():
+        columns = after.encoding.codes(setting.domains, relation)
+        if not ordered(setting, after.compiled.plan, key, columns, after.ranks):
+            return False
+    for key in keys:
+        if key in came:
+            arrived = take(after.relations[key], np.flatnonzero(came[key]))
+            chart.change(1, tables[key].number, coded(setting, after, arrived))
+    now = {}
+    for key in _beside(after.compiled.plan, gone, keys):  # for a moment, what stood there before
+        now[key] = chart.weights[tables[key].number]
+        earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
+        chart.swap(tables[key].number, load(setting, after, earlier)[0], settled=True)
+    for key, relation in gone.items():
+        chart.change(1, tables[key].number, coded(setting, after, relation))
+    for key, table in now.items():
+        assert table is not None
+        chart.swap(tables[key].number, table, settled=True)
+    return STATUS[chart.run(settings).status] in ("done", *NOT_MENDED)
+
+
+def _resolved(plan: Plan) -> bool:
+    """Whether a plan that solves has no stage that iterates."""
+    return all(stage.strategy in RESOLVED for stage in plan.stages)
+
+
+def _beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[str]:
+    """The changed facts that some rule looks up beside one that is gone."""
+    assert plan.changes is not None
+    return {
+        antecedent.item.key
+        for join in plan.changes.facts
+        for i, antecedent in enumerate(join.rule.antecedents)
+        if join.driver is not None and i != join.driver and join.rule.antecedents[join.driver].item.key in gone
+        if antecedent.item.key in changed and plan.tables[antecedent.item.key].kind == "facts"
+    }
+
+
+def _among(
+    relations: Mapping[str, Relation], changed: Mapping[str, Sequence[Relation]]
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which rows of relations are among changed facts, by predicate."""
+    found: dict[str, npt.NDArray[np.bool_]] = {}
+    for key, parts in changed.items():
+        if key in relations and relations[key].count:
+            masks = [matching(relations[key], part, None)[0] for part in parts]
+            found[key] = np.logical_or.reduce(masks)
+    return found
+
+
+def _compatible(before: Encoding, after: Encoding) -> bool:
+    """Whether old items have their codes, or can be given new ones, and their ranges hold them."""
+    for a, b in zip(before.domains, after.domains, strict=True):
+        if a.kind != b.kind:
+            return False
+        if a.kind == "atom" and b.atoms[: len(a.atoms)] != a.atoms:
+            return False
+        if a.kind == "int" and a.high >= a.low and (b.low > a.low or b.high < a.high):
+            return False
+    return True
+
+
+def _translated(
+    before: Prepared, after: Prepared, domains: tuple[int, ...], codes: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Codes of the chart before as codes of the one after: terms are numbered anew, everything else stays."""
+    out = codes.copy()
+    for i, d in enumerate(domains):
+        if before.encoding.domains[d].kind == "term":
+            used, places = np.unique(codes[:, i], return_inverse=True)
+            values = decode(before, d, used)
+            out[:, i] = intern(after, values)[places.reshape(-1)] if len(used) else codes[:, i]
+    return out

@@ -1,0 +1,514 @@
+"""A chart: run it, change its facts, run it again; and all that users can ask of it, each by one call elsewhere.
+
+The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]` and `chart.query` read it; `add`,
+`retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
+at a time. What lives here is what users call, and nothing of how it is done: how a chart runs is said in `running`, how
+facts change in `database`, how items are found in `looking`, and what derivatives answer in `questions`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from dataclasses import replace
+from enum import Enum
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..calls import maker, public, public_iterator
+from ..codegen.rules.compiled import Stop
+from ..errors import FactError, ProgramWarning, QueryError
+from ..facts.readers import read
+from ..facts.relation import Relation, parse_key
+from ..facts.table import Table
+from ..rules.syntax import Item, Variable
+from . import lookup
+from .binding.binding import Binding
+from .binding.context import Setting, probabilities_flag, read_facts
+from .binding.database import Database
+from .binding.loading import Prepared
+from .derivatives import queries
+from .derivatives.directions import read_weighted
+from .derivatives.gradient import Gradient, Tangents, like
+from .limits import Limits, Statistics
+from .run import Run
+
+
+class Unchanged(Enum):
+    """Says that a limit stays as it was."""
+
+    UNCHANGED = "unchanged"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+UNCHANGED = Unchanged.UNCHANGED
+MOST_OFFERED = 10_000
+"""Items that completion is given at most."""
+
+
+class Chart:
+    """The items of one run and their values.
+
+    >>> import dynagrad as dg
+    >>> chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]})
+    >>> chart["path(b)"]
+    2.0
+    >>> list(chart.query("path(X)"))
+    [('a', 0.0), ('b', 2.0)]
+    """
+
+    def __init__(
+        self,
+        binding: Binding,
+        relations: Mapping[str, Relation],
+        limits: Limits,
+        probabilities: bool,
+        spent: float = 0.0,
+    ) -> None:
+        """`spent` are seconds that count towards the limit on the time of the first run."""
+        self._state = Run(Database(binding, dict(relations)), limits, spent)
+        self._probabilities = probabilities
+
+    # -- running
+
+    @public
+    def run(
+        self,
+        *,
+        max_pops: int | Unchanged | None = UNCHANGED,
+        tolerance: float | Unchanged | None = UNCHANGED,
+        timeout: float | Unchanged | None = UNCHANGED,
+        until: str | Unchanged | None = UNCHANGED,
+        max_items: int | Unchanged | None = UNCHANGED,
+        max_bytes: int | Unchanged | None = UNCHANGED,
+        progress: bool = False,
+    ) -> Chart:
+        """Brings the chart up to date: from the start if facts changed, else on from where the last run stopped.
+
+        Takes the limits of `Bound.run`; those not given stay as they were, except `max_pops`, which counts from here.
+        Returns the chart itself.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]}, max_pops=1)
+        >>> chart.converged, chart.run(max_pops=None).converged
+        (False, True)
+        """
+        given = {
+            "max_pops": max_pops,
+            "tolerance": tolerance,
+            "timeout": timeout,
+            "until": until,
+            "max_items": max_items,
+            "max_bytes": max_bytes,
+        }
+        changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
+        return self._run(replace(self._state.limits, **changed), progress)
+
+    def _run(self, wanted: Limits, progress: bool = False, stop: Stop | None = None) -> Chart:
+        self._state.bring_up(wanted, self, progress, stop)
+        return self
+
+    def _prepare(self, progress: bool = False) -> Chart:
+        """Does all of the first run that comes before its native part; `run` is to follow. Compiling does not count."""
+        self._state.set_up(progress)
+        return self
+
+    # -- looking
+
+    @property
+    def _setting(self) -> Setting:
+        return self._state.setting
+
+    @property
+    def _prepared(self) -> Prepared | None:
+        return self._state.prepared
+
+    def _require(self) -> Prepared:
+        return self._state.require()
+
+    def _ready(self) -> Prepared:
+        return self._state.ready()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run came to its end, and its values to theirs.
+
+        Where cycles were iterated, what is still to come is estimated to be under the tolerance; where they were
+        solved, the equations have more than half of their digits. `error_bound` says how good the values are. What
+        pruning or a beam held back may still be pending.
+        """
+        if self._state.status != "done" or self._state.stale:
+            return False
+        report = self._require().chart.report
+        return not report.critical and not report.unfinished
+
+    @property
+    def error_bound(self) -> float:
+        """A bound on the relative error of the chart's values, rounding apart: 0 where there are no cycles.
+
+        It is that of the worst component of the ground program: where cycles are solved, the residual of the equations
+        times their condition; where they are iterated, what is still to come, estimated from the rate of convergence.
+
+        >>> import dynagrad as dg
+        >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6
+        True
+        """
+        return float(self._require().chart.report.error_bound)
+
+    @property
+    def status(self) -> str:
+        """Why the run ended: done, max_pops, timeout, until, items or bytes."""
+        return self._state.status
+
+    @property
+    def stats(self) -> Statistics:
+        """Pops, updates, items, bytes and seconds of the run so far."""
+        r = self._require().chart.report
+        tape = r.tape if self._state.taped is None else self._state.taped.chart.report.tape
+        return Statistics(r.pops, r.updates, r.items, r.peak, r.nanoseconds / 1e9, tape)
+
+    @property
+    @public
+    def pending(self) -> dict[str, Table]:
+        """The updates that the run left unpropagated, per predicate: a table of items with their updates."""
+        prepared = self._ready()
+        scale = self._setting.scale
+        found = {}
+        for key, table in prepared.compiled.plan.tables.items():
+            if table.kind in ("dense", "hashed"):
+                codes, words = prepared.chart.items(table.number, table.arity, scale.width, pending=True)
+                if len(codes):
+                    found[key] = lookup.table_of(self._setting, prepared, key, codes, words)
+        return found
+
+    @public
+    def __getitem__(self, item: Any) -> Any:
+        """The value of an item; the semiring's zero where it was never derived.
+
+        The item is written as in rules, or given as its name and arguments: `chart["constit", "np", 0, 2]`. The value
+        is in the semiring's scale. Raises `QueryError` for a predicate that the program does not have, `NotComputed`
+        for one that the declared outputs do not need.
+        """
+        return lookup.value_of(self._setting, self._ready(), item)
+
+    @public
+    def __contains__(self, item: Any) -> bool:
+        """Whether an item was derived, whatever its value."""
+        return lookup.words_of(self._setting, self._ready(), item)[1] is not None
+
+    # as a mapping from the texts of items to values
+
+    @public_iterator
+    def __iter__(self) -> Iterator[str]:
+        """The items of the chart as texts, facts among them, predicate by predicate.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]})
+        >>> list(chart), len(chart)
+        (['path(a)', 'path(b)', 'edge(a,b)'], 3)
+        >>> dict(chart)
+        {'path(a)': 0.0, 'path(b)': 2.0, 'edge(a,b)': 2.0}
+        """
+        prepared = self._ready()
+        yield from lookup.names_of(self._setting, prepared, lambda key: self._state.items(prepared, key))
+
+    def __reversed__(self) -> Iterator[str]:
+        """The items of the chart as texts, the last first."""
+        return reversed(list(self))
+
+    @public
+    def __len__(self) -> int:
+        """How many items there are, facts among them."""
+        prepared = self._ready()
+        tables = prepared.compiled.plan.tables.items()
+        return sum(len(self._state.items(prepared, key)[0]) for key, table in tables if table.kind != "external")
+
+    def __bool__(self) -> bool:
+        """A chart is true, also where nothing was derived."""
+        return True
+
+    def keys(self) -> KeysView[str]:
+        """The items of the chart as texts, facts among them."""
+        return lookup.Names(self)
+
+    def values(self) -> ValuesView[Any]:
+        """The values of the items, in the order of `keys`."""
+        return ValuesView(self)
+
+    def items(self) -> ItemsView[str, Any]:
+        """The items as texts, with their values."""
+        return lookup.Items(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers after `chart["`."""
+        try:
+            return list(islice(self, MOST_OFFERED))
+        except QueryError:
+            return []
+
+    @public
+    def query(self, pattern: Any) -> Table:
+        """All items that match a pattern, as a table of their arguments and values, sorted by argument.
+
+        Variables stand for anything; one that occurs twice for the same thing twice. The table has a column for every
+        argument, also for those that the pattern names. Raises as a lookup does.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> list(chart.query("edge(X,b)")), len(chart.query("edge(X,X)"))
+        ([('a', 'b', 2.0)], 0)
+        """
+        prepared = self._ready()
+        return lookup.find(self._setting, prepared, pattern, lambda key: self._state.items(prepared, key))
+
+    @public
+    def table(self, key: str) -> Table:
+        """All items of a predicate: `chart.table("constit/3")`."""
+        self._ready()
+        try:
+            name, arity = parse_key(key)
+        except FactError as error:
+            raise QueryError(str(error)) from None
+        lookup.check_known(self._setting, self._prepared, f"{name}/{arity}")
+        return self.query(Item(name, tuple(Variable(f"X{i}") for i in range(arity))))
+
+    # -- derivatives
+
+    @public
+    def gradient(self, item: Any, *, timeout: float | None = None) -> Gradient:
+        """The derivatives of an item's value with respect to all facts and items, by one backward pass.
+
+        `item` is an item, or a mapping from items to cotangents: their sum so weighted. The result has, per input
+        predicate, a table like the facts that came in; see `Gradient`. Where cycles were solved, the
+        gradient is that of the solution; else that of the computation that ran, exact after early stopping, pruning and
+        at a tolerance. In `log` it is with respect to log weights, so that
+        derivatives of a goal are expected counts; in `viterbi`, `tropical` and under `max=` and `min=` it follows the
+        winning derivation, and of several that tie the first to reach the value. An item that was not derived has
+        gradient zero.
+
+        The first gradient of a program compiles the backward pass, and makes the run of this chart again with a tape;
+        later runs of the same bound facts keep one. The method is that of Eisner, Goldlust and Smith (2005),
+        "Compiling Comp Ling".
+
+        `timeout` is a limit in seconds on all of this, compiling included, which goes on in the background.
+
+        Raises `NotDifferentiable` in `boolean`, `count` and semirings of your own, `QueryError` for an unknown
+        predicate or facts that changed since the run, `ValueRangeError` where a derivative is not finite, and
+        `NotConverged` at the limit on time, which leaves the chart as it was.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
+        >>> list(chart.gradient("path(c)")["edge/2"])
+        [('a', 'b', 1.0), ('b', 'c', 1.0), ('a', 'c', 0.0)]
+        """
+        return queries.gradient(self._within(timeout), read_weighted(item))
+
+    @public
+    def jvp(self, direction: Mapping[str, Any], *, timeout: float | None = None) -> Tangents:
+        """The derivatives of all items along one direction of the facts: the program over dual numbers.
+
+        `direction` has, per predicate, one number for each row that was given, in the order of the rows (or an array of
+        the shape that a dense table came in), or rows in any form that facts may have; facts that these leave out have
+        zero. The run is made again, in the same course, so that the tangents are those of the computation that ran.
+        Raises as `gradient` does, and `FactError` where a direction does not fit. `timeout` is that of `gradient`, as
+        it is in all that follow.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> chart.jvp({"a/1": {("x",): 1.0}, "b/1": [10.0]})["goal"]
+        23.0
+        """
+        return queries.tangents(self._within(timeout), direction)
+
+    @public
+    def outside(self, item: Any, goal: Any = "goal", *, timeout: float | None = None) -> Any:
+        """The outside value of an item, in the semiring's scale: what a derivation of the goal has beside the item.
+
+        For `real` and `expectation` that is the derivative of the goal with respect to the item, for `log` its log. In
+        other value types it raises `NotDifferentiable`.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> chart.outside("a(x)")
+        3.0
+        """
+        return queries.outside(self._within(timeout), item, goal)
+
+    @public
+    def marginal(self, item: Any, goal: Any = "goal", *, timeout: float | None = None) -> float:
+        """The probability that the item is used in a derivation of the goal; where it can be used several times in
+        one, the expected number of times.
+
+        Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> chart = program.run({"a/1": [("x", 1.0), ("y", 3.0)], "b/1": [("x", 1.0), ("y", 1.0)]})
+        >>> chart.marginal("a(y)")
+        0.75
+        """
+        return queries.marginal(self._within(timeout), item, goal)
+
+    @public
+    def expected_counts(self, goal: Any = "goal", *, timeout: float | None = None) -> Gradient:
+        """How often each fact is used in a derivation of the goal, on average; derived items likewise.
+
+        Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts. The
+        tables are like those of `gradient`.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> chart = program.run({"a/1": [("x", 1.0), ("y", 3.0)], "b/1": [("x", 1.0), ("y", 1.0)]})
+        >>> list(chart.expected_counts()["a/1"])
+        [('x', 0.25), ('y', 0.75)]
+        """
+        return queries.expected_counts(self._within(timeout), goal)
+
+    @public
+    def entropy(self, goal: Any = "goal", *, timeout: float | None = None) -> float:
+        """The entropy, in nats, of the distribution of the goal's derivations, in proportion to their weights.
+
+        From the derivative of log Z with respect to an inverse temperature, which is the expected log weight (Li and
+        Eisner 2009, "First- and second-order expectation semirings", section 6.1): H = log Z - E[log weight]. For
+        `real` and `log`; weights may not be negative.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(_).")
+        >>> round(program.run({"a/1": [("x", 0.5), ("y", 0.5)]}).entropy(), 6)
+        0.693147
+        """
+        return queries.entropy(self._within(timeout), goal)
+
+    def _within(self, timeout: float | None) -> queries.Ran:
+        """This chart as questions see it, with so many seconds for the answer."""
+        limits = Limits(timeout=timeout)
+        limits.check()
+        return queries.Ran(self._state, limits.stop())
+
+    def _row_gradient(
+        self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop
+    ) -> list[npt.NDArray[np.float64]]:
+        """For batches: see `queries.row_gradient`."""
+        return queries.row_gradient(queries.Ran(self._state, stop), item, keys, cotangent)
+
+    def _tables_of(self, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
+        """For batches: derivatives by the facts of this run alone, a table for each predicate."""
+        run, scale = self._state.facts.run, self._setting.scale
+        own = [run[key] if key in run else read(key, []) for key in keys]
+        return [like(relation, scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
+
+    def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The items that were popped, in order, as the tape has them."""
+        return self._state.pops()
+
+    # -- changing
+
+    @public
+    def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
+        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up.
+
+        `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> chart.add("edge/2", [("a", "c", 1.0), ("c", "b", 0.5)])
+        >>> chart.run()["path(b)"]
+        1.5
+        """
+        relation = self._read(key, rows, values)
+        self._state.change(self._state.facts.added(relation), relation)
+
+    @public
+    def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
+        """Removes every copy of the given facts; rows may have a value, and then only copies with that value go.
+
+        Raises `QueryError`, and leaves the chart as it was, where one of them is no fact of this chart. Axioms of the
+        program's text stay.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> chart.retract("edge/2", [("a", "b")])
+        >>> chart.run()["path(b)"]
+        inf
+        """
+        gone = self._read(key, rows, values, bare=True)
+        self._state.change(self._state.facts.retracted(gone), gone)
+
+    @public
+    def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
+        """Gives facts new values: every copy goes, and the given one takes its place.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0)]})
+        >>> chart.set("edge/2", {("a", "b"): 7.0})
+        >>> chart.run()["path(b)"]
+        7.0
+        """
+        relation = self._read(key, rows, values)
+        self._state.change(self._state.facts.updated(relation), relation)
+
+    def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
+        probabilities = probabilities_flag(values) or self._probabilities
+        setting = self._setting
+        parse_key(key)
+        relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
+        values_given = relation.values
+        if setting.scale.shape == "expectation" and values_given is not None:
+            have = values_given.shape[1]
+            if not relation.count:  # an empty table may say no width, or any
+                return replace(relation, values=np.zeros((0, setting.scale.width)))
+            if have != setting.scale.width:
+                raise FactError(
+                    f"{key}: the pairs have vectors of length {have - 1}, but those of this chart have length "
+                    f"{setting.scale.width - 1}"
+                )
+        return relation
+
+    # -- pickling: the facts and how far the run came; the chart is computed again, the same way
+
+    def __getstate__(self) -> dict[str, Any]:
+        stopped = self._prepared is not None and self._state.status != "done"
+        return {
+            "facts": self._state.facts,
+            "limits": self._state.limits,
+            "probabilities": self._probabilities,
+            "ran": self._prepared is not None and not self._state.stale,
+            "status": self._state.status,
+            "pops": self._require().chart.report.pops if stopped else None,
+            "iterate": self._state.iterate,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        limits = state["limits"]
+        vars(self).update(vars(make_chart(state["facts"].binding, {}, limits, state["probabilities"])))
+        run = self._state
+        run.facts = state["facts"]
+        if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
+            there = replace(limits, timeout=None)
+            if state["pops"] is not None:
+                there = replace(there, max_pops=state["pops"])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ProgramWarning)
+                run.start(there, False, 0.0, iterate=state["iterate"])
+                run.go(there, self, False, None, 0.0)
+            run.limits, run.status = limits, state["status"]
+
+    def __repr__(self) -> str:
+        if self._prepared is None or self._state.stale:
+            return "<Chart, to be run>"
+        r = self._prepared.chart.report
+        return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._state.status}>"
+
+
+make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")

@@ -1,0 +1,133 @@
+"""Derivatives without the chart that they came from: what pickles and copies of gradients and tangents are.
+
+They are the tables of all items, and what is needed to say why an item cannot be looked up. Nothing is run or
+differentiated here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...calls import public
+from ...errors import QueryError
+from ...facts.relation import take
+from ...facts.table import Table, make_table
+from ...rules.syntax import Item, Term, Variable
+from ..binding.context import Setting
+from ..binding.decoding import matches
+from ..binding.loading import Prepared
+from ..lookup import check_needed, constants, place, read_known, unknown
+from .gradient import Gradient, Tangents
+
+
+@dataclass(frozen=True)
+class Known:
+    """What could be looked up in a chart: predicates, those that were not needed, and the arguments that were."""
+
+    keys: tuple[str, ...]
+    externals: tuple[str, ...]
+    omitted: Mapping[str, str]
+    fixed: Mapping[str, Mapping[int, Term]]
+    zero: Any
+
+    def check(self, key: str) -> None:
+        if key not in self.keys or key in self.omitted:
+            raise unknown(key, (*self.keys, *self.externals), self.omitted)
+
+    def number(self, items: Mapping[str, Table], item: Any) -> Any:
+        """The number of an item; zero where it was not derived."""
+        key, values = place(item, self.check)
+        check_needed(self.fixed, key, values)
+        try:
+            number = items[key][tuple(values)]
+        except QueryError:
+            return copy.deepcopy(self.zero)
+        if isinstance(self.zero, tuple) and isinstance(self.zero[1], np.ndarray):
+            return number[0], np.array(number[1])  # as charts have them
+        return number
+
+
+def _known(setting: Setting, prepared: Prepared) -> Known:
+    predicates, plan, scale = setting.rules.predicates, prepared.compiled.plan, setting.scale
+    return Known(
+        tuple(key for key, predicate in predicates.items() if not predicate.external),
+        tuple(key for key, predicate in predicates.items() if predicate.external),
+        dict(plan.omitted),
+        {key: dict(fixed) for key, fixed in plan.fixed.items()},
+        (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0,
+    )
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------------
+
+
+class KeptGradient(Gradient):
+    """A gradient as tables: of each predicate like the facts that came in, and by item."""
+
+    def __init__(self, tables: dict[str, Table], items: dict[str, Table], value: Any, known: Known) -> None:
+        self._tables, self._by_item, self.value, self._known = tables, items, value, known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeptGradient, (self._tables, self._by_item, self.value, self._known)
+
+    @public
+    def item(self, item: Any) -> Any:
+        """The derivative with respect to one item; zero where it was not derived."""
+        return self._known.number(self._by_item, item)
+
+
+def kept_gradient(gradient: Gradient, setting: Setting, prepared: Prepared) -> tuple[Any, ...]:
+    """What makes a gradient again, for `__reduce__`."""
+    tables = {key: gradient[key] for key in gradient}
+    items = {key: gradient._of_items(key) for key in tables if key in prepared.compiled.plan.tables}
+    return KeptGradient, (tables, items, gradient.value, _known(setting, prepared))
+
+
+# -- tangents ----------------------------------------------------------------------------------------------------------
+
+
+class KeptTangents(Tangents):
+    """Tangents as tables of items."""
+
+    def __init__(self, items: dict[str, Table], known: Known) -> None:
+        self._by_item, self._known = items, known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeptTangents, (self._by_item, self._known)
+
+    @public
+    def __getitem__(self, item: Any) -> Any:
+        """The tangent of an item; zero where it was not derived."""
+        return self._known.number(self._by_item, item)
+
+    @public
+    def query(self, pattern: Any) -> Table:
+        """The tangents of all items that match a pattern, as `chart.query` finds them."""
+        item = read_known(pattern, self._known.check)
+        check_needed(self._known.fixed, item.key, constants(item))
+        table = self._by_item[item.key]
+        rows = [n for n, row in enumerate(table) if matches(item.arguments, row[:-1])]
+        return make_table(take(table._relation, np.array(rows, np.int64)))
+
+
+def kept_tangents(tangents: Tangents, setting: Setting, prepared: Prepared) -> tuple[Any, ...]:
+    """What makes tangents again, for `__reduce__`."""
+    known = _known(setting, prepared)
+    items = {}
+    for key in known.keys:
+        if key in prepared.compiled.plan.tables:
+            name, _, arity = key.rpartition("/")
+            arguments = []
+            for i in range(int(arity)):
+                fixed = known.fixed.get(key, {})
+                arguments.append(fixed[i] if i in fixed else Variable(f"X{i}"))
+            items[key] = tangents.query(Item(name, tuple(arguments)))
+    return KeptTangents, (items, known)

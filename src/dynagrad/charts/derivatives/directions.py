@@ -1,0 +1,133 @@
+"""Reading what derivatives are asked along and of: directions of facts, and items with cotangents.
+
+A direction has a number for each fact, in one of several forms; here it becomes an array of doubles in the order of the
+facts that were given. Nothing is run or differentiated here: that is `questions` and `gradient`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import FactError, QueryError, cut, shown
+from ...facts.relation import Relation, concatenate, fact_text, row_numbers
+from ...facts.values import is_masked, plain
+from ..binding.context import read_facts
+from ..binding.loading import Prepared
+from ..lookup import check_known
+from .gradient import Source
+
+Codes = npt.NDArray[np.int32]
+Array = npt.NDArray[np.float64]
+
+
+def read_directions(source: Source, prepared: Prepared, direction: Any) -> dict[str, Array]:
+    """A direction of the facts of several predicates: of each, a row of numbers for each of its gathered facts."""
+    if not isinstance(direction, Mapping):
+        raise FactError(
+            f'a direction has numbers by predicate, as {{"rewrite/3": [...]}}, and {shown(direction)} has none'
+        )
+    given = {}
+    for key, rows in direction.items():
+        if not isinstance(key, str):
+            raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
+        check_known(source.facts.setting, prepared, key)
+        given[key] = source.facts.for_all(key, read_direction(source, key, rows))
+    return given
+
+
+def read_direction(source: Source, key: str, rows: Any) -> Array:
+    """A direction of a predicate's facts: a row of numbers for each row of these."""
+    own, scale = source.facts.own(key), source.scale
+    if own is None:
+        raise QueryError(f"there are no facts of {key}, so there is no direction for them")
+    width = scale.width
+    if isinstance(rows, np.ndarray) and not (is_masked(rows) or isinstance(rows, np.matrix)):
+        rows = plain(rows)
+    numbers = _plain_numbers(rows, own, width)
+    if numbers is not None:
+        if not np.isfinite(numbers).all():
+            row = int((~np.isfinite(numbers)).any(axis=1).argmax())
+            raise FactError(f"the direction of {key}, row {row + 1}, is NaN or infinite")
+        return numbers
+    if isinstance(rows, np.ndarray):
+        counted = rows.dtype.names is None  # a record array has rows
+    else:
+        counted = isinstance(rows, list) and bool(rows)  # an empty list has no rows
+    if counted and len(rows) != own.count and all(isinstance(x, int | float | np.number) for x in rows):
+        raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
+    relation = read_facts(source.facts.setting, {key: rows}, False, bare=True, strict=True)[key]
+    if not relation.count:
+        return np.zeros((own.count, width))
+    if relation.values is None:
+        raise FactError(f"the direction of {key} has no numbers")
+    together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)
+    both = _named(row_numbers(together), own)
+    order = np.argsort(both[: own.count])
+    there = np.searchsorted(both[: own.count], both[own.count :], sorter=order)
+    rows_of = order[np.minimum(there, own.count - 1)] if own.count else np.zeros(relation.count, np.int64)
+    strange = both[rows_of] != both[own.count :] if own.count else np.ones(relation.count, np.bool_)
+    given = relation.values.reshape(relation.count, -1)
+    wrong = strange | ~np.isfinite(given).all(axis=1)
+    if wrong.any():
+        n = int(wrong.argmax())
+        text = cut(fact_text(relation, n))
+        if strange[n]:
+            raise FactError(f"the direction has {text}, which is no fact of this chart, or more often than it")
+        raise FactError(f"the direction of {text} is infinite")
+    out = np.zeros((own.count, width))
+    out[rows_of] = given
+    return out
+
+
+def _plain_numbers(rows: Any, own: Relation, width: int) -> Array | None:
+    """One number, or `width`, for each fact, in their order or in the shape of their dense array; None for else."""
+    try:
+        numbers = np.asarray(rows)
+    except Exception:  # what it is instead is for those to say who read facts
+        return None
+    more = (width,) if width > 1 else ()
+    shapes = [(own.count, *more)] if own.dense_shape is None else [(own.count, *more), (*own.dense_shape, *more)]
+    tuples = width == 1 and isinstance(rows, list) and any(isinstance(row, tuple) for row in rows)  # rows of facts
+    if tuples or numbers.dtype.kind not in "fiub" or numbers.shape not in shapes or is_masked(rows):
+        return None
+    return numbers.astype(np.float64).reshape(own.count, width)
+
+
+def _named(numbers: Codes, own: Relation) -> npt.NDArray[np.int64]:
+    """Numbers of rows, those of `own` first, made different for copies: the first has the number of the other first."""
+    found = np.zeros(len(numbers), np.int64)
+    for part in (slice(0, own.count), slice(own.count, None)):
+        order = np.argsort(numbers[part], kind="stable")
+        ordered = numbers[part][order]
+        begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, np.bool_)
+        places = np.arange(len(ordered))
+        copies = np.zeros(len(ordered), np.int64)
+        copies[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+        found[part] = copies
+    return numbers + found * (int(numbers.max(initial=0)) + 1)
+
+
+def read_weighted(item: Any) -> list[tuple[Any, Any]]:
+    """Items with their cotangents, from an item or a mapping."""
+    if isinstance(item, Mapping) and not item:
+        raise QueryError('the mapping has no items; a gradient is of at least one, such as {"goal": 1.0}')
+    return list(item.items()) if isinstance(item, Mapping) else [(item, 1.0)]
+
+
+def read_cotangent(item: Any, value: Any) -> float:
+    """The cotangent of an item, which is a finite number."""
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    try:
+        number = float(value) if isinstance(value, int | float | np.floating | np.integer) else math.nan
+    except OverflowError:  # of a whole number
+        number = math.nan
+    if not math.isfinite(number):
+        raise QueryError(f"the cotangent of {shown(item)} is a finite number, and {shown(value)} is not")
+    return number

@@ -1,0 +1,559 @@
+"""Derivatives of a run, as Python sees them: gradients as tables, tangents, expected counts.
+
+The life of a gradient: a chart hands over its `Source`, all that its run was made of, whose `again` makes the run again
+in a class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the
+tape; and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over
+dual numbers. How either is computed is the business of `codegen/rules/backward/sweep.py` and `native`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...calls import public
+from ...codegen.rules.compiled import STATUS, Failure, Settings, Stop, out_of_memory
+from ...errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
+from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
+from ...facts.table import Table, make_table
+from ...facts.terms import item_text
+from ...plan.model import Derivatives
+from ...rules.check import nearest
+from ...semirings import Scale
+from ..binding.database import Database
+from ..binding.decoding import code, place_text, reported, reported_item
+from ..binding.loading import Along, Prepared, jet_words
+from ..limits import function_failed, near_critical, out_of_time, unsettled
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint64]
+
+WHY_NOT = {
+    "boolean": "an item of the boolean semiring is derived or not, which does not change by degrees",
+    "count": "derivations of the count semiring are whole numbers, which do not change by degrees",
+    "user": "the derivatives of a semiring of your own are not known; a program without one, whose rules say the "
+    "arithmetic, has them",
+}
+
+
+def differentiable(scale: Scale) -> None:
+    """Raises NotDifferentiable for value types that have no derivatives."""
+    if scale.name in WHY_NOT:
+        raise NotDifferentiable(
+            f"a program in the {scale.name} semiring has no gradient: {WHY_NOT[scale.name]}. "
+            "Use real or log for sums, viterbi or tropical for the best derivation"
+        )
+
+
+def class_of(order: int, adjoint: bool) -> Derivatives | None:
+    """What a class has to differentiate: forward along `order` directions, and backward. None: neither."""
+    return Derivatives(order, adjoint) if order or adjoint else None
+
+
+# -- making a run again ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a run was made of: the facts, and how it went.
+
+    `course` has, for each time that it was started: how many pops there were when it stopped (None: it came to its
+    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on
+    values alone, never on derivatives, so the run can be made again, to the bit. `stopped` is the stage that it stopped
+    in, from one, and 0 where it came to its end.
+    """
+
+    facts: Database
+    course: tuple[tuple[int | None, float, bool], ...]
+    until: str | None
+    max_bytes: int
+    connect: Callable[[Prepared], None]
+    stopped: int = 0
+    iterate: bool = False  # cycles were iterated
+
+    @property
+    def scale(self) -> Scale:
+        return self.facts.setting.scale
+
+    def again(
+        self, adjoint: bool, along: Along | None = None, *, outside: bool = False, stop: Stop | None = None
+    ) -> Prepared:
+        """The same run in a class with derivatives."""
+        along = along or Along()
+        prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop)
+        for settings in self._runs(prepared, stop):
+            prepared.chart.run(settings, stop)
+            ended(prepared)
+        return prepared
+
+    def _prepared(self, derivatives: Derivatives, along: Along, stop: Stop | None) -> Prepared:
+        facts = self.facts
+        prepared = facts.binding.prepare(
+            facts.run,
+            self.until,
+            instead=facts.instead,
+            derivatives=derivatives,
+            along=along,
+            iterate=self.iterate,
+            room=self.max_bytes if self.max_bytes >= 0 else None,
+            deadline=None if stop is None else stop.deadline,
+        )
+        self.connect(prepared)
+        return prepared
+
+    def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:
+        for pops, tolerance, refine in self.course:
+            most = -1 if pops is None else pops
+            left = -1 if stop is None else stop.nanoseconds
+            until = left if left < 0 else prepared.chart.report.nanoseconds + left
+            yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
+
+    def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
+        """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
+        or infinite. None where none is, or where the run cannot be made again over dual numbers.
+        """
+        shared, axioms, run = self.facts.places(key)
+        direction = np.zeros((shared + axioms + run, self.scale.width))
+        direction[row if row < shared else row + axioms, 0] = 1.0
+        along = Along(({key: direction},), (None,))
+        try:
+            prepared = self._prepared(Derivatives(along.order, False), along, stop)
+        except Error:
+            return None
+        for settings in self._runs(prepared, stop):
+            status = STATUS[prepared.chart.run(settings, stop).status]
+            if status == "interrupted":
+                raise KeyboardInterrupt
+            if status == "bad_value":
+                return reported_item(prepared, prepared.chart.report)
+            if status not in ("done", "max_pops"):
+                break
+        return None
+
+
+# What each end means where a run is made again for its derivatives, and on the way back through it.
+_Ends = Mapping[str, Callable[[Prepared], BaseException]]
+_EITHER: _Ends = {
+    "interrupted": lambda prepared: KeyboardInterrupt(),
+    "unsettled": lambda prepared: ValueRangeError(unsettled(reported(prepared, prepared.chart.report))),
+    "near_critical": lambda prepared: ValueRangeError(near_critical(reported(prepared, prepared.chart.report))),
+    "function_failed": lambda prepared: function_failed(prepared, prepared.chart.report),
+    "no_memory": lambda prepared: out_of_memory(Failure.EXHAUSTED),
+}
+_AGAIN: _Ends = {
+    **_EITHER,
+    "timeout": lambda prepared: out_of_time("when the run was made again for its derivatives"),
+    "bytes": lambda prepared: NotConverged(
+        f"the run with its derivatives needs more than {prepared.chart.report.bytes:,} bytes, the limit that the chart "
+        "was run with; run it with a larger max_bytes, or stop it earlier with max_pops"
+    ),
+    "host_error": lambda prepared: Error(
+        "a function behind an external predicate failed when the run was made again for its derivatives"
+    ),
+}
+_BACKWARD: _Ends = {
+    **_EITHER,
+    "timeout": lambda prepared: out_of_time("on the way back through the run"),
+    "bytes": lambda prepared: out_of_memory(Failure.LIMITED),
+    "bad_adjoint": lambda prepared: _first(prepared, reported(prepared, prepared.chart.report)),
+}
+
+
+def ended(prepared: Prepared) -> None:
+    """Raises for a repeated run that came to grief, which over dual numbers it can."""
+    status = STATUS[prepared.chart.report.status]
+    if status not in ("done", "max_pops"):
+        raise _AGAIN.get(status, _not_finite)(prepared)
+
+
+def _not_finite(prepared: Prepared) -> ValueRangeError:
+    return ValueRangeError(
+        f"a derivative of {cut(reported(prepared, prepared.chart.report))} became NaN or infinite, and is the first "
+        "that did"
+    )
+
+
+# -- backward ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seed:
+    """An item that is asked for: its predicate, the codes of its arguments, and its cotangent in words."""
+
+    key: str
+    codes: Sequence[int]
+    cotangent: Words
+
+
+def adjoint_width(prepared: Prepared, scale: Scale) -> int:
+    """How many doubles a derivative has."""
+    return (scale.width if scale.shape == "expectation" else 1) << prepared.compiled.plan.order
+
+
+def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, stop: Stop | None = None) -> None:
+    """Fills the adjoints of a taped run. An item that is not in the chart adds nothing."""
+    chart, tables = prepared.chart, prepared.compiled.plan.tables
+    chart.engine.adjoints_open(chart.pointer)
+    for seed in seeds:
+        chart.seed(tables[seed.key].number, seed.codes, seed.cotangent, whole=whole)
+    status = chart.backward(stop)
+    if status in _BACKWARD:
+        raise _BACKWARD[status](prepared)
+    if status != "done":
+        raise Error(f"the backward pass ended with {status}")
+
+
+def row_adjoints(source: Source, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:
+    """The derivatives with respect to the facts of a predicate that were given: a row of doubles for each."""
+    width = adjoint_width(prepared, source.scale)
+    shared, axioms, run = source.facts.places(key)
+    table = prepared.compiled.plan.tables.get(key)
+    if table is None or not shared + run:  # what the outputs do not need has no part in them
+        return np.zeros((shared + run, width))
+    relation = prepared.relations[key]
+    given = jet_words(source.scale, relation, prepared.along.order, prepared.along.tangents(key))
+    words = prepared.chart.adjoints_of_rows(table.number, given, relation.count, width)
+    numbers = words.view(np.float64)
+    if axioms:
+        numbers = np.concatenate([numbers[:shared], numbers[shared + axioms :]])
+    with np.errstate(all="ignore"):
+        fine = np.isfinite(numbers.sum()) or np.isfinite(numbers).all()  # the sum alone is the quicker question
+    if not fine:
+        raise _unsound(source, prepared, key, int((~np.isfinite(numbers)).any(axis=1).argmax()), stop)
+    return numbers
+
+
+def _unsound(source: Source, prepared: Prepared, key: str, row: int, stop: Stop | None) -> ValueRangeError:
+    """What is wrong where the pass back came to its end, but a fact's derivative is NaN or infinite.
+
+    It may have arisen in an item before: an adjoint that is not too large in itself gives a derivative that is. Else it
+    arose in this fact. Which of the items that use the fact made it so, the run over dual numbers says, where the
+    derivative is too much in that direction too.
+    """
+    before = _first_backward(prepared, source.scale)
+    if before is not None:
+        return _first(prepared, before)
+    own = source.facts.own(key)
+    assert own is not None
+    found, text = source.first_steep(key, row, stop), ""
+    if found is not None:
+        table = prepared.compiled.plan.tables.get(found[0])
+        codes = [] if table is None else [code(prepared, d, v) for d, v in zip(table.domains, found[1], strict=True)]
+        known = [c for c in codes if c is not None]
+        if table is not None and len(known) == len(codes):
+            share = prepared.chart.adjoint(table.number, known, adjoint_width(prepared, source.scale))
+            if share is not None and share.view(np.float64).any():
+                text = f", and {cut(item_text(*found))} is the first item whose derivative by it is"
+    fact = cut(fact_text(own, row))
+    return ValueRangeError(f"the gradient with respect to {fact} is NaN or infinite{text}{_advice(prepared)}")
+
+
+def _first(prepared: Prepared, item: str) -> ValueRangeError:
+    return ValueRangeError(
+        f"the gradient with respect to {cut(item)} became NaN or infinite, and is the first that did, going backward"
+        f"{_advice(prepared)}"
+    )
+
+
+def _advice(prepared: Prepared) -> str:
+    name = prepared.compiled.plan.semiring
+    return "; where numbers are only very large, use log" if name in ("real", "plain", "expectation") else ""
+
+
+def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
+    """Of the items whose derivative is NaN or infinite, the one that was popped last; None where there is none."""
+    chart, plan = prepared.chart, prepared.compiled.plan
+    wrong: dict[int, list[list[int]]] = {}
+    for table in plan.tables.values():
+        if table.kind not in ("dense", "hashed"):
+            continue
+        codes, _ = chart.items(table.number, table.arity, scale.width << plan.order)
+        numbers = chart.adjoints_of_items(table.number, adjoint_width(prepared, scale)).view(np.float64)
+        unsound = ~np.isfinite(numbers).all(axis=1)
+        if unsound.any():
+            wrong[table.number] = codes[unsound].tolist()
+    if not wrong:
+        return None
+    tables = {table.number: table for table in plan.tables.values()}
+    for number, cell in zip(*(a[::-1].tolist() for a in chart.pops()), strict=True):
+        if number in wrong:
+            arguments = chart.arguments(number, cell, tables[number].arity)
+            if arguments in wrong[number]:
+                return place_text(prepared, tables[number].key, arguments)
+    number = next(iter(wrong))  # never popped
+    return place_text(prepared, tables[number].key, wrong[number][0])
+
+
+def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array, what: str = "gradient with respect to") -> Array:
+    """The derivatives by, or of, some items of a predicate, a row for each. Raises for the first that is none.
+
+    The pass back stops at an adjoint that is NaN or infinite; but what it can hold may be too large for a float.
+    """
+    wrong = ~np.isfinite(numbers).all(axis=1)
+    if wrong.any():
+        text = place_text(prepared, key, codes[int(wrong.argmax())])
+        raise ValueRangeError(f"the {what} {cut(text)} is NaN or infinite")
+    return numbers
+
+
+def shaped(source: Source, key: str, numbers: Array) -> Table:
+    """Derivatives as a table like the facts that came in."""
+    own = source.facts.own(key)
+    assert own is not None
+    return like(own, source.scale, numbers)
+
+
+def like(relation: Relation, scale: Scale, numbers: Array) -> Table:
+    """Derivatives, a row of doubles for each fact, as a table of these facts."""
+    return make_table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
+
+
+def _values(scale: Scale, numbers: Array) -> Array:
+    return numbers if scale.shape == "expectation" else np.ascontiguousarray(numbers[:, 0])
+
+
+def _shape(scale: Scale) -> Any:
+    return "expectation" if scale.shape == "expectation" else "float"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a gradient is of: items with cotangents, in a run that kept its tape."""
+
+    source: Source
+    prepared: Prepared
+    seeds: tuple[Seed, ...]
+    whole: bool = False  # adjoints alone: outside values
+
+    def fill(self, stop: Stop | None = None) -> None:
+        """Sees to it that the adjoints in the native chart are those of these items."""
+        chart = self.prepared.chart
+        if chart.adjoints_of is not self:
+            chart.adjoints_of = None
+            backward(self.prepared, self.seeds, whole=self.whole, stop=stop)
+            chart.adjoints_of = self
+
+    def item(self, key: str, codes: Sequence[int] | None, stop: Stop | None = None) -> Words | None:
+        """The derivative with respect to one item, as words; None where it is not in the chart."""
+        table = self.prepared.compiled.plan.tables.get(key)
+        if table is None or codes is None:
+            return None
+        self.fill(stop)
+        width = adjoint_width(self.prepared, self.source.scale)
+        return self.prepared.chart.adjoint(table.number, codes, width, whole=self.whole)
+
+
+class Gradient(Mapping[str, Table]):
+    """The derivatives of an item, or of a weighted sum of items, per predicate.
+
+    A predicate that facts were given for has a table of them, in the order and shape in which they came, with the
+    derivative in place of the value. A predicate that is only derived has a table of its items, with the derivative
+    with respect to a constant added to the item from the start. Numbers are in the semiring's scale; in `expectation`
+    they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked for. A gradient
+    pickles and is copied as its tables, without the chart that it came from.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("goal += a(X) * b(X).")
+    >>> gradient = program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]}).gradient("goal")
+    >>> gradient["a/1"]["x"], gradient["b/1"]["x"], gradient.value
+    (3.0, 2.0, 6.0)
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        value: Any,
+        locate: Callable[[Any], tuple[str, list[int] | None]],
+        items: Callable[[Prepared, str, Any, Array], Table],
+        counts: float | None = None,
+        stop: Stop | None = None,
+        keep: Callable[[Gradient], tuple[Any, ...]] | None = None,
+    ) -> None:
+        self._asked, self._locate, self._items, self._keep = asked, locate, items, keep
+        self._counts = counts  # of `real`: the value of the goal, where expected counts are asked for
+        self._pops = asked.prepared.chart.report.pops
+        self._tables: dict[str, Table] = {}
+        self.value = value
+        asked.fill(stop)
+        source = asked.source
+        for key in self:  # facts are read at once, derived items when they are asked for
+            own = source.facts.own(key)
+            if own is not None:
+                numbers = row_adjoints(source, asked.prepared, key, stop)
+                if counts is not None:
+                    values = 1.0 if own.values is None else own.values[:, None]
+                    numbers = numbers * values / counts
+                self._tables[key] = shaped(source, key, numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        predicates = self._asked.source.facts.setting.rules.predicates
+        return (key for key, predicate in predicates.items() if not predicate.external)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in list(self)
+
+    @public
+    def get(self, key: str, default: Any = None) -> Any:
+        """The table of a predicate, or `default` where the program has none."""
+        if key not in self:
+            return default
+        return self[key]
+
+    @public
+    def __getitem__(self, key: str) -> Table:
+        if not isinstance(key, str) or key not in self._tables:
+            if key not in self:
+                near = nearest(key, list(self)) if isinstance(key, str) else ""
+                raise QueryError(f"there is no gradient for {shown(key)}.{near}")
+            self._tables[key] = self._derived(key)
+        return self._tables[key]
+
+    def _still(self) -> None:
+        if self._asked.prepared.chart.report.pops != self._pops:
+            raise QueryError("the chart ran on since this gradient was made; ask for the gradient again")
+        self._asked.fill()
+
+    def _derived(self, key: str) -> Table:
+        """The items of a predicate."""
+        prepared, scale = self._asked.prepared, self._asked.source.scale
+        table = prepared.compiled.plan.tables.get(key)
+        if table is None:  # what the outputs do not need
+            arity = self._asked.source.facts.setting.rules.predicates[key].arity
+            none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
+            return make_table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
+        self._still()
+        codes, held = prepared.chart.items(table.number, table.arity, scale.width)
+        width = adjoint_width(prepared, scale)
+        if table.kind == "facts":  # axioms of the text
+            rows = [prepared.chart.adjoint(table.number, row, width) for row in codes.tolist()]
+            words = np.array(rows, np.uint64).reshape(len(codes), width)
+        else:
+            words = prepared.chart.adjoints_of_items(table.number, width)
+        numbers = _finite(prepared, key, codes, words.view(np.float64))
+        if self._counts is not None:  # of `real`
+            numbers = numbers * held.view(np.float64) / self._counts
+        return self._items(prepared, key, codes, numbers)
+
+    def _of_items(self, key: str) -> Table:
+        """The table of a predicate's items: that of its facts, unless there are copies of them, or axioms."""
+        source = self._asked.source
+        own = source.facts.own(key)
+        if own is None or source.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
+            return self._derived(key)
+        return self[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        assert self._keep is not None
+        return self._keep(self)
+
+    @public
+    def item(self, item: Any) -> Any:
+        """The derivative with respect to one item; zero where it was not derived.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.run({"edge/2": [("a", "b", 2.0)]}).gradient("path(b)").item("edge(a,b)")
+        1.0
+        """
+        self._still()
+        scale = self._asked.source.scale
+        key, codes = self._locate(item)
+        words = self._asked.item(key, codes)
+        if words is None or codes is None:
+            return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
+        _finite(self._asked.prepared, key, [codes], words.view(np.float64)[None])
+        if self._counts is not None:
+            prepared = self._asked.prepared
+            held = prepared.chart.get(prepared.compiled.plan.tables[key].number, codes, scale.width)
+            assert held is not None
+            return float(words.view(np.float64)[0] * held.view(np.float64)[0] / self._counts)
+        return scale.value(words) if scale.shape == "expectation" else float(words.view(np.float64)[0])
+
+    @public
+    def to_pandas(self) -> dict[str, Any]:
+        """A `pandas.DataFrame` per predicate, with its columns called as in the frame that came in.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> gradient = program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]}).gradient("goal")
+        >>> gradient.to_pandas()["a/1"].to_dict("list")
+        {'arg1': ['x'], 'value': [3.0]}
+        """
+        return {key: self[key].to_pandas() for key in self}
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers after `gradient["`."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{key}: {len(table):,}" for key, table in self._tables.items())
+        return f"<Gradient of {self.value}: {sizes or 'no facts'}>"
+
+
+class Tangents:
+    """The derivatives of all items along one direction of the facts. They pickle and are copied as tables.
+
+    >>> import dynagrad as dg
+    >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+    >>> tangents = chart.jvp({"a/1": [1.0]})
+    >>> tangents["goal"], list(tangents.query("b(X)"))
+    (3.0, [('x', 0.0)])
+    """
+
+    def __init__(
+        self,
+        scale: Scale,
+        prepared: Prepared,
+        locate: Callable[[Any], tuple[str, list[int] | None]],
+        query: Callable[[Any, Callable[[str], tuple[npt.NDArray[np.int32], Words]]], Table],
+        keep: Callable[[Tangents], tuple[Any, ...]],
+    ) -> None:
+        self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
+        self._keep = keep
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._keep(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the tangents of all items are the same."""
+        if not isinstance(other, Tangents):
+            return NotImplemented
+        return self is other or bool(self.__reduce__()[1][0] == other.__reduce__()[1][0])
+
+    __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
+
+    __iter__ = None  # items are looked up by name; there is no first one
+
+    @public
+    def __getitem__(self, item: Any) -> Any:
+        """The tangent of an item; zero where it was not derived."""
+        scale = self._scale
+        key, codes = self._locate(item)
+        table = self._prepared.compiled.plan.tables.get(key)
+        words = None
+        if table is not None and codes is not None:
+            words = self._prepared.chart.get(table.number, codes, 2 * scale.width)
+        if words is None or codes is None:
+            return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
+        tangent = words[scale.width :]
+        _finite(self._prepared, key, [codes], tangent.view(np.float64)[None], "derivative of")
+        return scale.value(tangent)
+
+    @public
+    def query(self, pattern: Any) -> Table:
+        """The tangents of all items that match a pattern, as `chart.query` finds them."""
+        return self._query(pattern, self._read)
+
+    def _read(self, key: str) -> tuple[npt.NDArray[np.int32], Words]:
+        table = self._prepared.compiled.plan.tables[key]
+        codes, words = self._prepared.chart.items(table.number, table.arity, 2 * self._scale.width)
+        tangents = np.ascontiguousarray(words[:, self._scale.width :])
+        _finite(self._prepared, key, codes, tangents.view(np.float64), "derivative of")
+        return codes, tangents

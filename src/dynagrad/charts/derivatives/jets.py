@@ -1,0 +1,319 @@
+"""A program run over jets: which components of its facts go in, and which come out of its goals and their gradient.
+
+A run over jets of order K takes the components x_S of its facts, one for each set S of K directions, and gives those of
+the goals, y_S; going back from cotangents c_S it gives g_S, the jet of the gradient. All of it belongs to one number,
+the top component of <c, y>: its derivative with respect to c_S is y_(K-S), and with respect to x_S it is g_(K-S). So
+choices of components that go in, and of components that come out, are closed under derivatives: the tangent of a choice
+is the one over K+1 directions that repeats each component with the new direction; its adjoint is the gradient of that
+number along what the cotangents say, which again is such a choice.
+
+In `expectation` each of these components is a pair (p, r): p, and then the numbers of r. To Python they are real
+numbers like any other, and a pullback is the transpose of the derivative as a matrix of them. `Pass.back` says how that
+comes from passes over pairs.
+
+No derivative is computed here: that is `codegen/rules/backward/sweep.py` and `native`. What a choice means to users,
+and how they give arrays, is `function`'s business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
+from ...facts.relation import Relation
+from ...forks import kept, renewed
+from ..binding.binding import Binding
+from ..binding.database import Database
+from ..binding.loading import Along, Prepared
+from ..chart import Chart, make_chart
+from ..limits import Limits
+from ..lookup import place_of, read_item, words_at, zero_of
+from .gradient import Seed, Source, backward, class_of, ended, row_adjoints
+
+Array = npt.NDArray[np.float64]
+MOST_ORDERS = 10
+"""The numbers of a run over jets have two to this many components at most."""
+MOST_ORDERS_PLAIN = 6
+"""The same where right sides are arithmetic, whose derivatives are written out: beyond, compiling takes minutes."""
+
+UNUSED = -1
+
+
+# -- components --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A component that goes in or out: of facts (`x`), goals (`y`), cotangents of goals (`c`) or the gradient (`g`).
+
+    `mask` is the set of directions; an unused component is ignored where it goes in, and zero where it comes out.
+    """
+
+    kind: Literal["x", "y", "c", "g"]
+    mask: int
+
+    def along(self, bits: int) -> Slot:
+        """The same along more directions."""
+        return self if self.mask == UNUSED else Slot(self.kind, self.mask | bits)
+
+    def without(self, bit: int) -> Slot:
+        """A component of what is linear in a direction, as one of what is not; nothing where it was without it."""
+        there = self.mask != UNUSED and self.kind in "cg" and self.mask & bit
+        return Slot(self.kind, self.mask ^ bit if there else UNUSED)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which components of a run over jets of some order go in, and which come out."""
+
+    order: int
+    ins: tuple[Slot, ...]
+    outs: tuple[Slot, ...]
+
+    def directional(self, count: int = 1) -> Choice:
+        """The mixed derivative along `count` directions: what goes in is followed by its part along each of them."""
+        new = [1 << (self.order + n) for n in range(count)]
+        ins = [slot.along(bit) for bit in (0, *new) for slot in self.ins]
+        return Choice(self.order + count, tuple(ins), tuple(slot.along(sum(new)) for slot in self.outs))
+
+    def adjoint(self) -> Choice:
+        """The pullback: what goes in is followed by a cotangent of each result, and a gradient of each comes out."""
+        new, rest = 1 << self.order, (1 << self.order) - 1
+
+        def turned(slots: Sequence[Slot], kinds: Mapping[str, Literal["x", "y", "c", "g"]]) -> list[Slot]:
+            masks = [UNUSED if slot.mask == UNUSED else rest ^ slot.mask | new for slot in slots]
+            return [Slot(kinds[slot.kind], mask) for slot, mask in zip(slots, masks, strict=True)]
+
+        ins = [*self.ins, *turned(self.outs, {"y": "c", "g": "x"})]
+        outs = turned(self.ins, {"c": "y", "x": "g"})
+        if any(slot.kind == "x" and slot.mask != UNUSED and slot.mask & new for slot in ins):
+            return Choice(self.order + 1, tuple(ins), tuple(outs))
+        # No fact changes along the new direction, so neither does a goal, and the gradient does as the cotangents do.
+        ins = [slot.without(new) if slot.kind == "c" else slot for slot in ins]
+        return Choice(self.order, tuple(ins), tuple(slot.without(new) for slot in outs))
+
+
+VALUE = Choice(0, (Slot("x", 0),), (Slot("y", 0),))
+"""The value itself."""
+
+
+# -- one run -----------------------------------------------------------------------------------------------------------
+
+
+class Core:
+    """What all derivatives of one function share: the facts, the goals, and what is compiled. Never changed."""
+
+    def __init__(
+        self, binding: Binding, goals: tuple[str, ...], listed: bool, inputs: tuple[str, ...], limits: Limits
+    ) -> None:
+        self.binding, self.goals, self.listed, self.inputs, self.limits = binding, goals, listed, inputs, limits
+        self.given = [binding.given[key] for key in inputs]
+        scale = binding.setting.scale
+        self.width = scale.width  # how many numbers a value has
+        self.pair = (scale.width,) if scale.shape == "expectation" else ()  # the axes of a value
+        self.shapes = [(*(r.dense_shape if r.dense_shape is not None else (r.count,)), *self.pair) for r in self.given]
+        until = limits.until  # checks the item, too
+        self.until = None if until is None else read_item(binding.setting, None, until).key
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.binding, self.goals, self.listed, self.inputs, self.limits
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    def slot_shapes(self, slot: Slot) -> list[tuple[int, ...]]:
+        """The shapes of the arrays of a slot."""
+        return list(self.shapes) if slot.kind in "xg" else [((len(self.goals),) if self.listed else ()) + self.pair]
+
+    def _class(self, order: int, adjoint: bool) -> tuple[int, bool]:
+        """The class to run in; what it needs that is the same for all runs is kept in the binding that they share."""
+        kept, until = self.binding.kept, self.until
+        found = next((c for c in ((order, adjoint), (order, True)) if (*c, until) in kept), None)
+        if found is not None:
+            return found
+        along = Along(({},) * order, (None,) * order)
+        stop = self.limits.stop()
+        deadline = None if stop is None else stop.deadline
+        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), along=along, deadline=deadline)
+        kept.add((order, adjoint, until))
+        return order, adjoint
+
+    def run(self, order: int, adjoint: bool, x: Mapping[int, Sequence[Array]]) -> Pass:
+        """The program over jets of the facts, whose components x has."""
+        plain = self.binding.setting.scale.name == "plain"
+        most = MOST_ORDERS_PLAIN if plain else MOST_ORDERS
+        if order > most:
+            what = "a program of plain arithmetic" if plain else "a program of rules"
+            raise Error(f"derivatives of {what} are implemented to order {most}, and one of order {order} is asked for")
+        derivatives = class_of(*self._class(order, adjoint))
+        given = dict(self.binding.given)
+        for relation, array in zip(self.given, x[0], strict=True):
+            given[relation.key] = self.with_numbers(relation, array)
+        binding = self.binding.with_values(given, frozenset(self.inputs))
+        parts = {mask: self._gathered(arrays) for mask, arrays in x.items() if mask}
+        directions = tuple(parts.pop(1 << d, {}) for d in range(order))
+        along = Along(directions, (None,) * order, parts)
+        chart = make_chart(binding, {}, self.limits, False)
+        try:
+            prepared = chart._state.over(derivatives, along, chart)
+        except NotConverged:
+            if not order or chart.status == "done":  # it did not begin
+                raise
+            status = chart.status  # the chart is none that could be looked at
+            raise NotConverged(
+                f"the run with its derivatives stopped at its limit on {status}; raise max_{status}, or stop earlier "
+                "with max_pops, timeout or until"
+            ) from None
+        except ValueRangeError:
+            if order and chart.status == "bad_value":
+                again = make_chart(binding, {}, self.limits, False)
+                again._state.over(class_of(*self._class(0, False)), Along(), again)  # says so where it is the value
+                over = chart._require()
+                ended(over)
+            raise
+        return Pass(self, chart, prepared, order)
+
+    def evaluate(self, choice: Choice, arrays: Sequence[Array], outs: Sequence[Slot]) -> list[Any]:
+        """Some components that come out, of one run on arrays for all that go in."""
+        adjoint = any(slot.kind == "g" and slot.mask != UNUSED for slot in outs)
+        run = self.run(choice.order, adjoint, self.components(choice.ins, arrays, "x"))
+        return run.results(outs, self.components(choice.ins, arrays, "c"))
+
+    def components(self, slots: Sequence[Slot], arrays: Sequence[Array], kind: str) -> dict[int, Sequence[Array]]:
+        """The arrays of the slots of a kind, by set of directions."""
+        found: dict[int, Sequence[Array]] = {}
+        place = 0
+        for slot in slots:
+            count = len(self.inputs) if slot.kind == "x" else 1
+            if slot.kind == kind and slot.mask != UNUSED:
+                found[slot.mask] = arrays[place : place + count]
+            place += count
+        return found
+
+    def with_numbers(self, relation: Relation, array: Array) -> Relation:
+        """A relation with the numbers of an argument."""
+        r, shape = relation, self.binding.setting.scale.shape
+        values = array.reshape(r.count, *self.pair)
+        return Relation(r.key, r.count, r.columns, values, shape, r.dense_shape, r.names)
+
+    def _gathered(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Derivatives of the facts that were given as those of all facts; the axioms of the text have none."""
+        database, pairs = Database(self.binding), zip(self.inputs, arrays, strict=True)
+        return {key: database.for_all(key, array.reshape(-1, self.width)) for key, array in pairs}
+
+
+class Pass:
+    """One run over jets, which can be read and gone back over. May be shared by threads."""
+
+    def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
+        self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
+        self._lock = renewed(threading.RLock())
+        setting = core.binding.setting
+        self.values = np.zeros((len(core.goals), 1 << order, core.width))
+        self.places: list[tuple[str, list[int]] | None] = []
+        for row, goal in zip(self.values, core.goals, strict=True):
+            key, codes = place_of(setting, prepared, goal)
+            words = words_at(prepared, key, codes, row.size)
+            if words is None or codes is None:
+                row[0] = 0.0 if core.pair else zero_of(setting, key)
+                self.places.append(None)
+            else:
+                row[:] = words.view(np.float64).reshape(row.shape)
+                self.places.append((key, codes))
+
+    @kept
+    def source(self) -> Source:
+        """What the run was made of. Raises where it cannot be differentiated."""
+        return self.chart._state.source()
+
+    def results(self, outs: Sequence[Slot], cotangents: Mapping[int, Sequence[Array]]) -> list[Any]:
+        """Some components that come out, as arrays of their shapes; those of gradients take a pass back."""
+        core, found = self.core, list[Any]()
+        gradient: list[Array] | None = None
+        for slot in outs:
+            if slot.mask == UNUSED:
+                zeros = [np.zeros(shape) for shape in core.slot_shapes(slot)]
+                found.extend(float(z) if slot.kind == "y" and not z.shape else z for z in zeros)
+            elif slot.kind == "y":
+                (shape,) = core.slot_shapes(slot)
+                values = self.component(slot.mask).reshape(shape)
+                found.append(values if shape else float(values))
+            else:
+                if gradient is None:
+                    jets = np.zeros(self.values.shape)
+                    for mask, (array,) in cotangents.items():
+                        jets[:, mask] = array.reshape(-1, core.width)
+                    gradient = self.back(jets)
+                for rows, shape in zip(gradient, core.shapes, strict=True):
+                    found.append(np.ascontiguousarray(rows[:, slot.mask]).reshape(shape))  # rows are this call's
+        return found
+
+    def component(self, mask: int) -> Array:
+        """A component of the goals, a row of numbers for each."""
+        found = self.values[:, mask].copy()
+        if mask and self.source:
+            for n in range(len(found)):
+                self._weighs(n)
+            wrong = ~np.isfinite(found).all(axis=1)
+            if wrong.any():
+                raise ValueRangeError(
+                    f"a derivative of {shown(self.core.goals[int(wrong.argmax())])} is NaN or infinite; where numbers "
+                    "are only very large, use log"
+                )
+        return found
+
+    def back(self, cotangents: Array) -> list[Array]:
+        """The jet of the gradient with respect to each input: per row and set of directions, a row of numbers.
+
+        Of pairs, a pass back multiplies: its start (s, t) becomes (s g, s h + t g), with (g, h) the derivative of the
+        goal, itself a pair. The transpose of that derivative takes a cotangent (c, d) to (c g + d.h, d g), so it is a
+        pass started with (d, c) whose result is turned round. Each number of a vector d needs a pass of its own.
+        """
+        if not self.core.pair:
+            return self._back(cotangents)
+        found: list[Array] = []
+        for n in range(1, self.core.width):
+            starts = np.zeros(cotangents.shape)
+            starts[..., 0] = cotangents[..., n]
+            if n == 1:
+                starts[..., 1] = cotangents[..., 0]
+            elif not starts.any():
+                continue
+            rows = self._back(starts)
+            found = found or [np.zeros(r.shape) for r in rows]
+            for total, row in zip(found, rows, strict=True):
+                total[..., n] = row[..., 0]
+                total[..., 0] += row[..., n]
+        return found
+
+    def _back(self, starts: Array) -> list[Array]:
+        """One pass back, over what the semiring has for numbers."""
+        seeds = []
+        for n, (place, start) in enumerate(zip(self.places, starts, strict=True)):
+            if place is not None and start.any():
+                self._weighs(n)
+                seeds.append(Seed(*place, np.ascontiguousarray(start).reshape(-1).view(np.uint64)))
+        shape = self.values.shape[1:]
+        with self._lock:
+            source = self.source
+            stop = self.core.limits.stop()  # a pass back may take as long as a run
+            backward(self.prepared, seeds, stop=stop)
+            return [row_adjoints(source, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
+
+    def _weighs(self, n: int) -> None:
+        """Raises where a goal in logs weighs nothing."""
+        if (
+            self.places[n] is not None
+            and self.core.binding.setting.scale.name == "log"
+            and not np.isfinite(self.values[n, 0, 0])
+        ):
+            raise NotDifferentiable(
+                f"{shown(self.core.goals[n])} has weight zero, and the log of zero has no derivative; ask for it in "
+                "real"
+            )

@@ -1,0 +1,237 @@
+"""The questions that derivatives answer: gradients, tangents, outside values, marginals, expected counts, entropy.
+
+Each is a plain function of a `Ran`, which a chart hands over. What is asked is put into seeds and directions here, and
+what comes back into the answer. How a run is gone back over is `gradient`'s business, and how it is made again with
+derivatives is `running`'s. What the answers mean is said where
+they are asked for, at the methods of `Chart`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...codegen.rules.compiled import Stop
+from ...errors import NotDifferentiable, QueryError, shown
+from ...facts.relation import Relation, row_numbers
+from ...plan.aggregators import COPIES
+from ...plan.right_sides import numbers
+from ..binding.context import Setting
+from ..binding.loading import Along
+from ..lookup import find, place_of, table_of, value_of, words_at, words_of, zero_of
+from ..run import Run
+from .detached import kept_gradient, kept_tangents
+from .directions import read_cotangent, read_directions
+from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, differentiable, row_adjoints
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What is asked: the run of a chart, and what ends the answer before it is there."""
+
+    run: Run
+    stop: Stop | None = None
+
+    @property
+    def setting(self) -> Setting:
+        return self.run.setting
+
+    def value(self, item: Any) -> Any:
+        return value_of(self.setting, self.run.ready(), item)
+
+    def derived(self, item: Any) -> bool:
+        return words_of(self.setting, self.run.ready(), item)[1] is not None
+
+
+# -- gradients and tangents --------------------------------------------------------------------------------------------
+
+
+def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = None) -> Gradient:
+    """The gradient of a weighted sum of items; of expected counts, where `counts` has the value of the goal."""
+    asked = _asked(ran, items)
+    value = ran.value(items[0][0])
+    if len(items) > 1 or items[0][1] != 1:
+        terms = [(float(c), ran.value(item)) for item, c in items if c]
+        if asked.source.scale.shape == "expectation":
+            value = tuple(sum(c * pair[i] for c, pair in terms) for i in (0, 1))
+        else:
+            value = float(sum(c * float(v) for c, v in terms))
+    setting = ran.setting
+    return Gradient(
+        asked,
+        value,
+        lambda item: place_of(setting, asked.prepared, item),
+        lambda prepared, key, codes, numbers: table_of(setting, prepared, key, codes, numbers.view(np.uint64)),
+        counts,
+        ran.stop,
+        lambda gradient: kept_gradient(gradient, setting, asked.prepared),
+    )
+
+
+def row_gradient(ran: Ran, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
+    """The derivatives of an item, times a cotangent, by the facts of predicates: a row of doubles for each.
+
+    Of a predicate with bound facts by these, else by those of the run. What `gradient` has in its tables, without
+    these; raises as it does.
+    """
+    asked = _asked(ran, [(item, cotangent)])
+    source, prepared = asked.source, asked.prepared
+
+    def count(key: str) -> int:
+        shared, _, run = source.facts.places(key)
+        return shared if key in source.facts.binding.given else run
+
+    if not asked.seeds:  # never derived
+        width = adjoint_width(prepared, source.scale)
+        return [np.zeros((count(key), width)) for key in keys]
+    prepared.chart.adjoints_of = None
+    backward(prepared, asked.seeds, stop=ran.stop)
+    prepared.chart.adjoints_of = asked
+    return [row_adjoints(source, prepared, key, ran.stop)[: count(key)] for key in keys]
+
+
+def tangents(ran: Ran, direction: Any) -> Tangents:
+    """The derivatives of all items along a direction."""
+    source = ran.run.source()
+    given = read_directions(source, ran.run.ready(), direction)
+    prepared = ran.run.again(source, False, Along((given,), (None,)), stop=ran.stop)
+    return Tangents(
+        source.scale,
+        prepared,
+        lambda item: place_of(ran.setting, prepared, item),
+        lambda pattern, items: find(ran.setting, prepared, pattern, items),
+        lambda tangents: kept_tangents(tangents, ran.setting, prepared),
+    )
+
+
+def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> Asked:
+    """The run with a tape, and what is asked of it."""
+    source = ran.run.source()
+    scale = source.scale
+    apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
+    prepared = ran.run.again(source, True, outside=True, stop=ran.stop) if apart else ran.run.tape(source, ran.stop)
+    seeds = []
+    for item, given in items:
+        cotangent = read_cotangent(item, given)
+        key, codes = place_of(ran.setting, prepared, item)
+        words = words_at(prepared, key, codes, scale.width)
+        if words is None or codes is None:
+            continue
+        if scale.name == "log" and not math.isfinite(scale.value(words)) and not whole:
+            raise NotDifferentiable(
+                f"{shown(item)} has weight zero, and the log of zero has no derivative; ask for it in real"
+            )
+        width = adjoint_width(prepared, scale)
+        start = np.zeros(width)
+        start[0] = cotangent
+        seeds.append(Seed(key, tuple(codes), start.view(np.uint64)))
+    return Asked(source, prepared, tuple(seeds), whole)
+
+
+# -- questions about derivations ---------------------------------------------------------------------------------------
+
+
+def outside(ran: Ran, item: Any, goal: Any) -> Any:
+    """What a derivation of the goal has beside the item, in the semiring's scale."""
+    _check_sums(ran, "an outside value", ("real", "log", "expectation"))
+    asked = _asked(ran, [(goal, 1.0)], whole=True)
+    key, codes = place_of(ran.setting, asked.prepared, item)
+    words = asked.item(key, codes, ran.stop)
+    return zero_of(ran.setting, key) if words is None else asked.source.scale.value(words)
+
+
+def marginal(ran: Ran, item: Any, goal: Any) -> float:
+    """The probability, or the expected number, of uses of the item in a derivation of the goal."""
+    _check_sums(ran, "a marginal", ("real", "log", "viterbi", "tropical"))
+    if not ran.derived(goal):  # it has no derivation that the item could be in
+        place_of(ran.setting, ran.run.ready(), item)
+        return 0.0
+    share = float(gradient(ran, [(goal, 1.0)]).item(item))
+    if ran.setting.scale.name != "real":
+        return share
+    total = _total(ran, goal)
+    return 0.0 if share == 0 else share * float(ran.value(item)) / total
+
+
+def expected_counts(ran: Ran, goal: Any) -> Gradient:
+    """How often each fact and each item is used in a derivation of the goal, on average."""
+    _check_sums(ran, "an expected count", ("real", "log", "viterbi", "tropical"))
+    real = ran.setting.scale.name == "real"
+    total = _total(ran, goal) if real and ran.derived(goal) else 1.0 if real else None
+    return gradient(ran, [(goal, 1.0)], total)
+
+
+def entropy(ran: Ran, goal: Any) -> float:
+    """The entropy of the goal's derivations, by the derivative along an inverse temperature."""
+    _check_sums(ran, "an entropy", ("real", "log"))
+    source = ran.run.source()
+    log = source.scale.name == "log"
+    directions = {}
+    for key, predicate in ran.setting.rules.predicates.items():
+        if predicate.external:
+            raise QueryError(f"the entropy needs the weights of all facts, and those of {key} are a function's")
+    if not log and any(n < 0 for rule in ran.setting.rules.rules for n in numbers(rule.value)):
+        raise QueryError("a rule has a negative constant, so derivations have no distribution")
+    for key, relation in source.facts.gathered().items():
+        apart = _copies_apart(ran.setting, key)
+        directions[key] = _along_temperature(relation, log, apart)[:, None]
+    constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
+    prepared = ran.run.again(source, False, Along((directions,), (constants,)), stop=ran.stop)
+    words = words_at(prepared, *place_of(ran.setting, prepared, goal), 2)
+    if words is None:
+        raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")
+    total, tangent = (float(x) for x in words.view(np.float64))
+    if not (math.isfinite(total) if log else total > 0):
+        raise QueryError(f"{shown(goal)} has weight {total}, so there is no distribution of its derivations")
+    return total - tangent if log else math.log(total) - tangent / total
+
+
+def _copies_apart(setting: Setting, key: str) -> bool:
+    """Whether the weight of copies of a fact is no sum of theirs: in programs without a semiring that run as one."""
+    predicate = setting.rules.predicates[key]
+    if setting.rules.semiring is not None or predicate.defined:
+        return False
+    return COPIES[setting.scale.name][predicate.aggregator] != "sum"
+
+
+def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArray[np.float64]:
+    """The derivative of w**b with respect to b at one, or of its log.
+
+    Copies of a fact are one fact of their sum, unless they are taken `apart`.
+    """
+    weights = np.full(relation.count, 0.0 if log else 1.0) if relation.values is None else relation.values
+    groups = np.arange(relation.count, dtype=np.int32) if apart else row_numbers(relation)
+    if log:
+        totals = np.full(relation.count, -np.inf)
+        np.logaddexp.at(totals, groups, weights)
+        total = totals[groups]
+        return np.where(np.isfinite(total), total, 0.0)
+    if (weights < 0).any():
+        row = int((weights < 0).argmax())
+        raise QueryError(f"{relation.key}, row {row + 1}, has a negative weight, so derivations have no distribution")
+    total = np.bincount(groups, weights, minlength=relation.count)[groups] if relation.count else weights
+    return np.asarray(weights * np.log(np.where(total > 0, total, 1.0)))
+
+
+def _check_sums(ran: Ran, what: str, allowed: tuple[str, ...]) -> None:
+    """Raises where the program's values are no weights of derivations."""
+    name = ran.setting.scale.name
+    differentiable(ran.setting.scale)
+    if name not in allowed:
+        raise NotDifferentiable(
+            f"{what} is defined over derivations with weights, for a program in {', '.join(allowed)}; "
+            f"this one is {name}"
+        )
+
+
+def _total(ran: Ran, goal: Any) -> float:
+    """The weight of all derivations of the goal."""
+    total = float(ran.value(goal))
+    if not (total > 0 or total < 0):
+        raise QueryError(f"{shown(goal)} has weight {total}, so shares of it have no meaning")
+    return total

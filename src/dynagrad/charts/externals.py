@@ -1,0 +1,60 @@
+"""Functions behind external predicates: native code asks for the value of an item, and Python answers.
+
+A function is asked once for each item of a chart. What it raises cannot pass through native code: it is kept, and
+raised by who started the run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import Error
+from .binding.context import Setting
+from .binding.decoding import arguments
+from .binding.loading import Prepared
+
+NATIVE_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
+
+
+def connect(setting: Setting, prepared: Prepared, raised: list[BaseException]) -> None:
+    """Lets a chart ask the functions of its program; what they raise is appended to `raised`."""
+    for key, function in setting.externals.items():
+        table = prepared.compiled.plan.tables.get(key)
+        if table is None:
+            continue
+        if isinstance(function, NATIVE_FUNCTION):
+            if any(prepared.encoding.domains[d].kind != "int" for d in table.domains):
+                raise Error(f"the function behind {key} is native, so all arguments of {key} have to be integers")
+            # the setting, which the chart holds, keeps the function alive
+            address = ctypes.cast(function, ctypes.c_void_p)
+            prepared.chart.engine.chart_external(prepared.chart.pointer, table.number, address)
+        else:
+            prepared.chart.set_external(table.number, _answering(setting, prepared, key, function, raised))
+
+
+def _answering(
+    setting: Setting, prepared: Prepared, key: str, function: Callable[..., Any], raised: list[BaseException]
+) -> Callable[[Any, Any], int]:
+    """A function as native code calls it: 1 with the words of a value, 0 where there is none, -1 to end the run."""
+    scale, known = setting.scale, dict[tuple[int, ...], Any]()
+    arity = setting.rules.predicates[key].arity
+
+    def answer(given: Any, words: Any) -> int:
+        try:
+            codes = tuple(given[i] for i in range(arity))
+            if codes not in known:
+                value = function(*arguments(prepared, key, codes))
+                known[codes] = None if value is None else scale.word_of(scale.one if value is True else value)
+            found = known[codes]
+            if found is None:
+                return 0
+            for i in range(scale.width):
+                words[i] = int(found[i])
+            return 1
+        except BaseException as error:
+            raised.append(error)
+            return -1
+
+    return answer

@@ -1,0 +1,301 @@
+"""Looking into a chart: an item as written to its place and its words, a pattern to the table of what matches.
+
+Plain functions of a program's setting and of a native chart that ran, of the chart itself or of its run made again with
+derivatives; where a text is only read, before any run, there is no native chart, and it is None. Whether a chart is up
+to date is `chart`'s business, what a number means the scale's, and how arguments are coded `reading`'s.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import re
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error, FactError, NotComputed, QueryError, cut, shown
+from ..facts.relation import Relation
+from ..facts.table import Table, make_table
+from ..facts.terms import canonical, item_text, term_text
+from ..rules import parse_item
+from ..rules.check import nearest
+from ..rules.show import show
+from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
+from ..rules.syntax import Term as SyntaxTerm
+from .binding.context import Setting
+from .binding.decoding import code as code_of
+from .binding.decoding import column, decode, matches, ranks
+from .binding.encoding import syntax_value
+from .binding.loading import Prepared
+
+Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+
+# -- items as they are written -----------------------------------------------------------------------------------------
+
+_SIMPLE = re.compile(r"([a-z]\w*)(?:\(((?:[a-z]\w*|-?[0-9]{1,9})(?:,(?:[a-z]\w*|-?[0-9]{1,9}))*)\))?", re.ASCII)
+_KEYWORDS = frozenset({"for", "if", "then", "else", "not", "mod"})
+
+
+def _parsed(text: str) -> Item:
+    """The item that a text is; short ones are remembered."""
+    return _remembered(text) if len(text) <= 200 else _read_text(text)
+
+
+def _read_text(text: str) -> Item:
+    """Symbols and integers are read without starting the parser."""
+    simple = _SIMPLE.fullmatch(text)
+    arguments = simple[2].split(",") if simple and simple[2] else []
+    if simple is None or not _KEYWORDS.isdisjoint((simple[1], *arguments)):
+        return parse_item(text)
+    return Item(simple[1], tuple(Symbol(a) if a[0].isalpha() else Integer(int(a)) for a in arguments))
+
+
+_remembered = functools.lru_cache(maxsize=4096)(_read_text)
+
+
+def read_item(setting: Setting, prepared: Prepared | None, text: Any) -> Item:
+    """The item, or the pattern, that a text is. Raises where it cannot be looked up."""
+    return read_known(text, functools.partial(check_known, setting, prepared))
+
+
+def read_known(text: Any, check: Callable[[str], None]) -> Item:
+    """The item, or the pattern, that a text is, where `check` raises for predicates that cannot be looked up."""
+    if isinstance(text, str):
+        item = _parsed(text)
+    elif isinstance(text, Item):
+        item = text
+    else:
+        raise QueryError(f'{shown(text)} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
+    check(item.key)
+    terms: list[SyntaxTerm] = list(item.arguments)
+    while terms:
+        term = terms.pop()
+        if isinstance(term, Arithmetic):
+            raise QueryError(f"{cut(show(item))} computes in an argument; write the number itself")
+        if isinstance(term, Compound):
+            terms.extend(term.arguments)
+    return item
+
+
+def ground(item: Item) -> list[Any]:
+    """The arguments of an item. Raises where it has variables."""
+    try:
+        return [syntax_value(term) for term in item.arguments]
+    except ValueError:
+        raise QueryError(f"{cut(show(item))} has variables; use chart.query to find all items that match it") from None
+
+
+def check_known(setting: Setting, prepared: Prepared | None, key: str) -> None:
+    """Raises where items of a predicate cannot be looked up."""
+    predicates = setting.rules.predicates
+    omitted = {} if prepared is None else prepared.compiled.plan.omitted
+    if key not in predicates or predicates[key].external or key in omitted:
+        raise unknown(key, predicates, omitted)
+
+
+def unknown(key: str, known: Collection[str], omitted: Mapping[str, str]) -> QueryError:
+    """Why items of a predicate cannot be looked up, where a program has the `known` ones and needs not all of them."""
+    if key not in known:
+        return QueryError(f"the program has no predicate `{cut(key)}`.{nearest(key, sorted(known))}")
+    if key in omitted:
+        return NotComputed(f"`{key}` was left out: {omitted[key]}; declare it as an output to see it")
+    return QueryError(f"`{key}` is external: its values are those of your function")
+
+
+def check_needed(fixed: Mapping[str, Mapping[int, SyntaxTerm]], key: str, values: Sequence[Any]) -> None:
+    """Refuses what the outputs do not need and was therefore not derived; None stands for a variable."""
+    for i, constant in fixed.get(key, {}).items():
+        wanted = syntax_value(constant)
+        if type(values[i]) is not type(wanted) or values[i] != wanted:
+            raise NotComputed(
+                f"of `{key}` only the items with {term_text(wanted)} as argument {i + 1} were derived, because the "
+                f"outputs need no others; ask for those, or declare {key} as an output"
+            )
+
+
+def _argument(name: str, place: int, value: Any) -> Any:
+    """An argument of an item, given as Python has it."""
+    try:
+        return canonical(value)
+    except FactError as error:
+        raise QueryError(f"{cut(name)}, argument {place + 1}: {error}") from None
+
+
+class ItemName(str):
+    """The text of an item that remembers what it is the text of, so that a lookup parses nothing."""
+
+    __slots__ = ("place",)
+    place: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+def names_of(setting: Setting, prepared: Prepared, items: Callable[[str], tuple[Codes, Words]]) -> Iterator[str]:
+    """The texts of all items, predicate by predicate, each sorted by argument."""
+    for key, table in prepared.compiled.plan.tables.items():
+        if table.kind == "external":
+            continue
+        predicate = key.rpartition("/")[0]
+        for row in table_of(setting, prepared, key, *items(key)):
+            name = ItemName(item_text(key, row[:-1]))
+            name.place = (predicate, *row[:-1])
+            yield name
+
+
+class Names(KeysView[str]):
+    """The texts of all items, as a set: what is no item of the chart is not in it, and that is no error."""
+
+    _mapping: Mapping[str, Any]
+
+    def __contains__(self, name: object) -> bool:
+        return _has(self._mapping, name)
+
+
+class Items(ItemsView[str, Any]):
+    """The texts of all items with their values, as a set likewise."""
+
+    _mapping: Mapping[str, Any]
+
+    def __contains__(self, pair: object) -> bool:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and _has(self._mapping, pair[0])):
+            return False
+        value = self._mapping[pair[0]]
+        return value is pair[1] or bool(value == pair[1])
+
+
+def _has(chart: Any, name: object) -> bool:
+    if not isinstance(name, str):
+        return False
+    try:
+        return name in chart
+    except Error:
+        len(chart)  # raises where the chart cannot be looked into
+        return False
+
+
+# -- one item ----------------------------------------------------------------------------------------------------------
+
+
+def codes_of(setting: Setting, prepared: Prepared, key: str, values: Sequence[Any]) -> list[int] | None:
+    """The codes of an item's arguments, or None where one of them is unknown to the chart."""
+    codes = []
+    for i, value in enumerate(values):
+        code = code_of(prepared, setting.domains.of[key, i], value)
+        if code is None:
+            return None
+        codes.append(code)
+    return codes
+
+
+def place_of(setting: Setting, prepared: Prepared, item: Any) -> tuple[str, list[int] | None]:
+    """An item's predicate, and the codes of its arguments; None where one of them is unknown to the chart."""
+    key, values = place(item, functools.partial(check_known, setting, prepared))
+    check_needed(prepared.compiled.plan.fixed, key, values)
+    return key, codes_of(setting, prepared, key, values)
+
+
+def place(item: Any, check: Callable[[str], None]) -> tuple[str, list[Any]]:
+    """An item's predicate and arguments, where `check` raises for predicates that cannot be looked up."""
+    if isinstance(item, ItemName):
+        item = item.place
+    if isinstance(item, tuple) and item and isinstance(item[0], str):
+        key, values = f"{item[0]}/{len(item) - 1}", [_argument(item[0], n, v) for n, v in enumerate(item[1:])]
+        check(key)
+        return key, values
+    found = read_known(item, check)
+    return found.key, ground(found)
+
+
+def words_at(prepared: Prepared, key: str, codes: Sequence[int] | None, width: int) -> Words | None:
+    """The words of an item in its place; None where it was not derived."""
+    table = prepared.compiled.plan.tables.get(key)
+    return None if table is None or codes is None else prepared.chart.get(table.number, codes, width)
+
+
+def words_of(setting: Setting, prepared: Prepared, item: Any) -> tuple[str, Words | None]:
+    """An item's predicate, and the words of its value; None where it was not derived."""
+    key, codes = place_of(setting, prepared, item)
+    return key, words_at(prepared, key, codes, setting.scale.width)
+
+
+def value_of(setting: Setting, prepared: Prepared, item: Any) -> Any:
+    """An item's value in the semiring's scale; its zero where the item was not derived."""
+    key, words = words_of(setting, prepared, item)
+    return zero_of(setting, key) if words is None else setting.scale.value(words)
+
+
+def zero_of(setting: Setting, key: str) -> Any:
+    """The value of an item of a predicate that was not derived."""
+    if setting.rules.semiring is not None:
+        return copy.deepcopy(setting.scale.zero)
+    return {"*=": 1.0, "max=": -math.inf, "log+=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
+        setting.rules.predicates[key].aggregator, 0.0
+    )
+
+
+# -- all items that match ----------------------------------------------------------------------------------------------
+
+
+def find(setting: Setting, prepared: Prepared, pattern: Any, items: Callable[[str], tuple[Codes, Words]]) -> Table:
+    """The table of the items that match, of all that `items` has of a predicate."""
+    item = read_item(setting, prepared, pattern)
+    table = prepared.compiled.plan.tables.get(item.key)
+    assert table is not None
+    check_needed(prepared.compiled.plan.fixed, item.key, constants(item))
+    codes, words = items(item.key)
+    keep = np.ones(len(codes), np.bool_)
+    domains = setting.domains
+    later: list[tuple[int, SyntaxTerm]] = []
+    first: dict[str, int] = {}
+    for i, term in enumerate(item.arguments):
+        if isinstance(term, Variable):
+            if term.name in first:
+                same = _comparable(prepared, domains.of[item.key, i], domains.of[item.key, first[term.name]])
+                if same:
+                    keep &= codes[:, i] == codes[:, first[term.name]]
+                else:
+                    later.append((i, term))
+            else:
+                first[term.name] = i
+            continue
+        try:
+            value = syntax_value(term)
+        except ValueError:
+            later.append((i, term))
+            continue
+        code = code_of(prepared, domains.of[item.key, i], value)
+        keep &= codes[:, i] == code if code is not None else np.bool_(False)
+    rows = np.flatnonzero(keep)
+    if later:
+        columns = [decode(prepared, d, codes[rows, i]) for i, d in enumerate(table.domains)]
+        matching = [n for n, values in enumerate(zip(*columns, strict=True)) if matches(item.arguments, values)]
+        rows = rows[matching]
+    return table_of(setting, prepared, item.key, codes[rows], words[rows])
+
+
+def constants(item: Item) -> list[Any]:
+    """The arguments of a pattern that are constants, and None for the others."""
+    return [syntax_value(t) if isinstance(t, Symbol | Integer | Float) else None for t in item.arguments]
+
+
+def _comparable(prepared: Prepared, a: int, b: int) -> bool:
+    return a == b or prepared.encoding.domains[a].kind == prepared.encoding.domains[b].kind != "atom"
+
+
+def table_of(setting: Setting, prepared: Prepared, key: str, codes: Codes, words: Words) -> Table:
+    """Items of a predicate as a table, sorted by argument."""
+    table = prepared.compiled.plan.tables[key]
+    scale = setting.scale
+    if len(codes) and table.arity:
+        places = [ranks(prepared, d, codes[:, i]) for i, d in enumerate(table.domains)]
+        order = np.lexsort(places[::-1])
+        codes, words = codes[order], words[order]
+    columns = tuple(column(prepared, d, codes[:, i]) for i, d in enumerate(table.domains))
+    names = prepared.relations[key].names if key in prepared.relations else None
+    return make_table(Relation(key, len(codes), columns, scale.from_words(words), scale.shape, names=names))

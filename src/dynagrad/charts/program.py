@@ -1,0 +1,732 @@
+"""A program: its text, checked, and what it makes of facts.
+
+The life of a program: the text is parsed and checked at once; `bind` gives it facts that runs share; `run` makes a
+chart. Compiling happens at the first run, because storage and order depend on the facts, and is cached on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..calls import maker, public
+from ..codegen.rules.compiled import Stop
+from ..compiler.compiled import Compiled
+from ..errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, cut, refused, shown
+from ..facts import readers
+from ..facts.relation import Relation
+from ..facts.table import Table
+from ..ir.node import as_node, fresh
+from ..ir.types import real
+from ..plan.model import Derivatives
+from ..plan.planner import Options, effective_semiring
+from ..plan.right_sides import trace_semiring
+from ..rules import infer
+from ..rules.check import nearest
+from ..rules.normal import Rules
+from ..rules.remembered import cached_rules
+from ..rules.syntax import Apply, Expression, Number, PredicateDeclaration
+from ..runtime.compiling.toolchain import warn_without_compiler
+from ..semirings import ROUNDING, Semiring, scale
+from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order, make_batchgradient, say_once
+from .binding.binding import Binding
+from .binding.context import Setting, from_probabilities, probabilities_flag, read_facts
+from .chart import Chart, make_chart
+from .derivatives.function import Function, function_of
+from .limits import Limits
+
+LONGEST = 64 << 20
+"""Bytes of a program, or of a file of functions, at most: a device may have no end."""
+
+
+class Program:
+    """A dynamic program, from its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
+
+    `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
+    `dg.Semiring`; without it the program's own declaration counts. With `values="probabilities"` all numbers, the
+    constants of the text included, are probabilities and are converted to the semiring's scale.
+
+    `functions` has, by name, the functions of values that the program declares (`sigmoid2`), and by key those behind
+    external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values, given as
+    `dg.compile(f)`; either way it runs natively in the rules, with its derivatives. One behind an external predicate
+    gets the arguments of an item and returns its value (True for one), or None where the item is not derived. Where all
+    its arguments are integers it may be native: a ctypes function pointer to an
+    `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the item is not derived, or -1 to
+    end the run; several threads may call it at once.
+
+    Raises `SyntaxError` or `ProgramError`, with line and column, and `Error` for a wrong option or a function that
+    cannot be compiled. Warns with `ProgramWarning`, of a missing C++ compiler too. Nothing is compiled before the first
+    run.
+
+    >>> program = Program("goal += a(X) * b(X).")
+    >>> program.run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})["goal"]
+    6.0
+    """
+
+    @public
+    def __init__(
+        self,
+        source: str | Path,
+        semiring: str | Semiring | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        values: str = "weights",
+    ) -> None:
+        warn_without_compiler()
+        text, filename = _text(source)
+        self._probabilities = probabilities_flag(values)
+        if functions is not None and not isinstance(functions, Mapping):
+            raise Error(f"functions is a dict from names to functions, and {shown(functions)} is none")
+        given = dict(functions or {})
+        user = semiring if isinstance(semiring, Semiring) else None
+        chosen = "user" if user is not None else semiring
+        if chosen is not None and not isinstance(chosen, str):
+            raise Error(f"semiring is a name or a dg.Semiring, and {shown(chosen)} is neither")
+        for name, f in given.items():
+            if not isinstance(name, str):
+                raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
+            if not callable(f):
+                raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
+        named = {name: f for name, f in given.items() if "/" not in name}
+        rules = cached_rules(text, filename, chosen, named)
+        _check_compiled(rules, text, filename, named)
+        externals = {key: p for key, p in rules.predicates.items() if p.external}
+        for key in externals:  # by name alone, where that is clear
+            if key not in given and key.rsplit("/", 1)[0] in given:
+                given[key] = given[key.rsplit("/", 1)[0]]
+        for key in given:
+            if "/" in key and key not in externals:
+                raise Error(
+                    f"functions has {cut(key)}, but the program declares no external predicate of that name and arity"
+                )
+        for key, predicate in externals.items():
+            if key not in given:
+                raise ProgramError(
+                    f"no function is given for the external predicate {key}; pass functions={{{key!r}: ...}}",
+                    text,
+                    predicate.span,
+                    filename,
+                )
+        traced = None
+        if user is not None:
+            traced = trace_semiring(user.zero, user.one, user.plus, user.times, user.less, user.star)
+        name = effective_semiring(rules)
+        number_scale = scale(
+            name,
+            width=traced.width if traced is not None else 1,
+            zero=user.zero if user is not None else 0.0,
+            one=user.one if user is not None else 1.0,
+        )
+        self._setting = Setting(
+            rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
+        )
+        self._probable: Program | None = None  # this program with converted constants, once it was asked for
+        self._converted = False  # whether the constants of the text were probabilities, and are so no longer
+        if self._probabilities:
+            self._setting, self._converted = _constants_from_probabilities(self._setting), True
+        self._empty = make_bound(self, {})
+
+    def _in_probabilities(self) -> Program:
+        """This program with the constants of its text read as probabilities."""
+        if self._converted:
+            return self
+        if self._probable is None:
+            self._probable = self._copy(_constants_from_probabilities(self._setting), True)
+        return self._probable
+
+    def _copy(self, setting: Setting, converted: bool) -> Program:
+        made = Program.__new__(Program)
+        made.__dict__.update(self.__dict__)
+        made._setting, made._converted, made._probable = setting, converted, None
+        made._empty = make_bound(made, {})
+        return made
+
+    @property
+    def source(self) -> str:
+        """The text of the program."""
+        return self._setting.rules.source.text
+
+    @property
+    def semiring(self) -> str:
+        """The semiring that the program runs in; "plain" for arithmetic."""
+        return self._setting.scale.name
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the checks found worth a warning."""
+        return self._setting.rules.warnings
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """All predicates, as name/arity."""
+        return tuple(self._setting.rules.predicates)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The predicates that facts may be given for."""
+        return tuple(k for k, p in self._setting.rules.predicates.items() if p.input)
+
+    @public
+    def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
+        """The program with facts that later runs share; they are loaded once.
+
+        `facts` goes from predicates (`"arc/2"`) to rows in any form: tuples with the value last, a dict from argument
+        tuples to values, a data frame, anything with `__arrow_c_stream__`, a pair of arrays (n rows by arity, n
+        values), or a dense array with a dimension per argument. Values are in the semiring's scale, or probabilities;
+        without values each fact is one. Raises `FactError` with the predicate, row and column.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.bind({"edge/2": {("a", "b"): 2.0, ("b", "c"): 1.5}})
+        <Bound: edge/2: 2>
+        """
+        probabilities = probabilities_flag(values) or self._probabilities
+        program = self._in_probabilities() if probabilities else self
+        relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
+        program = _shaped(program, relations.values())
+        bound = make_bound(program, relations, program._empty)
+        bound._binding.derivatives = None  # what was asked of other facts says nothing of these
+        return bound
+
+    @public
+    def run(
+        self,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+        progress: bool = False,
+        values: str = "weights",
+    ) -> Chart:
+        """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
+
+        Cycles of sums are solved, unless `max_pops` or `tolerance` is given, which mean iteration.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.run({"edge/2": [("a", "b", 2.0)]})["path(b)"]
+        2.0
+        """
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._run(facts, limits, progress, values)
+
+    @public
+    def run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        *,
+        query: str | None = None,
+        gradient: str | Sequence[str] | None = None,
+        objective: str = "sum",
+        cotangents: Any = None,
+        threads: int | None = None,
+        values: str = "weights",
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Batch:
+        """Runs many examples; see `Bound.run_batch`."""
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
+
+    @public
+    def function(
+        self,
+        goal: str | Sequence[str],
+        inputs: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Function:
+        """The program as a differentiable function of the numbers of some facts; see `Bound.function`.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> f = program.function("path(b)", inputs=["edge/2"], facts={"edge/2": [("a", "b", 2.0)]})
+        >>> f.value_and_grad([5.0])
+        (5.0, (array([1.]),))
+        """
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._empty._function(goal, inputs, facts, limits)
+
+    @public
+    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
+        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> print(program.explain({"edge/2": [("a", "b", 2.0)]}).splitlines()[0])
+        semiring: tropical
+        """
+        return self._empty._explain(facts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._setting, self._probabilities, self._probable = state["setting"], state["probabilities"], None
+        self._converted = state["converted"]
+        self._empty = make_bound(self, {})
+
+    def __repr__(self) -> str:
+        rules = self._setting.rules
+        return f"<Program: {len(rules.rules)} rules, {len(rules.predicates)} predicates, {self.semiring}>"
+
+
+class Bound:
+    """A program with facts loaded. Shared by runs and by threads; never changed.
+
+    >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+    >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
+    >>> bound.run({"start/1": [("a", 0.0)]})["path(c)"], bound.run({"start/1": [("b", 0.0)]})["path(c)"]
+    (3.5, 1.5)
+    """
+
+    def __init__(self, program: Program, relations: Mapping[str, Relation], of: Bound | None = None) -> None:
+        self.program = program
+        self._binding: Binding
+        if of is not None and of.program is program:
+            self._binding = of._binding.with_relations(relations)
+        else:
+            self._binding = Binding(program._setting, relations)
+        self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
+
+    @public
+    def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
+        """These facts and more; a predicate given again gets the new facts instead."""
+        return self._bind(facts, values)
+
+    def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
+        probabilities = probabilities_flag(values) or self.program._probabilities
+        relations = read_facts(self.program._setting, facts, probabilities)
+        merged = {**self._binding.given, **relations}
+        return make_bound(_shaped(self.program, merged.values()), merged, self)
+
+    @public
+    def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
+        """The same rows with new numbers: per predicate one number a row, in the order of the rows.
+
+        Nothing is coded again, so this is quick. For facts that came as a dense array an array of that shape will do.
+        Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
+        >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
+        2.0
+        """
+        probabilities = probabilities_flag(values) or self.program._probabilities
+        scale_ = self.program._setting.scale
+        shape, finite, _ = scale_.given(probabilities)
+        given = dict(self._binding.given)
+        if not isinstance(numbers, Mapping):
+            raise FactError(f"{shown(numbers)} is no dict of numbers; give one from predicates to a number a row")
+        for key, row_values in numbers.items():
+            if key not in given:
+                name = key if isinstance(key, str) else shown(key)
+                raise Error(
+                    f"{name} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
+                )
+            relation = readers.with_values(given[key], row_values, value_shape=shape, finite=finite)
+            held = relation.values
+            if scale_.shape == "expectation" and held is not None and held.shape[1:] != (scale_.width,):
+                raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
+            given[key] = from_probabilities(scale_, relation) if probabilities else relation
+        made = Bound.__new__(Bound)
+        made.program, made._as_probabilities = self.program, None
+        made._binding = self._binding.with_values(given, frozenset(numbers))
+        return made
+
+    @public
+    def run(
+        self,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+        progress: bool = False,
+        values: str = "weights",
+    ) -> Chart:
+        """The chart of the bound facts and those of this run.
+
+        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
+        and `.pending`. A timeout is that of the whole call: where it ends before the program is compiled, or large
+        facts are loaded, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
+        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are solved,
+        unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`, whose
+        tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on items (200
+        million) and bytes (half of what memory there is for the process) are never exceeded: where more is needed, they
+        raise `NotConverged`, whose `.chart` holds what stands so far, or None where there was no room for one.
+        `progress` draws a bar while a long run goes on. `values` says whether the numbers of these facts are
+        `"weights"`, the semiring's own, or `"probabilities"`.
+
+        Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
+        `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
+        value leaves its semiring.
+
+        >>> bound = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).").bind()
+        >>> chart = bound.run({"edge/2": [("a", "b", 2.0)], "start/1": [("a", 0.0)]}, max_pops=1)
+        >>> chart.converged, chart.status, list(chart.pending)
+        (False, 'max_pops', ['path/1'])
+        """
+        return self._run(facts, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
+
+    def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str) -> Chart:
+        limits.check()
+        return self._chart({} if facts is None else facts, limits, values)._run(limits, progress)
+
+    def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
+        """The chart of a run that has not begun."""
+        began = time.monotonic()
+        probabilities = probabilities_flag(values) or self.program._probabilities
+        relations = read_facts(self.program._setting, facts, probabilities)
+        bound = self
+        if probabilities and not self.program._converted:
+            if self._as_probabilities is None:
+                self._as_probabilities = make_bound(self.program._in_probabilities(), self._binding.given)
+            bound = self._as_probabilities
+        shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
+        if shaped is not bound.program:
+            bound = make_bound(shaped, self._binding.given)
+        if bound is not self and self._binding.derivatives is not None:
+            bound._binding.derivatives = self._binding.derivatives
+        return make_chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
+
+    def _keep_tapes(self) -> None:
+        """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
+        if self._binding.derivatives is None:
+            self._binding.derivatives = Derivatives()
+
+    @public
+    def run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        *,
+        query: str | None = None,
+        gradient: str | Sequence[str] | None = None,
+        objective: str = "sum",
+        cotangents: Any = None,
+        threads: int | None = None,
+        values: str = "weights",
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Batch:
+        """Runs each example on the bound facts, on several threads at once.
+
+        `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
+        is reported in `.errors` and does not stop the others; so is one that warns, where the filters of `warnings`
+        make that an error. `threads` is the number of cores unless given; the limits
+        are those of `run`, for each example, but that compiling counts towards no example's `timeout`, and its gradient
+        does.
+
+        `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
+        bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
+        `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
+        outputs of a neural network, it has a list of tables, one an example. `cotangents` weights the examples, one
+        number each. An
+        example that fails adds nothing; one whose query was not derived has value zero, so it adds nothing to a sum,
+        and has no log. The examples are added up in their order: the result is the same for any number of threads. What
+        a single derivative is, `Chart.gradient` says.
+
+        Raises `Error` for an option that does not fit, a predicate without facts, and a semiring without derivatives.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
+        >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": 7}], query="path(b)", threads=2)
+        >>> batch.values, sorted(batch.errors)
+        (array([ 2., inf]), [1])
+        >>> starts = [{"start/1": [("a", 0.0)]}, {"start/1": [("b", 0.0)]}]
+        >>> batch = bound.run_batch(starts, query="path(c)", gradient=["edge/2"])
+        >>> batch.values, list(batch.gradient["edge/2"])
+        (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
+        """
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
+
+    def _run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        query: str | None,
+        gradient: str | Sequence[str] | None,
+        objective: str,
+        cotangents: Any,
+        threads: int | None,
+        values: str,
+        limits: Limits,
+    ) -> Batch:
+        limits.check()
+        if isinstance(examples, str | Mapping) or not _iterable(examples):
+            raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
+            raise Error(f"threads is a whole number, and {shown(threads)} is none")
+        examples = list(examples)
+        count, scale_ = len(examples), self.program._setting.scale
+        threads = max(1, min(threads or os.cpu_count() or 1, count))
+        limits = replace(limits, share=threads)
+        stop = Stop()
+        sums = goal = None
+        keys: list[str] = []
+        apart: list[str] = []  # those whose facts each example brings
+        if gradient is not None:
+            goal = Objective.read(scale_, query, objective, cotangents, count)
+            keys = self._keys_of(gradient, examples)
+            apart = [key for key in keys if key not in self._binding.given]
+            sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in apart])
+            self._keep_tapes()
+        elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
+            raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
+
+        def prepare(n: int) -> Chart:
+            return self._chart(examples[n], limits, values)._prepare()
+
+        said: dict[int, Said] = {}  # what there is to warn of: threads have no caller to say it to
+
+        def finish(n: int, chart: Chart) -> Any:
+            with collected() as said[n]:
+                return result_of(n, chart)
+
+        def result_of(n: int, chart: Chart) -> Any:
+            began = time.monotonic() - chart._state.spent
+            chart._run(limits, stop=stop)
+            value = chart if query is None else chart[query]
+            if goal is None or sums is None:
+                return value
+            within = stop if limits.timeout is None else stop.until(began + limits.timeout)
+            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), within)
+            return value, rows[: len(sums.keys)], chart._tables_of(apart, rows[len(sums.keys) :])
+
+        results: list[Any] = []
+        parts: list[list[Table] | None] = []
+        ahead = MOST_WAITING if sums is None else sums.ahead
+        with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
+            for n, result in enumerate(found):
+                warning = None if isinstance(result, Exception) else refused(said.get(n, []))
+                if warning is not None:
+                    del said[n]
+                    result = warning
+                if sums is not None and not isinstance(result, Exception):
+                    value, rows, tables = result
+                    result = sums.add(rows) or value
+                    parts.append(None if isinstance(result, Exception) else tables)
+                else:
+                    parts.append(None)
+                results.append(result)
+        say_once(said)
+        if sums is None:
+            return batch_of(results, scale_, query)
+        own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
+        found_by = {**sums.tables(), **own}
+        return batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
+
+    def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
+        """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
+        given, known = self._binding.given, self.program.predicates
+        brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+        found: dict[str, None] = {}
+        for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
+            if not isinstance(key, str) or key not in known:
+                near = nearest(key, known) if isinstance(key, str) else ""
+                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
+            if key not in given and key not in brought and examples:
+                raise QueryError(
+                    f"gradient: {key} has no facts, neither bound nor in an example; bind has: "
+                    f"{', '.join(given) or 'none'}"
+                )
+            found[key] = None
+        return list(found)
+
+    @public
+    def function(
+        self,
+        goal: str | Sequence[str],
+        inputs: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+        *,
+        max_pops: int | None = None,
+        tolerance: float | None = None,
+        timeout: float | None = None,
+        until: str | None = None,
+        max_items: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Function:
+        """The program as a function of the numbers of some facts, with derivatives to any order; see `Function`.
+
+        `goal` is an item, whose value is then a float, or a list of items, whose values are an array. `inputs` are
+        predicates: the arguments of the function are an array for each. For one that has facts, among the bound ones
+        and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
+        axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
+        results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
+        others, and nothing is coded again when it is called. The limits are those of `run`, for each call; a pass back
+        may take as long again.
+
+        Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
+        `boolean`, `count` and semirings of your own.
+
+        >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> f = bound.function("goal", inputs=["a/1", "b/1"])
+        >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
+        (20.0, (array([0.]), array([1.])))
+        >>> free = Program("goal += score(I) * until(N) for I < N.").function("goal", inputs=["score/1"])
+        >>> free([1.0, 2.0], facts={"until/1": [(2,)]}), free([1.0, 2.0, 3.0, 4.0], facts={"until/1": [(3,)]})
+        (3.0, 6.0)
+        """
+        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
+        return self._function(goal, inputs, facts, limits)
+
+    def _function(
+        self, goal: str | Sequence[str], inputs: Sequence[str], facts: Mapping[str, Any] | None, limits: Limits
+    ) -> Function:
+        bound = self if facts is None else self._bind(facts)
+        return function_of(bound, goal, inputs, limits)
+
+    @public
+    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
+        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+        >>> print(bound.explain({"start/1": [("a", 0.0)]}).splitlines()[0])
+        semiring: tropical
+        """
+        return self._explain(facts)
+
+    def _explain(self, facts: Mapping[str, Any] | None) -> str:
+        from ..plan.explain import explain  # for a quick start
+
+        relations = read_facts(self.program._setting, {} if facts is None else facts, self.program._probabilities)
+        return explain(self._binding.prepare(relations).compiled.plan)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
+        return f"<Bound: {rows or 'no facts'}>"
+
+
+make_bound = maker(Bound, "bound programs come from program.bind(facts)")
+
+
+def _iterable(given: Any) -> bool:
+    return hasattr(given, "__iter__") and getattr(given, "shape", None) != ()
+
+
+def _text(source: str | Path) -> tuple[str, str]:
+    """A program's text, and the name of its file."""
+    if isinstance(source, Path):
+        return file_text(source), str(source)
+    if not isinstance(source, str):
+        raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
+    if source.endswith(".dyna") and "\n" not in source:  # no program ends so
+        raise Error(
+            f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it"
+        )
+    return source, ""
+
+
+def file_text(file: Path, what: str = "program") -> str:
+    """The text of a file; `what` says in errors what it should be."""
+    name = repr(cut(str(file)))
+    try:
+        with file.open("rb") as source:  # which may be a pipe, or a device without an end
+            data = source.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise Error(f"the {what} {name} is larger than {LONGEST >> 20} MiB, which no {what} is")
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise Error(f"the {what} {name} is not UTF-8 text: byte {error.start + 1}") from None
+    except (OSError, ValueError) as error:  # a name may have a zero in it
+        said = error.strerror if isinstance(error, OSError) else None
+        raise Error(f"the {what} {name} cannot be read: {said or error}") from None
+
+
+def _check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Functions that were compiled take as many reals as they are declared with, and return one."""
+    for declaration in rules.source.declarations:
+        if not isinstance(declaration, PredicateDeclaration) or declaration.kind != "function":
+            continue
+        for key in declaration.keys:
+            name = key.rsplit("/", 1)[0]
+            function = functions.get(name)
+            wrong = _wrong_function(key, function, rules.functions[name]) if isinstance(function, Compiled) else None
+            if wrong is not None:
+                raise ProgramError(wrong, text, declaration.span, filename)
+
+
+def _wrong_function(key: str, function: Compiled, arity: int) -> str | None:
+    """What is wrong with a compiled function as one of `arity` values."""
+    numbers = "one number" if arity == 1 else f"{arity} numbers"
+    try:
+        result = function(*(fresh(real) for _ in range(arity)))
+    except Error as error:
+        lines = "\n  ".join(str(error).split("\n"))
+        return f"`{key}` is called with {numbers}, and the function given for it cannot be compiled so:\n  {lines}"
+    node = None if isinstance(result, bool) else as_node(result)
+    if node is not None and node.type is real:
+        return None
+    what = f"a {type(result).__name__}" if node is None else str(node.type)
+    return f"`{key}` is a function of values: it returns one real number, and the function given for it returns {what}"
+
+
+def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
+    """The program with the vector length of `expectation` that the facts have."""
+    setting = program._setting
+    if setting.scale.name != "expectation":
+        return program
+    widths = {r.values.shape[1] for r in relations if r.values is not None and r.count}
+    if widths <= {setting.scale.width}:
+        return program
+    if len(widths) > 1:
+        raise FactError(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
+    length = widths.pop() - 1
+    wide = replace(setting, scale=scale("expectation", vector=length), options=replace(setting.options, vector=length))
+    return program._copy(wide, program._converted)
+
+
+def _constants_from_probabilities(setting: Setting) -> Setting:
+    """A program's parts with the constants of its text, given as probabilities, in the semiring's scale."""
+    rules, number_scale = setting.rules, setting.scale
+    if number_scale.shape == "expectation":
+        return setting
+
+    def convert(number: float | int, span: Span) -> float:
+        if not 0 <= number <= 1 + ROUNDING:
+            message = f"{number} is no probability, which is a number from 0 to 1."
+            raise ProgramError(message, rules.source.text, span, rules.source.filename)
+        converted = number_scale.from_probabilities(np.array([number], np.float64))
+        assert converted is not None
+        return float(converted[0])
+
+    def rewrite(value: Expression) -> Expression:
+        match value:
+            case Number(value=number, span=span):
+                return Number(convert(number, span), span)
+            case Apply(operator=operator, operands=operands, span=span):
+                return Apply(operator, tuple(map(rewrite, operands)), span)
+        return value
+
+    new = replace(
+        rules,
+        rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
+        axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
+    )
+    return replace(setting, rules=new)

@@ -1,0 +1,44 @@
+"""The progress bar of long runs, drawn with rich on standard error."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+
+class Progress:
+    """A line that says how many pops and items there are. Used as a context."""
+
+    def __init__(self) -> None:
+        self._live: Any = None
+        self._task: Any = None
+
+    @staticmethod
+    def compiling(text: str) -> None:
+        """Says that a compiler starts."""
+        from rich.console import Console  # for a quick start
+
+        Console(stderr=True).print(f"[dim]{text}[/dim]")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def show(self, pops: int, items: int, waiting: int) -> None:
+        """Draws the numbers as they stand; the line appears with the first call."""
+        if self._live is None:
+            from rich.console import Console  # for a quick start
+            from rich.progress import Progress as Bar  # for a quick start
+            from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn  # for a quick start
+
+            self._live = Bar(
+                SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True)
+            )
+            self._live.start()
+            self._task = self._live.add_task("running")
+        self._live.update(self._task, description=f"{pops:,} pops, {items:,} items, {waiting:,} on the agenda")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()

@@ -1,0 +1,300 @@
+"""The run of a chart: its facts, whether it is up to date with them, how it went, and how it is made again.
+
+It starts from facts, goes on within limits, follows changes of facts where that is less than a fresh run, and is made
+again with a tape or with jets, in the same course. What users see of all this is `chart`: nothing here knows of it,
+and what is asked of a run once it is there is in `looking` and `questions`. How facts change is said in `database`, and
+when a run stops in `limits`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..codegen.rules.backward.resting import resting
+from ..codegen.rules.compiled import STATUS, Stop
+from ..errors import Error, NotConverged, QueryError, RoomError, shown
+from ..facts.relation import Relation
+from ..plan.model import Derivatives
+from ..rules.syntax import Item
+from . import lookup
+from .binding.context import Setting
+from .binding.database import Database
+from .binding.decoding import popped
+from .binding.loading import Along, Prepared
+from .changes import MOST_ROWS, can_change, change
+from .derivatives.gradient import Source, differentiable
+from .externals import connect
+from .limits import PAUSE, UNUSABLE, End, Limits, check_end
+from .progress import Progress
+
+Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+
+
+class Run:
+    """The run of one chart, which goes on and starts again as its facts and limits change."""
+
+    def __init__(self, facts: Database, limits: Limits, spent: float = 0.0) -> None:
+        """`spent` are seconds that count towards the limit on the time of the first run."""
+        self.spent = spent
+        self.patient = False  # whether it waits for its compiler, whose time does not count
+        self.facts = facts
+        self.limits = limits
+        self.prepared: Prepared | None = None
+        self.stale = True
+        self.status = "done"
+        self.iterate = False  # cycles are iterated, not solved
+        self.taped: Prepared | None = None  # the same run with a tape
+        self._touched: dict[str, list[Relation]] = {}  # facts that changed since the last run, which then was complete
+        self._complete = False
+        self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
+        self._columns: dict[str, tuple[Codes, Words]] = {}
+        self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `gradient.Source`
+
+    @property
+    def setting(self) -> Setting:
+        return self.facts.setting
+
+    def bring_up(self, wanted: Limits, chart: Any, progress: bool = False, stop: Stop | None = None) -> None:
+        """Up to date: by the changes alone, from the start, or on from where the last run stopped.
+
+        A `chart` is, here as below, what a `NotConverged` carries.
+        """
+        wanted.check()
+        if not isinstance(progress, bool):
+            raise Error(f"progress is True or False, and {shown(progress)} is neither")
+        began, self.spent = time.monotonic() - self.spent, 0.0
+        if (
+            self.prepared is None
+            or self.stale
+            or self.prepared.chart.report.partial
+            or wanted.until != self.limits.until
+        ):
+            if self._follow(wanted, chart):
+                return
+            self.start(wanted, progress, began)
+        self.limits = wanted
+        try:
+            self.go(wanted, chart, progress, stop, began)
+        finally:
+            self.patient = False
+
+    def _follow(self, limits: Limits, chart: Any) -> bool:
+        """Brings a complete chart up to date from the facts that changed alone, where that can be done."""
+        before = self.prepared
+        free = replace(limits, tolerance=None) == Limits()
+        if before is None or not self._complete or not self._touched or not free:
+            return False
+        if not can_change(self.setting):
+            return False
+        if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
+            return False
+        self._complete = False
+        self._columns.clear()
+        self._raised.clear()
+        settings = limits.settings(0, 0)
+        iterate = limits.tolerance is not None
+        try:
+            after = change(self.facts, before, self._touched, settings, self._connect, iterate=iterate)
+        except (NotConverged, RoomError):  # it takes more than a fresh run
+            return False
+        if after is None:
+            return False
+        self.prepared, self.stale, self.limits = after, False, limits
+        self._course, self.taped = [(None, settings.tolerance, bool(settings.refine))], None
+        self._after(after.chart.report, chart)
+        return True
+
+    def _connect(self, prepared: Prepared) -> None:
+        connect(self.setting, prepared, self._raised)
+
+    def over(self, derivatives: Derivatives | None, along: Along, chart: Any) -> Prepared:
+        """Runs once, from the start, in a class with these derivatives: for `jets`, which reads the native chart.
+
+        Where there are directions, the values in the native chart are jets, and only who knows that may look at it.
+        """
+        self.limits.check()
+        began = time.monotonic()
+        self.start(self.limits, False, began, derivatives, along)
+        self.go(self.limits, chart, False, None, began)
+        prepared = self.ready()
+        if along.order and self.status != "done" and not prepared.chart.report.partial:
+            # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
+            if resting(prepared.compiled.plan):
+                plan = prepared.compiled.plan
+                self.prepared = prepared = self.again(self.source(), plan.adjoint, along, stop=self.limits.stop(began))
+        return prepared
+
+    def start(
+        self,
+        limits: Limits,
+        progress: bool,
+        began: float,
+        derivatives: Derivatives | None = None,
+        along: Along | None = None,
+        iterate: bool | None = None,
+    ) -> float:
+        """Sets up a run; unless `iterate` says it, limits on pops and a tolerance mean that cycles are iterated.
+
+        Gives back the seconds of compiling that are not to count, none but for who is patient.
+        """
+        binding = self.facts.binding
+        compiling = binding.compiling
+        limited = limits.max_pops is not None or limits.tolerance is not None
+        self.iterate = limited if iterate is None else iterate
+        self._started = (limits, progress, began, derivatives, along)
+        prepared = binding.prepare(
+            self.facts.run,
+            None if limits.until is None else self.item(limits.until).key,
+            Progress.compiling if progress else None,
+            instead=self.facts.instead,
+            derivatives=binding.derivatives if along is None else derivatives,
+            along=along,
+            iterate=self.iterate,
+            room=limits.room,
+            deadline=None if limits.timeout is None or self.patient else began + limits.timeout,
+        )
+        self._connect(prepared)
+        self.prepared = prepared
+        self.stale = False
+        self._course = []
+        return binding.compiling - compiling if self.patient else 0.0
+
+    def set_up(self, progress: bool = False) -> None:
+        """Does all of the first run that comes before its native part; `bring_up` is to follow. Compiling does not
+        count."""
+        self.patient = True
+        began = time.monotonic() - self.spent
+        began += self.start(self.limits, progress, began)
+        self.spent = max(time.monotonic() - began, 0.0)
+
+    def go(self, limits: Limits, chart: Any, progress: bool, stop: Stop | None, began: float) -> None:
+        prepared = self.prepared
+        assert prepared is not None
+        report = prepared.chart.report
+        settings = limits.settings(report.pops, report.nanoseconds)
+        if limits.timeout is not None:  # reading facts and compiling count as well
+            spent = int((time.monotonic() - began) * 1e9)
+            settings.timeout_ns = max(settings.timeout_ns - spent, report.nanoseconds)
+        if limits.until is not None and prepared.stops:
+            item = self.item(limits.until)
+            table = prepared.compiled.plan.tables[item.key]
+            codes = lookup.codes_of(self.setting, prepared, item.key, lookup.ground(item))
+            if codes is not None:
+                settings.until_table = table.number
+                settings.until_cell = prepared.chart.locate(table.number, codes)
+        self._columns.clear()
+        self._raised.clear()
+        self._complete = False
+        self.taped = None
+        try:
+            if progress:
+                settings.pause_ns = PAUSE
+                with Progress() as bar:
+                    while STATUS[prepared.chart.run(settings, stop).status] == "paused":
+                        bar.show(report.pops, report.items, report.pending)
+            else:
+                prepared.chart.run(settings, stop)
+        except BaseException:
+            self.stale = True
+            raise
+        if STATUS[report.status] == "cyclic" and self.setting.can_iterate:
+            began += self.start(*self._started, iterate=True)
+            return self.go(limits, chart, progress, stop, began)
+        ran = None if report.status == 0 else report.pops
+        self._course.append((ran, settings.tolerance, bool(settings.refine)))
+        self._after(report, chart)
+
+    def _after(self, report: Any, chart: Any) -> None:
+        """What the end of a run says, as attributes, warnings and errors."""
+        self.status = STATUS[report.status]
+        self._complete = self.status == "done" and not report.partial and not self._raised
+        if self._complete:
+            self._touched.clear()
+        if self._raised or self.status in UNUSABLE:
+            self.stale = True
+        if self._raised:
+            raise self._raised[0]
+        check_end(End(self.status, self.require(), self.setting.scale, chart))
+
+    def require(self) -> Prepared:
+        if self.prepared is None:
+            raise QueryError("this chart has not been run; call chart.run() first")
+        return self.prepared
+
+    def ready(self) -> Prepared:
+        prepared = self.require()
+        if self.stale:
+            raise QueryError("the facts of this chart changed, or its run was interrupted; call chart.run() first")
+        return prepared
+
+    def item(self, text: Any) -> Item:
+        return lookup.read_item(self.setting, self.prepared, text)
+
+    def items(self, prepared: Prepared, key: str) -> tuple[Codes, Words]:
+        if key not in self._columns:
+            table = prepared.compiled.plan.tables[key]
+            width = self.setting.scale.width
+            self._columns[key] = prepared.chart.items(table.number, table.arity, width)
+        return self._columns[key]
+
+    def tape(self, source: Source, stop: Stop | None = None) -> Prepared:
+        """This run in a class that can go back: the chart's own, or the run made again."""
+        prepared = self.ready()
+        if prepared.compiled.plan.adjoint:
+            return prepared
+        if self.taped is None:
+            self.taped = self.again(source, True, stop=stop)
+            self.facts.binding.derivatives = Derivatives()  # later runs keep a tape from the start
+        return self.taped
+
+    def again(
+        self,
+        source: Source,
+        adjoint: bool,
+        along: Along | None = None,
+        *,
+        outside: bool = False,
+        stop: Stop | None = None,
+    ) -> Prepared:
+        """The run made again with derivatives; what a function behind an external predicate raises is raised here."""
+        self._raised.clear()
+        try:
+            return source.again(adjoint, along, outside=outside, stop=stop)
+        except Error:
+            if self._raised:
+                raise self._raised[0] from None
+            raise
+
+    def source(self) -> Source:
+        """What this run was made of. Raises where it cannot be differentiated."""
+        prepared = self.ready()
+        differentiable(self.setting.scale)
+        if prepared.chart.report.partial:
+            raise QueryError(
+                "the run was stopped in the middle of a step, so it has no gradient; stop it with max_pops instead"
+            )
+        until = None if self.limits.until is None else self.item(self.limits.until).key
+        return Source(
+            self.facts,
+            tuple(self._course),
+            until,
+            self.limits.room,
+            self._connect,
+            0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
+            self.iterate,
+        )
+
+    def pops(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The items that were popped, in order, as the tape has them."""
+        return popped(self.tape(self.source()))
+
+    def change(self, facts: Database, relation: Relation) -> None:
+        """Takes other facts, and remembers which of them changed since the last run."""
+        self.facts, self.stale = facts, True
+        self._touched.setdefault(relation.key, []).append(replace(relation, values=None))

@@ -1,0 +1,1 @@
+"""C++ text: of expressions, of graphs (`graph/`), of plans (`rules/`)."""

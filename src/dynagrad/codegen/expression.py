@@ -1,0 +1,106 @@
+"""Graphs of scalars as C++ expressions. What is written needs <math.h> and nothing else."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ..errors import Error
+from ..ir import Node, order
+
+NESTING = 40  # levels of an expression before it is cut; compilers refuse parentheses nested some hundreds deep
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_ATOM = re.compile(r"[A-Za-z_][\w.:]*(\[[^][()]*\])*")  # x, t.x, n::x, x[1]: no operator, so no parentheses
+_CALL = re.compile(r"\w+\(\{\d\}(, \{\d\})*\)")
+_PLACE = re.compile(r"\{(\d)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    atomic: bool = True  # can stand anywhere without parentheses
+    depth: int = 0
+
+
+def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t") -> tuple[list[str], list[str]]:
+    """Statements that compute what is used more than once, and an expression for each output.
+
+    `names` says how each variable is written in C++; that text is repeated wherever the variable is used. Locals are
+    named `prefix` and a number, leaving out names that the variables' texts use.
+
+    >>> from dynagrad.ir import exp, variable
+    >>> x, y = variable("x"), variable("y")
+    >>> statements, results = cxx([exp(x + y) * exp(x + y), x - -1.5], {"x": "x", "y": "in[1]"})
+    >>> statements
+    ['const double t0 = exp(x + in[1]);']
+    >>> results
+    ['t0 * t0', 'x - (-1.5)']
+    """
+    series = order(outputs)
+    uses = _uses(series, outputs)
+    taken = {word for text in names.values() for word in _WORD.findall(text)}
+    statements: list[str] = []
+    written: dict[Node, _Text] = {}
+    number = 0
+    for node in series:
+        if node.is_constant:
+            text = _constant(node.attribute)
+        elif node.is_variable:
+            text = _variable(node.attribute, names)
+        else:
+            text = _operation(node, [written[argument] for argument in node.arguments])
+            if uses[node] > 1 or text.depth > NESTING:
+                while f"{prefix}{number}" in taken:
+                    number += 1
+                statements.append(f"const {node.type.cxx} {prefix}{number} = {text.text};")
+                text = _Text(f"{prefix}{number}")
+                number += 1
+        written[node] = text
+    return statements, [written[output].text for output in outputs]
+
+
+def _uses(series: Sequence[Node], outputs: Sequence[Node]) -> dict[Node, int]:
+    """How often the text of each node would be written."""
+    uses = dict.fromkeys(series, 0)
+    for node in series:
+        if node.arguments:
+            for argument, times in zip(node.arguments, _times(node.operation.cxx), strict=True):
+                uses[argument] += times
+    for output in outputs:
+        uses[output] += 1
+    return uses
+
+
+@cache
+def _times(template: str) -> tuple[int, ...]:
+    """How often a template writes each of its arguments."""
+    places = [int(place) for place in _PLACE.findall(template)]
+    return tuple(places.count(index) for index in range(max(places) + 1))
+
+
+def _operation(node: Node, arguments: list[_Text]) -> _Text:
+    template = node.operation.cxx
+    call = _CALL.fullmatch(template) is not None
+    texts = [a.text if call or a.atomic else f"({a.text})" for a in arguments]
+    return _Text(template.format(*texts), call, 1 + max(a.depth for a in arguments))
+
+
+def _variable(name: str, names: Mapping[str, str]) -> _Text:
+    if name not in names:
+        raise Error(
+            f"the variable {name} has no name in C++; those that have one: {', '.join(sorted(names)) or 'none'}"
+        )
+    return _Text(names[name], _ATOM.fullmatch(names[name]) is not None)
+
+
+def _constant(value: float | bool) -> _Text:
+    if isinstance(value, bool):
+        return _Text("true" if value else "false")
+    if math.isnan(value):
+        return _Text("NAN")
+    text = "HUGE_VAL" if math.isinf(value) else repr(abs(value))  # repr is read back to the same double
+    return _Text(text) if math.copysign(1.0, value) > 0.0 else _Text(f"-{text}", atomic=False)

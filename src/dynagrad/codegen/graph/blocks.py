@@ -1,0 +1,534 @@
+"""The statements of one graph, in the scope that they stand in: numbers in locals, arrays in memory, step by step.
+
+A block is the body of a function, of a loop or of a branch. It is told what its inputs are called, and says what its
+outputs are called. What control flow looks like is in `control.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from ...errors import Error
+from ...ir.control import LOOPS, PART, POP, PUSH, Graph
+from ...ir.node import Node, order
+from ...ir.ops.places import NEW, Slice
+from ...ir.ops.scalars import add
+from ...ir.types import Shape, Type, arrays, bytes_of
+from ...ir.value_numbering.subsumed_loops import once
+from ...passes.decompose import lower
+from ...passes.in_place_sums import sum_in_place
+from ...passes.loops.index_forms import Form, flat, name, number, strides
+from ...passes.loops.unroll_and_jam import jam
+from ...passes.roles import Piece, fold_of, initial, role, simple, update_of
+from ...passes.schedule import LONG, Step, schedule
+from ...passes.sink import sink
+from ...passes.views import at_pattern, code_of, is_view, through
+from ..cxx import Lines, literal
+from .loops import NEUTRAL, Nest, nest, size, uniform
+from .memory import Arena, Live, Memory, Track, Value
+from .outline import MANY
+from .source import Source
+
+
+class Block:
+    def __init__(
+        self,
+        program: Source,
+        code: Lines,
+        arena: Arena,
+        graph: Graph,
+        inputs: Sequence[Value],
+        prefer: Mapping[Node, str] | None = None,
+        sure: Collection[tuple[Node, int]] = (),
+        tracks: Mapping[Node, Track] | None = None,
+    ) -> None:
+        wanted = dict(prefer or {})
+        asked, graph = graph, sink(jam(sum_in_place(once(lower(graph)))))
+        for old, new in zip(asked.outputs, graph.outputs, strict=True):
+            if old in wanted:
+                wanted.setdefault(new, wanted[old])
+        self.program, self.code, self.arena, self.graph = program, code, arena, graph
+        self.plan = schedule(graph)
+        loops = sum(step.nodes[0].type.size > 1 or fold_of(step.nodes[0]) is not None for step in self.plan.steps)
+        self.long = loops > MANY or sum(len(step.nodes) for step in self.plan.steps) > LONG
+        self.end = len(self.plan.steps)
+        self.now = -1
+        self.numbers: dict[Node, str] = {}  # and stacks
+        self.memory: dict[Node, Memory] = {}
+        self.within: dict[int, list[Node]] = {}  # of each memory, the arrays in it
+        self.live = Live()
+        self.checked: dict[tuple[Node, int], Form] = {}
+        self.sure = sure  # indices that are in range, from 0 on
+        self.tracks = dict(tracks or {})  # stacks on which the round of a loop has its place
+        self.all_checked: dict[tuple[Node, int], bool] = {}
+        self.parts: dict[Node, dict[int, Node]] = {}
+        self.uses: dict[Node, int] = {}  # of stacks
+        for node in order(graph.outputs):
+            if node.operation is PART:
+                self.parts.setdefault(node.arguments[0], {})[node.attribute] = node
+            for a in node.arguments:
+                if a.type.kind == "stack":
+                    self.uses[a] = self.uses.get(a, 0) + 1
+        for o in graph.outputs:
+            self.uses[o] = self.uses.get(o, 0) + 1
+        self.sums = _sums(graph)
+        self.prefer = self._preferences(wanted)
+        self.busy: set[str] = set()
+        for node, given in zip(graph.inputs, inputs, strict=True):
+            if isinstance(given, Memory):
+                self.bind(node, given)
+                self.busy.add(given.text)
+            else:
+                self.numbers[node] = given
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def number(self, node: Node) -> str:
+        """The name of a number or stack, or the literal of a constant."""
+        if node.is_constant:
+            return literal(node.attribute)
+        return self.numbers[node]
+
+    def stack(self, node: Node) -> str:
+        """A stack for somebody who changes it: another variable if others look at it, too."""
+        name = self.number(node)
+        if self.uses.get(node, 0) <= 1:
+            return name
+        copy = self.code.name("stack")
+        self.code.line(f"Stack {copy} = {name}.again();")
+        return copy
+
+    def pointer(self, node: Node) -> str | None:
+        if node.is_constant:
+            return self.program.constant(node)
+        found = self.memory.get(node)
+        return None if found is None else found.text
+
+    def whole_pointer(self, node: Node) -> str:
+        found = self.pointer(node)
+        assert found is not None, f"{node.operation.name} has no memory"
+        return found
+
+    def index(self, hole: Node, length: int) -> Form:
+        """A whole number as an index from 0 on; what leaves the function where it is out of range is written first."""
+        if hole.is_constant:
+            value = hole.attribute
+            if not -length <= value < length:
+                raise Error(f"the index {value} is out of range for an axis of length {length}")
+            return number(value % length)
+        found = self.checked.get((hole, length))
+        if found is None:
+            form = self.code.bounds.of(self.number(hole))
+            if (hole, length) in self.sure or (form is not None and self.code.bounds.within(form, length)):
+                found = self.checked[hole, length] = name(self.number(hole))
+        if found is None:
+            text = self.number(hole)
+            at = self.code.name("k")
+            self.code.line(f"int64_t {at} = {text};")
+            self.code.line(f"if (outside({at}, {length})) return call.index({text}, {length});")
+            found = self.checked[hole, length] = name(at)
+        return found
+
+    def check_all(self, hole: Node, length: int) -> bool:
+        """The same for an array of whole numbers; whether some may be negative."""
+        if hole.is_constant:
+            values = hole.attribute
+            if values.size and not (-length <= values.min() and values.max() < length):
+                raise Error(f"an index is out of range for an axis of length {length}")
+            return bool(values.size and values.min() < 0)
+        if (hole, length) not in self.all_checked:
+            p = self.whole_pointer(hole)
+            at = self.code.name("k")
+            self.code.line(f"const int64_t {at} = first_outside({p}, {hole.type.size}, {length});")
+            self.code.line(f"if ({at} >= 0) return call.index({p}[{at}], {length});")
+            self.all_checked[hole, length] = True
+        return True
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def outlined(self, lines: list[str]) -> str | None:
+        """A call of a function in the place of loops, where there are many."""
+        return self.program.outlines.call(lines) if self.long else None
+
+    def last(self, node: Node) -> int:
+        return self.plan.last.get(node, self.now)
+
+    def bind(self, node: Node, memory: Memory) -> None:
+        """From now on the memory is what the array is kept in."""
+        self.memory[node] = memory
+        memory.until = max(memory.until, self.last(node))
+        self.within.setdefault(id(memory), []).append(node)
+        self.live.append(memory)
+
+    def room(self, type: Type, prefer: str | None = None) -> Memory:
+        """Memory for an array, with a name that holds to the end of the block."""
+        if prefer is not None and prefer not in self.busy:
+            self.busy.add(prefer)
+            return Memory(prefer, True, until=self.now)
+        if not type.size:
+            return Memory(f"static_cast<{type.cxx}*>(nullptr)", True, until=self.now)
+        place = self.arena.take(bytes_of(type))
+        text = self.code.name("m")
+        self.code.line(frame_pointer(text, type, place[0]))
+        return Memory(text, True, [place], until=self.now)
+
+    def scratch(self, node: Node, copies: int) -> str:
+        """Memory for some copies of an array, as long as this step goes on."""
+        made = self.room(arrays(node.type.scalar, (copies * node.type.size,)))
+        self.live.append(made)
+        return made.text
+
+    def fresh(self, node: Node) -> Memory:
+        made = self.room(node.type, self.prefer.get(node))
+        self.bind(node, made)
+        return made
+
+    def dying(self, node: Node) -> Memory | None:
+        """The memory of an array that may be written over, as it is looked at in this step for the last time."""
+        found = self.memory.get(node)
+        if found is None or not found.own or found.until > self.now:
+            return None
+        inside = self.within[id(found)]
+        inside[:] = [other for other in inside if other is node or self.plan.last.get(other, -1) >= self.now]
+        return found if all(other is node for other in inside) else None
+
+    def take_over(self, node: Node, memory: Memory) -> None:
+        memory.until = -1
+        self.bind(node, memory)
+
+    def _free(self) -> None:
+        for memory in self.live.ended(self.now):
+            for place in memory.places:
+                self.arena.give(place)
+            memory.places = []
+            if memory.shared is not None:
+                for place in memory.shared.leave():
+                    self.arena.give(place)
+                memory.shared = None
+            self.busy.discard(memory.text)
+
+    def _preferences(self, prefer: dict[Node, str]) -> dict[Node, str]:
+        """Where arrays should be made: in the memory that they end up in."""
+        for node in reversed(order(self.graph.outputs)):
+            to = prefer.get(node)
+            if to is None:
+                continue
+            if role(node) == "update":
+                base = update_of(node).base
+                if base is not None:
+                    prefer.setdefault(base, to)
+            elif node.operation is PART:
+                made = node.arguments[0]
+                init = initial(made, node.attribute)
+                if init is not None:
+                    prefer.setdefault(init, to)
+        return prefer
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def run(self) -> list[Value]:
+        """Writes all statements; what the outputs are called."""
+        for now, step in enumerate(self.plan.steps):
+            self.now = now
+            self.step(step)
+            self._free()
+            self.code.cut()
+        self.now = self.end
+        return [self.result(o) for o in self.graph.outputs]
+
+    def close(self) -> None:
+        """Gives back what the outputs took."""
+        self.now = self.end
+        self._free()
+
+    def result(self, node: Node) -> Value:
+        if not node.shape:
+            return self.number(node)
+        if node.is_constant:
+            return Memory(self.program.constant(node), False)
+        return self.memory[node]
+
+    def step(self, step: Step) -> None:
+        node = step.nodes[0]
+        kind = role(node)
+        if kind == "update":
+            self._update(node)
+        elif kind in self.program.steps:
+            self.program.steps[kind](self, node)
+        elif kind == "view" and node.shape and node not in self.plan.copies and self._alias(node):
+            pass
+        else:
+            self._loops(step)
+
+    def _loops(self, step: Step) -> None:
+        fold = fold_of(step.nodes[0])
+        domain = step.domain or (fold.domain if fold is not None else step.nodes[0].shape)
+        for node in step.nodes:
+            if node in self.plan.stored:
+                self._make_room(node, step)
+        empty = not size(domain)
+        folds = [f for f in map(fold_of, step.nodes) if f is not None]
+
+        def fill(nest: Nest) -> None:
+            for node in step.nodes:
+                joined = fold_of(node)
+                pointer = self.pointer(node) if node.shape else None
+                if joined is not None:
+                    text = nest.fold(node, joined, pointer)
+                    if pointer is None:
+                        self.numbers[node] = text
+                    continue
+                text = nest.compute(node, nest.index)
+                nest.known[node, nest.index] = text
+                if pointer is not None:
+                    nest.store(pointer, flat(nest.index, node.shape), text)
+                elif not node.shape:
+                    self.numbers[node] = text
+
+        if empty:
+            self._nothing(step)
+        else:
+            made = nest(
+                self,
+                domain,
+                set(step.nodes),
+                fill,
+                lambda axis: all(f.reduced[axis] == f.reduced[_next(domain, axis)] for f in folds),
+                self.program.threads,
+            )
+            if made.cut:
+                self.program.uses.add("parallel")
+
+    def _nothing(self, step: Step) -> None:
+        """A loop without rounds."""
+        for node in step.nodes:
+            fold = fold_of(node)
+            if fold is None:
+                continue
+            start = NEUTRAL[fold.by][node.type.kind]
+            if node.shape:
+                self.code.line(f"fill<{node.type.cxx}>({self.pointer(node)}, {node.type.size}, {start});")
+            else:
+                self.numbers[node] = start
+
+    def _make_room(self, node: Node, step: Step) -> None:
+        """Memory for an array: that of one which is read at the same places, for the last time, or other."""
+        if role(node) == "each" and node not in self.prefer:
+            for b, same in step.reads.items():
+                memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
+                if memory is not None:
+                    self.take_over(node, memory)
+                    return
+        self.fresh(node)
+
+    def _alias(self, node: Node) -> bool:
+        """An array that lies in one piece within another one needs no memory."""
+        place = self._place(node)
+        if place is None:
+            return False
+        base, form = place
+        pointer = self.whole_pointer(base)
+        found = self.memory.get(base)
+        text = self.code.name("p")
+        at = f"{pointer} + {form}" if form != number(0) else pointer
+        self.code.line(f"const {node.type.cxx}* const {text} = {at};")
+        alias = Memory(text, False, until=self.now)
+        if found is not None:
+            alias.inside = found.inside or found.text
+            alias.loose = found.loose
+        self.bind(node, alias)
+        if found is not None:  # as long as the one is looked at, the other is there
+            found.until = max(found.until, self.last(node))
+            self.within[id(found)].append(node)
+        return True
+
+    def _place(self, node: Node) -> tuple[Node, Form] | None:
+        """What a view is a stretch of, and where it begins; None if it is none."""
+        counters = [f"#{k}" for k in range(node.ndim)]
+        lengths = dict(zip(counters, node.shape, strict=True))
+        index = tuple(name(c) if n > 1 else number(0) for c, n in zip(counters, node.shape, strict=True))
+        base, shape = node, node.shape
+        probe = Nest(self, (), set())
+        failed = False
+
+        def split(place: Form, shape: object) -> tuple[Form, ...]:
+            nonlocal failed
+            failed = True
+            return tuple(number(0) for _ in shape)  # type: ignore[attr-defined]
+
+        while (base.is_constant and uniform(base) is not None) or self.pointer(base) is None:
+            if not is_view(base) or any(a.ndim for a in base.arguments[1:]) or not base.type.size:
+                return None
+            if code_of(base)[0] == "reshape" and base.arguments[0] in self.memory:
+                place = flat(index, base.shape)
+                base = base.arguments[0]
+                return self._stretch(base, place, node.shape, counters)
+            index = through(base, index, probe.ask, lengths, split)
+            if failed:
+                return None
+            base = base.arguments[0]
+        return self._stretch(base, flat(index, base.shape), shape, counters)
+
+    def _stretch(
+        self, base: Node, place: Form, shape: tuple[int, ...], counters: Sequence[str]
+    ) -> tuple[Node, Form] | None:
+        for counter, n, step in zip(counters, shape, strides(shape), strict=True):
+            if n > 1 and place.times(counter) != step:
+                return None
+        start = Form(tuple((w, t) for w, t in place.terms if w not in counters), place.offset)
+        return base, start
+
+    # -- what writes to places -----------------------------------------------------------------------------------------
+
+    def _update(self, node: Node) -> None:
+        update = update_of(node)
+        self.before_update(node)
+        if update.base is not None:
+            into_itself = any(piece.value is update.base for piece in update.pieces)  # as in a[::-1] = a
+            memory = None if into_itself else self.dying(update.base)
+            if memory is not None:
+                self.take_over(node, memory)
+            else:
+                self._copy(update.base, self.fresh(node).text)
+        else:
+            made = self.fresh(node)
+            if update.zeros and node.type.size:
+                zero = {"real": "0.0", "integer": "0", "boolean": "false"}[node.type.kind]
+                self.code.line(f"fill<{node.type.cxx}>({made.text}, {node.type.size}, {zero});")
+        pointer = self.whole_pointer(node)
+        if code_of(node)[0] == "on_diagonal":
+            return self._on_diagonal(node, pointer)
+        for piece in update.pieces:
+            domain = self._region(node, piece.pattern, piece.holes)
+            if size(domain):
+                write = functools.partial(_write, piece, pointer, node.shape)
+                nest(self, domain, set(), write, lambda _: True)
+        return None
+
+    def before_update(self, node: Node) -> None:
+        """The checks of indices, outside of the scope of the loops."""
+        update = update_of(node)
+        for piece in update.pieces:
+            holes = iter(piece.holes)
+            axis = 0
+            for entry in piece.pattern:
+                if isinstance(entry, str) and entry == NEW:
+                    continue
+                if isinstance(entry, str):
+                    hole = next(holes)
+                    if hole.ndim:
+                        self.check_all(hole, node.shape[axis])
+                    else:
+                        self.index(hole, node.shape[axis])
+                axis += 1
+
+    def _region(self, node: Node, pattern: Sequence[object], holes: Sequence[Node]) -> tuple[int, ...]:
+        arrays = [h for h in holes if h.ndim]
+        given = iter(holes)
+        out: list[int] = []
+        advanced: list[int] = []
+        for k, entry in enumerate(pattern):
+            if isinstance(entry, Slice):
+                out.append(entry.length)
+            elif isinstance(entry, str) and entry == NEW:
+                out.append(1)
+            else:
+                advanced.append(k)
+                if isinstance(entry, str):
+                    next(given)
+        if arrays:
+            together = advanced[-1] - advanced[0] + 1 == len(advanced)
+            start = advanced[0] if together else 0
+            out[start:start] = np.broadcast_shapes(*(h.shape for h in arrays))
+        return tuple(out)
+
+    def _on_diagonal(self, node: Node, pointer: str) -> None:
+        value = node.arguments[0]
+        offset = code_of(node)[1]
+        if not value.type.size:
+            return
+
+        def fill(n: Nest) -> None:
+            *rest, i = n.index
+            place = flat((*rest, i + max(-offset, 0), i + max(offset, 0)), node.shape)
+            n.store(pointer, place, n.value(value, n.index))
+
+        nest(self, value.shape, set(), fill, lambda _: True)
+
+    def _copy(self, node: Node, to: str) -> None:
+        """All elements of an array, wherever it is or made as they are copied."""
+        if not node.type.size:
+            return
+        pointer = self.pointer(node)
+        if pointer is not None and (not node.is_constant or uniform(node) is None):
+            self.copy(to, pointer, node.type)
+            return
+
+        def fill(n: Nest) -> None:
+            n.store(to, flat(n.index, node.shape), n.value(node, n.index))
+
+        nest(self, node.shape, set(), fill, lambda _: True)
+
+    def copy(self, to: str, pointer: str, type: Type) -> None:
+        if to != pointer and type.size:
+            self.code.line(f"memcpy({to}, {pointer}, {bytes_of(type)});")
+
+    def deliver(self, results: Sequence[tuple[Memory, str, Type]]) -> None:
+        """Copies arrays to where they are wanted, which may be where others of them are."""
+        pending = [(m, to, t) for m, to, t in results if m.text != to and t.size]
+        targets = {to for _, to, _ in pending}
+        safe = []
+        for memory, to, type in pending:
+            text = memory.text
+            if (memory.loose and len(results) > 1) or text in targets or memory.inside in targets:
+                made = self.room(type)
+                self.live.append(made)
+                self.copy(made.text, text, type)
+                text = made.text
+            safe.append((text, to, type, memory.loose))
+        for text, to, type, loose in safe:
+            if loose and len(results) == 1:
+                self.code.line(f"if ({text} != {to}) memcpy({to}, {text}, {bytes_of(type)});")
+            else:
+                self.copy(to, text, type)
+
+    def inner(
+        self,
+        graph: Graph,
+        inputs: Sequence[Value],
+        prefer: Mapping[Node, str] | None = None,
+        sure: Collection[tuple[Node, int]] = (),
+        tracks: Mapping[Node, Track] | None = None,
+    ) -> Block:
+        return Block(self.program, self.code, self.arena, graph, inputs, prefer, sure, tracks)
+
+
+def _write(piece: Piece, pointer: str, shape: Shape, to: Nest) -> None:
+    to.piece(piece, pointer, shape)
+
+
+def _sums(graph: Graph) -> set[Node]:
+    """Outputs that add something to an input that nothing else looks at: in a loop, sums in any order."""
+    found = {o for o in graph.outputs if o.operation is add and not o.shape}
+    if not found:
+        return found
+    own = set(graph.inputs)
+    uses: dict[Node, int] = {}
+    for node in order(graph.outputs):
+        for a in node.arguments:
+            uses[a] = uses.get(a, 0) + 1
+    return {o for o in found if any(a in own and uses[a] == 1 for a in o.arguments) and o not in uses}
+
+
+def _next(domain: tuple[int, ...], axis: int) -> int:
+    return next((k for k in range(axis + 1, len(domain)) if domain[k] > 1), axis)
+
+
+def frame_pointer(text: str, type: Type, start: int) -> str:
+    return f"{type.cxx}* const {text} = reinterpret_cast<{type.cxx}*>(frame + {start});"
+
+
+__all__ = ["LOOPS", "POP", "PUSH", "Block", "Value", "at_pattern", "frame_pointer", "simple"]

@@ -1,0 +1,1 @@
+"""Operations that are computed by functions of the runtime: which is called for which tag."""

@@ -1,0 +1,132 @@
+"""Linear algebra by the functions of the runtime: what is called for which tag, with which sizes, from which header.
+
+A rule gives a statement of C++, an expression of a status with `status:` before it, or None for what is left to Python:
+stacks of matrices of which each operand repeats others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....ir.code import code_of
+from ....ir.node import Node
+from ....ir.types import Shape
+
+Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
+def _steps(out: Shape, left: Shape, right: Shape) -> tuple[bool, bool] | None:
+    """Whether each operand, of these stacks, moves on from matrix to matrix; None where one does now and then."""
+    moves = []
+    for stack in (left, right):
+        if _count(stack) != 1 and _count(stack) != _count(out):
+            return None
+        moves.append(_count(stack) == _count(out) and _count(out) > 1)
+    return moves[0], moves[1]
+
+
+def _matmul(node: Node, out: str, a: str, b: str) -> str | None:
+    left, right = (x.shape for x in node.arguments)
+    if not left or not right:
+        return None
+    m, k = (1, left[0]) if len(left) == 1 else left[-2:]
+    n = 1 if len(right) == 1 else right[-1]
+    stack = node.shape[: len(node.shape) - (len(left) > 1) - (len(right) > 1)]
+    moves = _steps(stack, left[:-2], right[:-2])
+    if moves is None:
+        return None
+    if _count(stack) == 1:
+        return f"matmul({out}, {a}, {b}, {m}, {k}, {n});"
+    steps = m * k * moves[0], k * n * moves[1]
+    return f"matmul({_count(stack)}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {m}, {k}, {n});"
+
+
+def _solve(node: Node, out: str, a: str, b: str) -> str | None:
+    left, right = (x.shape for x in node.arguments)
+    single = len(right) == 1
+    n, m = left[-1], 1 if single else right[-1]
+    stack = node.shape[: len(node.shape) - 2 + single]
+    moves = _steps(stack, left[:-2], () if single else right[:-2])
+    if moves is None:
+        return None
+    if _count(stack) == 1:
+        return f"status:solve(call, {out}, {a}, {b}, {n}, {m})"
+    return f"status:solve(call, {_count(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})"
+
+
+def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
+    left, right = (x.shape for x in node.arguments)
+    n, m = right[-2:]
+    moves = _steps(node.shape[:-2], left[:-2], right[:-2])
+    if moves is None:
+        return None
+    steps, flag = (n * n * moves[0], n * m * moves[1]), "true" if code_of(node)[1] else "false"
+    count = _count(node.shape[:-2])
+    return f"status:solve_lower(call, {count}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n}, {m}, {flag})"
+
+
+def _lower_product(node: Node, out: str, a: str, b: str) -> str | None:
+    left, right = (x.shape for x in node.arguments)
+    n, moves = left[-1], _steps(node.shape[:-2], left[:-2], right[:-2])
+    if moves is None:
+        return None
+    steps = n * n * moves[0], n * n * moves[1]
+    return f"lower_product({_count(node.shape[:-2])}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n});"
+
+
+def _of_matrices(name: str) -> Rule:
+    def rule(node: Node, out: str, a: str) -> str:
+        shape = node.arguments[0].shape
+        text = f"{name}(call, {_count(shape[:-2])}, {out}, {a}, {shape[-1]})"
+        strict = name == "inverse" and code_of(node)[1:] == (True,)
+        return f"status:differentiable(call, {text})" if strict else f"status:{text}"
+
+    return rule
+
+
+def _of_determinant(place: int) -> Rule:
+    def rule(node: Node, out: str, a: str) -> str:
+        shape = node.arguments[0].shape
+        places = ", ".join(out if i == place else "nullptr" for i in range(3))
+        return f"status:determinant(call, {_count(shape[:-2])}, {places}, {a}, {shape[-1]})"
+
+    return rule
+
+
+RULES: dict[str, dict[str, Rule]] = {
+    "products": {"matmul": _matmul},
+    "factors": {
+        "solve": _solve,
+        "solve_lower": _solve_lower,
+        "lower_product": _lower_product,
+        "inv": _of_matrices("inverse"),
+        "cholesky": _of_matrices("cholesky"),
+    },
+    "determinants": {
+        "cofactors": _of_matrices("cofactors"),
+        "slogdet_sign": _of_determinant(0),
+        "logabsdet": _of_determinant(1),
+        "det": _of_determinant(2),
+    },
+}
+"""By the header in `dynagrad/graphs` that has their functions, and by the family of the tag."""
+
+
+def rule_in(header: str) -> Callable[[Node], Rule | None]:
+    """What finds the rule for a node, if it is one of reals that has some there."""
+    rules = RULES[header]
+
+    def rule_of(node: Node) -> Rule | None:
+        code = code_of(node)
+        if not code or node.type.kind != "real" or any(a.type.kind != "real" for a in node.arguments):
+            return None
+        return rules.get(code[0])
+
+    return rule_of

@@ -1,0 +1,495 @@
+"""Control flow in C++: branches, loops, calls, and the stacks that loops save values on.
+
+States of a loop are variables. An array that is a state is changed in place where that is possible; where it is not,
+two arrays change places each round. What is known of indices before a loop begins is checked there (`ranges.py`), and
+not in each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from ...errors import Error
+from ...ir.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
+from ...ir.node import Node, order
+from ...ir.types import Type, bytes_of
+from ...passes.in_place_sums import sum_in_place
+from ...passes.loops import rounds
+from ...passes.loops.rounds import words
+from ...passes.roles import initial, role, update_of
+from ..cxx import literal
+from . import ranges
+from .blocks import Block
+from .memory import Memory, Shared, Track, Value
+
+LONG = 1 << 14
+"""Rounds of a loop between two looks at whether to stop."""
+SHORT = 1 << 20
+"""Operations of a loop that never looks."""
+LARGE = 300
+"""Nodes of a body that is written once only, though twice would be quicker."""
+
+
+def write(block: Block, node: Node) -> None:
+    if node.operation is COND:
+        _cond(block, node)
+    elif node.operation is CALL:
+        _call(block, node)
+    else:
+        _loop(block, node)
+
+
+def _bind(block: Block, node: Node, index: int, value: Value) -> None:
+    """A part of a node is called so."""
+    made = block.parts.get(node, {}).get(index)
+    if isinstance(value, Memory):
+        if made is not None:
+            block.bind(made, value)
+        else:
+            value.until = max(value.until, block.now)
+            block.live.append(value)
+    elif made is not None:
+        block.numbers[made] = value
+
+
+def _given(block: Block, node: Node, taken: dict[Node, Memory] | None = None) -> Value:
+    """An argument, as a subgraph is told of it."""
+    if not node.shape:
+        return block.stack(node) if node.type.kind == "stack" else block.number(node)
+    if taken and node in taken:
+        return Memory(taken[node].text, True)
+    return Memory(block.whole_pointer(node), False)
+
+
+def _preferred(block: Block, node: Node, index: int) -> str | None:
+    made = block.parts.get(node, {}).get(index)
+    return None if made is None else block.prefer.get(made)
+
+
+# -- branches ----------------------------------------------------------------------------------------------------------
+
+
+def _root(node: Node) -> Node:
+    """The array that one was made of by writing to places."""
+    while True:
+        if role(node) == "update":
+            base = update_of(node).base
+        elif role(node) == "part":
+            base = initial(node.arguments[0], node.attribute)
+            if base is None and node.arguments[0].operation is COND:
+                branches: Branches = node.arguments[0].attribute
+                inner = _root(branches.then.outputs[node.attribute])
+                if inner in set(branches.then.inputs):
+                    base = node.arguments[0].arguments[1 + _position(branches.then.inputs, inner)]
+        else:
+            return node
+        if base is None:
+            return node
+        node = base
+
+
+def _position(nodes: Sequence[Node], node: Node) -> int:
+    return next(k for k, n in enumerate(nodes) if n is node)
+
+
+def _cond(block: Block, node: Node) -> None:
+    branches: Branches = node.attribute
+    test, *outside = node.arguments
+    types = part_types(node)
+    taken: dict[Node, Memory] = {}
+    results: list[Value] = []
+    for i, type in enumerate(types):
+        if not type.shape:
+            text = block.code.name("c")
+            if type.kind != "stack":
+                block.code.line(f"{type.cxx} {text};")
+            results.append(text)
+            continue
+        memory = None
+        for graph in (branches.then, branches.otherwise):
+            root = _root(graph.outputs[i])
+            if memory is None and root in set(graph.inputs) and root.type is type:
+                given = outside[_position(graph.inputs, root)]
+                found = block.dying(given)
+                if found is not None and given not in taken and sum(a is given for a in outside) == 1:
+                    memory = taken[given] = found
+        results.append(memory or block.room(type, _preferred(block, node, i)))
+    stacks: list[list[str]] = []
+    written: list[list[str]] = []
+    for graph in (branches.then, branches.otherwise):
+        with block.code.aside() as lines:
+            block.code.depth += 1
+            stacks.append(_branch(block, graph, [_given(block, a, taken) for a in outside], results, types))
+            block.code.depth -= 1
+        written.append(lines)
+    final = list(results)
+    for i, type in enumerate(types):
+        if type.kind != "stack":
+            continue
+        if stacks[0][i] == stacks[1][i]:
+            final[i] = stacks[0][i]
+            continue
+        block.code.line(f"Stack {results[i]};")
+        for lines, names in zip(written, stacks, strict=True):
+            lines.append("    " * (block.code.depth + 1) + f"{results[i]} = {names[i]};")
+    block.code.line(f"if ({block.number(test)}) {{")
+    block.code.lines += written[0]
+    if written[1]:
+        block.code.line("} else {")
+        block.code.lines += written[1]
+    block.code.line("}")
+    for i, value in enumerate(final):
+        if isinstance(value, Memory) and any(value is m for m in taken.values()):
+            value.until = -1
+        _bind(block, node, i, value)
+
+
+def _branch(
+    block: Block, graph: Graph, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
+) -> list[str]:
+    """One branch, whose results go where those of the other do; the names of stacks."""
+    prefer = {
+        o: r.text for o, r in zip(graph.outputs, results, strict=True) if isinstance(r, Memory) and not o.is_variable
+    }
+    inner = block.inner(graph, inputs, prefer)
+    found = inner.run()
+    names = ["" for _ in types]
+    pending: list[tuple[Memory, Memory, Type]] = []
+    for i, (value, result) in enumerate(zip(found, results, strict=True)):
+        if isinstance(value, Memory) and isinstance(result, Memory):
+            pending.append((value, result, types[i]))
+        elif types[i].kind == "stack":
+            names[i] = str(value)
+        else:
+            block.code.line(f"{result} = {value};")
+    inner.deliver([(value, result.text, type) for value, result, type in pending])
+    inner.close()
+    return names
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+
+
+def _loop(block: Block, node: Node) -> None:
+    loop: Loop = node.attribute
+    loop = replace(loop, body=sum_in_place(loop.body))
+    code = block.code
+    arguments = list(node.arguments)
+    count = arguments.pop(0) if node.operation is REPEAT else None
+    init, outside = arguments[: loop.states], arguments[loop.states :]
+    types = part_types(node)
+    memories: list[Memory | None] = []
+    states: list[str] = []
+    for i, (a, type) in enumerate(zip(init, types, strict=True)):
+        memory = None
+        if type.kind == "stack":
+            states.append(block.stack(a))
+        elif not type.shape:
+            states.append(code.name("x"))
+            code.line(f"{type.cxx} {states[-1]} = {block.number(a)};")
+        else:
+            memory = block.dying(a) if sum(b is a for b in node.arguments) == 1 else None
+            if memory is None:
+                memory = block.room(type, _preferred(block, node, i))
+                block._copy(a, memory.text)
+            states.append(code.name("a"))
+            code.line(f"{type.cxx}* {states[-1]} = {memory.text};")
+        memories.append(memory)
+    captured = [_given(block, a) for a in outside]
+    length = None if count is None else block.number(count)
+    swaps = _Swaps(block)
+
+    def body(sure: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None) -> None:
+        inputs: list[Value] = [] if counter is None else [counter]
+        inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
+        placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
+        inner = block.inner(loop.body, [*inputs, *captured], None, sure, placed)
+        for v in loop.body.inputs[len(inputs) :]:  # each round begins with what is on a stack from outside
+            inner.uses[v] = inner.uses.get(v, 0) + 1
+        start = len(code.lines)
+        swaps.next_states(inner, inner.run(), states, types, start)
+        inner.close()
+
+    def around() -> None:
+        if count is not None and length is not None:
+            _repeat(block, node, loop, states, captured, length, body)
+        else:
+            _while(block, loop, states, types, captured, body)
+
+    with code.aside() as lines:
+        around()
+    for text in swaps.declared:
+        code.line(text)
+    code.lines += lines
+    moved = [m for i, m in enumerate(memories) if m is not None and i in swaps.moved]
+    shared = Shared([p for m in moved for p in m.places] + swaps.places, len(moved))
+    loose = any(m.loose or not m.places for m in moved)
+    for i, (state, memory) in enumerate(zip(states, memories, strict=True)):
+        if memory is None:
+            _bind(block, node, i, state)
+            continue
+        if i in swaps.moved:  # which of the arrays it is in is known only at run time
+            if memory.shared is not None:
+                shared.within.append(memory.shared)
+            memory.text, memory.places, memory.shared, memory.loose = state, [], shared, loose
+        memory.until = -1
+        _bind(block, node, i, memory)
+
+
+class _Swaps:
+    """Arrays that change places with those of states; `declared` goes before the loop."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.declared: list[str] = []
+        self.places: list[tuple[int, int]] = []
+        self.moved: set[int] = set()
+
+    def next_states(
+        self, inner: Block, found: list[Value], states: Sequence[str], types: Sequence[Type], start: int
+    ) -> None:
+        """The end of a round: states become what was found."""
+        code = self.block.code
+        own = {s: i for i, s in enumerate(states)}
+        memories: dict[int, Memory] = {i: m for i, m in enumerate(found) if isinstance(m, Memory)}
+        seen: set[str] = set()
+        for i, memory in list(memories.items()):
+            stays = memory.text == states[i]
+            usable = stays or memory.text in own or (memory.own and memory.places)
+            if not usable or memory.text in seen or (memory.text in own and types[own[memory.text]] is not types[i]):
+                made = inner.room(types[i])
+                inner.live.append(made)
+                inner.copy(made.text, memory.text, types[i])
+                memories[i] = made
+            seen.add(memories[i].text)
+        moving = {i: m for i, m in memories.items() if m.text != states[i]}
+        for memory in moving.values():
+            if memory.text not in own:
+                self._keep(memory, types, start)
+        # a state that is moved from and not to leaves its array to what was moved
+        left = {states[i]: types[i] for i in moving if not any(m.text == states[i] for m in moving.values())}
+        numbers = {i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]}
+        values: dict[int, str] = {}
+        for i, text in numbers.items():
+            if text in own:
+                values[i] = code.name("n")
+                code.line(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
+            else:
+                values[i] = text
+        for i, memory in moving.items():
+            if memory.text in own:
+                values[i] = code.name("n")
+                code.line(f"{types[i].cxx}* const {values[i]} = {memory.text};")
+            else:
+                values[i] = memory.text
+        rooms = [(m.text, types[i]) for i, m in moving.items() if m.text not in own]
+        for state, type in left.items():
+            to = next(k for k, (_, t) in enumerate(rooms) if bytes_of(t) == bytes_of(type))
+            room, room_type = rooms.pop(to)
+            code.line(f"{room}_next = reinterpret_cast<{room_type.cxx}*>({state});")
+        for i, text in values.items():
+            code.line(f"{states[i]} = {text};")
+        self.moved |= set(moving)
+
+    def _keep(self, memory: Memory, types: Sequence[Type], start: int) -> None:
+        """Memory of a round that outlives it: a variable before the loop says where it is."""
+        code = self.block.code
+        mark = f"* const {memory.text} = "
+        for at in range(start, len(code.lines)):
+            if mark in code.lines[at]:
+                head, tail = code.lines[at].split(mark)
+                break
+        else:
+            raise AssertionError("an array of a round is declared in it")
+        # A state may be in it all through a round, so that nothing else in the round may.
+        [old] = memory.places
+        place = self.block.arena.take_apart(old[1] - old[0])
+        self.block.arena.give(old)
+        moved = tail.replace(f"(frame + {old[0]})", f"(frame + {place[0]})")
+        self.declared.append(f"{head.strip()}* {memory.text}_next = {moved}")
+        code.lines[at] = f"{head}{mark}{memory.text}_next;"
+        self.places.append(place)
+        memory.places = []
+
+
+def _while(
+    block: Block, loop: Loop, states: list[str], types: Sequence[Type], captured: list[Value], body: Callable[..., None]
+) -> None:
+    code = block.code
+    assert loop.condition is not None
+    code.work = None
+    poll = code.name("left")
+    code.line(f"int64_t {poll} = 64;")
+    with code.block("for (;;)"):
+        inputs: list[Value] = [Memory(s, False) if t.shape else s for s, t in zip(states, types, strict=True)]
+        test = block.inner(loop.condition, [*inputs, *captured])
+        [found] = test.run()
+        test.close()
+        code.line(f"if (!({found})) break;")
+        with code.block(f"if (--{poll} == 0)"):
+            code.line(f"{poll} = 64;")
+            code.line("if (call.watch.interrupted(64)) return kInterrupted;")
+        body((), None)
+
+
+def _repeat(
+    block: Block,
+    node: Node,
+    loop: Loop,
+    states: list[str],
+    captured: list[Value],
+    length: str,
+    body: Callable[..., None],
+) -> None:
+    code = block.code
+    series = order(loop.body.outputs)
+    inside = any(n.operation in LOOPS for n in series)
+    light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
+    tracks: dict[Node, Track] = {}
+    after: list[str] = []
+    for steady, ask, sign in ((rounds.pushes, "room", 1), (rounds.pops, "has", -1)):
+        for i, number in steady(loop, words).items():
+            code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.saved();")
+            track = code.name("w")
+            code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
+            tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
+            after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
+    apart = light and rounds.independent(loop)
+    counter = code.name("r")
+    code.bounds.counter(counter, code.bounds.of(length))
+    known = ranges.hoisted(loop, captured, counter, length, code.bounds)
+    if known.condition and not inside and len(series) < LARGE:
+        with code.block(f"if ({known.condition})", "} else {"):
+            _rounds(block, counter, length, light, apart, lambda c: body(known.indices, c, tracks))
+        code.depth += 1
+        _rounds(block, code.name("r"), length, light, apart, lambda c: body((), c, tracks))
+        code.depth -= 1
+        code.line("}")
+    else:
+        _rounds(block, counter, length, light, apart, lambda c: body((), c, tracks))
+    for text in after:
+        code.line(text)
+
+
+def _rounds(block: Block, counter: str, length: str, light: bool, apart: bool, body: Callable[[str], None]) -> None:
+    """The loop around a body. One that may be long looks now and then whether to stop."""
+    code = block.code
+    rounds = code.bounds.of(length)
+    code.bounds.counter(counter, rounds)
+    most = None if rounds is None else code.bounds.range(rounds)
+    before, code.work = code.work, 0
+    with code.aside() as lines:
+        code.depth += 1
+        body(counter)
+        code.depth -= 1
+    work = None if code.work is None or most is None else code.work * max(most[1], 0)
+    code.work = None if work is None or before is None else before + work
+    if work is not None and work < SHORT:
+        if apart:
+            code.line("DYNAGRAD_INDEPENDENT")
+        with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
+            code.lines += lines
+    elif light:
+        end = code.name("end")
+        with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
+            code.line(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
+            if apart:
+                code.line("DYNAGRAD_INDEPENDENT")
+            with code.block(f"for (; {counter} < {end}; ++{counter})"):
+                code.lines += lines
+            code.line(f"if ({counter} < {length} && call.watch.interrupted(64)) return kInterrupted;")
+    else:
+        with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
+            code.lines += lines
+            code.line("if (call.watch.interrupted()) return kInterrupted;")
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def _call(block: Block, node: Node) -> None:
+    called: Called = node.attribute
+    code = block.code
+    function = block.program.function(called.function)
+    code.work = None
+    given = []
+    for a in node.arguments:
+        number = block.stack if a.type.kind == "stack" else block.number
+        given.append(block.whole_pointer(a) if a.shape else number(a))
+    results: list[Value] = []
+    for i, type in enumerate(part_types(node)):
+        if type.shape:
+            memory = block.room(type, _preferred(block, node, i))
+            results.append(memory)
+            given.append(memory.text)
+            continue
+        text = code.name("c")
+        code.line(f"Stack {text};" if type.kind == "stack" else f"{type.cxx} {text};")
+        results.append(text)
+        given.append(text)
+    status = code.name("status")
+    arguments = ", ".join(["call", *given])
+    code.line(f"if (const int64_t {status} = {function}({arguments}); {status} != kDone) return {status};")
+    for i, value in enumerate(results):
+        _bind(block, node, i, value)
+
+
+# -- stacks ------------------------------------------------------------------------------------------------------------
+
+
+def stack(block: Block, node: Node) -> None:
+    code = block.code
+    if node.operation is EMPTY:
+        name = code.name("stack")
+        code.line(f"Stack {name}(slots + {code.slots});")
+        code.slots += 1
+        block.numbers[node] = name
+        return
+    name = block.stack(node.arguments[0])
+    if any(t.kind == "stack" for t in _items(node)):
+        raise Error("native code puts numbers and arrays on stacks, and no stacks")
+    total = sum(map(words, _items(node)))
+    track = block.tracks.get(node.arguments[0])
+    if node.operation is PUSH:
+        place = f"{name}.data + {name}.top" if track is None else track.text(track.offset)
+        if track is None:
+            code.line(f"if (!{name}.room({total})) return call.saved();")
+        at = 0
+        for item in node.arguments[1:]:
+            if not item.shape:
+                cast = f"{item.type.cxx}({literal(item.attribute)})" if item.is_constant else block.number(item)
+                code.line(f"put({place} + {at}, {cast});")
+            elif item.type.size:
+                code.line(f"memcpy({place} + {at}, {block.whole_pointer(item)}, {bytes_of(item.type)});")
+            at += words(item.type)
+        if track is None:
+            code.line(f"{name}.top += {total};")
+        else:
+            block.tracks[node] = replace(track, offset=track.offset + total)
+        block.numbers[node] = name
+        return
+    parts = block.parts.get(node, {})
+    place = f"{name}.data + {name}.top" if track is None else track.text(track.offset - total)
+    if track is None:
+        code.line(f"if (!{name}.has({total})) return call.saved();")
+        code.line(f"{name}.top -= {total};")
+    if 0 in parts:
+        block.numbers[parts[0]] = name
+        if track is not None:
+            block.tracks[parts[0]] = replace(track, offset=track.offset - total)
+    at = 0
+    for i, type in enumerate(node.attribute, start=1):
+        taken = parts.get(i)
+        if taken is not None:
+            if not type.shape:
+                block.numbers[taken] = code.name("t")
+                code.line(f"{type.cxx} {block.numbers[taken]};")
+                code.line(f"get({place} + {at}, {block.numbers[taken]});")
+            elif type.size:
+                block.copy(block.fresh(taken).text, f"{place} + {at}", type)
+        at += words(type)
+
+
+def _items(node: Node) -> list[Type]:
+    return list(node.attribute) if node.operation is POP else [a.type for a in node.arguments[1:]]

@@ -1,0 +1,249 @@
+"""The C++ text of a whole graph: constants, functions, and the body that callers call.
+
+The body is as `dynagrad/body.hpp` says: it gets pointers to its inputs, which it never changes, and to its outputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import Error
+from ...ir.control import Function, Graph
+from ...ir.node import Node
+from ...ir.types import Type
+from ..cxx import Lines, literal
+from . import control, whole
+from .blocks import Block
+from .memory import Arena, Memory, Value
+from .source import Hosted, Source
+
+FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
+"""What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit."""
+
+
+def flags_of(source: str) -> tuple[str, ...]:
+    """The flags for a source.
+
+    A pair of divisions, or of roots, costs what one does. Other operations are quicker one by one where each waits for
+    the one before: an equation that is integrated, by a third.
+    """
+    return FLAGS if " / " in source or "sqrt(" in source else (*FLAGS, "-fno-slp-vectorize")
+
+
+NAME = "body"
+PRELUDE = "dynagrad/graphs/prelude.hpp"
+"""What every source includes with its glue."""
+
+_CONSTANT = re.compile(r"\bconstant\d+")
+_HEAD = """#include <dynagrad/graphs/call.hpp>
+#include <dynagrad/graphs/vector.hpp>
+
+using namespace dynagrad;
+using namespace dynagrad::graphs;
+"""
+
+
+SMALL = 64
+"""Constants of more elements are not text: the function is given them, so that other data make no other text."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """The C++ of a graph, what it leaves to Python, in the order of its numbers, and what else it is to be given."""
+
+    source: str
+    hosted: tuple[Hosted, ...]
+    uses: frozenset[str] = frozenset()
+    arrays: tuple[Node, ...] = ()  # constants whose numbers are not in the text
+
+    @property
+    def given(self) -> int:
+        """How many addresses the function is given: of what computes the operations of Python, and of the arrays."""
+        return 1 + len(self.arrays) if self.hosted or self.arrays else 0
+
+
+def emit(graph: Graph, symbol: str = NAME) -> Text:
+    """The C++ of a graph as a function called `symbol`.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> "t0 = x0 * x0" in emit(Graph((x,), (x * x,))).source
+    True
+    """
+    return Program().emit(graph, symbol)
+
+
+class Program(Source):
+    """Emits a source: its functions and constants, and the glue through which Python calls it."""
+
+    def __init__(self) -> None:
+        super().__init__({"control": control.write, "stack": control.stack, "whole": whole.write})
+        self.declared: list[str] = []
+        self.defined: list[str] = []
+
+    # -- text --------------------------------------------------------------------------------------------------------
+
+    def emit(self, graph: Graph, symbol: str) -> Text:
+        for node in (*graph.inputs, *graph.outputs):
+            if node.type.kind not in ("real", "integer", "boolean"):
+                raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
+        self.threads = self.apart = True
+        body = self._body(graph, symbol)
+        inner = self.definitions(body)
+        parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
+        if inner:
+            parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
+        parts.append(body)
+        return Text("\n".join(parts), tuple(self.hosted), frozenset(self.uses), tuple(self.arrays))
+
+    def definitions(self, body: str = "") -> list[str]:
+        """The constants and functions that were asked for, and those that they need; `body` uses them, too."""
+        while self.waiting:
+            self._function(self.waiting.pop())
+        used = self._used([*self.defined, body])
+        constants = [_constant(node, self.constants[node]) for node in used if not self._apart(node)]
+        return [*constants, *self.outlines.definitions(), *self.declared, *self.defined]
+
+    def _used(self, lines: Sequence[str]) -> list[Node]:
+        """The constants that are named in a text."""
+        if not self.constants:
+            return []
+        used = set(_CONSTANT.findall("\n".join(lines)))
+        return [node for node, name in self.constants.items() if name in used]
+
+    def _apart(self, node: Node) -> bool:
+        return self.apart and node.type.size > SMALL
+
+    def _given(self, code: Lines) -> list[str]:
+        """Pointers to the large constants of a function."""
+        out = []
+        for node in self._used(code.lines):
+            if not self._apart(node):
+                continue
+            at = self.arrays.setdefault(node, 1 + len(self.arrays))
+            name, t = self.constants[node], node.type.cxx
+            text = f"const {t}* const {name} = static_cast<const {t}*>(call.context->given[{at}]);"
+            out.append(f"    {text}  // {node.type.name}")
+        return out
+
+    def _body(self, graph: Graph, symbol: str) -> str:
+        code = Lines()
+        inputs: list[Value] = []
+        for k, node in enumerate(graph.inputs):
+            t = node.type.cxx
+            if node.shape:
+                code.line(f"const {t}* const in{k} = static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(Memory(f"in{k}", False))
+            else:
+                name = code.name("x")
+                code.line(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(name)
+        prefer: dict[Node, str] = {}
+        for k, node in enumerate(graph.outputs):
+            if node.shape:
+                code.line(f"{node.type.cxx}* const out{k} = static_cast<{node.type.cxx}*>(outputs[{k}]);")
+                prefer.setdefault(node, f"out{k}")
+        arena = Arena()
+        self._statements(code, arena, graph, inputs, prefer, [f"outputs[{k}]" for k in range(len(graph.outputs))])
+        code.line("return kDone;")
+        head = (
+            f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
+            "[[maybe_unused]] void* const* outputs) {"
+        )
+        first = ["    [[maybe_unused]] Call call(context);", *self._given(code), *_rooms(code, arena)]
+        return "\n".join([head, *first, *code.lines, "}", ""])
+
+    def _statements(
+        self,
+        code: Lines,
+        arena: Arena,
+        graph: Graph,
+        inputs: list[Value],
+        prefer: dict[Node, str],
+        numbers: list[str],
+    ) -> None:
+        """All that a function does: arrays go to `out0` and so on, numbers to pointers or variables."""
+        block = Block(self, code, arena, graph, inputs, prefer)
+        arrays = []
+        for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
+            if isinstance(value, Memory):
+                arrays.append((value, f"out{k}", node.type))
+            elif numbers[k].startswith("outputs["):
+                code.line(f"*static_cast<{node.type.cxx}*>({numbers[k]}) = {value};")
+            else:
+                code.line(f"{numbers[k]} = {value};")
+            code.cut()
+        block.deliver(arrays)
+
+    def _function(self, function: Function) -> None:
+        graph = function.graph
+        if graph is None:
+            raise Error(f"the function {function.name} has no body")
+        code = Lines()
+        name = self.functions[function]
+        parameters = ["Call& call"]
+        inputs: list[Value] = []
+        for k, type in enumerate(function.arguments):
+            if type.shape:
+                parameters.append(f"const {type.cxx}* in{k}")
+                inputs.append(Memory(f"in{k}", False))
+            else:
+                parameters.append(f"{_spelled(type)} in{k}")
+                inputs.append(f"in{k}")
+        prefer: dict[Node, str] = {}
+        for k, (type, node) in enumerate(zip(function.results, graph.outputs, strict=True)):
+            parameters.append(f"{type.cxx}* out{k}" if type.shape else f"{_spelled(type)}& out{k}")
+            if type.shape:
+                prefer.setdefault(node, f"out{k}")
+        arena = Arena()
+        self._statements(code, arena, graph, inputs, prefer, [f"out{k}" for k in range(len(graph.outputs))])
+        head = f"int64_t {name}({', '.join(parameters)})"
+        self.declared.append(f"{head};  // {_comment(function.name)}")
+        first = [
+            "    if (!call.enter()) return call.recursion();",
+            "    if (call.watch.interrupted()) return kInterrupted;",
+            *self._given(code),
+            *_rooms(code, arena),
+        ]
+        last = []
+        if arena.most:
+            last.append(f"    call.unframe({arena.most});")
+        if code.slots and not any(t.kind == "stack" for t in function.results):
+            last.append(f"    call.unslot({code.slots});")
+        last += ["    call.leave();", "    return kDone;"]
+        self.defined.append("\n".join([head + " {", *first, *code.lines, *last, "}"]))
+
+
+def _spelled(type: Type) -> str:
+    return "Stack" if type.kind == "stack" else type.cxx
+
+
+def _comment(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "_'" else "_" for c in name)
+
+
+def _rooms(code: Lines, arena: Arena) -> list[str]:
+    """What a function takes of the memory of the call."""
+    out = []
+    if arena.most:
+        out.append(f"    char* const frame = call.frame({arena.most});")
+        out.append("    if (frame == nullptr) return call.memory();")
+    if code.slots:
+        out.append(f"    Slot* const slots = call.slots({code.slots});")
+        out.append("    if (slots == nullptr) return call.memory();")
+    return out
+
+
+def _constant(node: Node, name: str) -> str:
+    values = np.ravel(node.attribute)
+    if not values.size:
+        return f"constexpr {node.type.cxx} {name}[1] = {{}};"
+    rows = []
+    for start in range(0, values.size, 12):
+        rows.append("    " + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
+    text = "\n".join(rows)
+    return f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{\n{text}\n}};"

@@ -1,0 +1,88 @@
+"""A graph that is compiled when it is first called, and the ways to call it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...forks import kept, renewed
+from ...ir.control import Graph
+from ...passes.loops.recurrences import cut_recurrences
+from ...passes.optimise import optimise
+from ...runtime import library
+from ...runtime.calling import Given, Leaf, callable_of, glue
+from ...runtime.compiling import cache
+from .emit import NAME, PRELUDE, emit, flags_of
+from .running import attach, failed
+
+
+class Native:
+    """The machine code of a graph. Arguments are the inputs in order, results the outputs.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> native = Native(Graph((x,), (x * x, x + 1.0)), "f")
+    >>> native(3.0)
+    (9.0, 4.0)
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+        self.inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
+        self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
+        self.seconds = 0.0
+        """What it took to compile, once it was."""
+        self._lock = renewed(threading.RLock())
+        self._made: tuple[library.Library, Given | None] | None = None
+
+    @kept
+    def small(self) -> Graph:
+        """What is compiled."""
+        return cut_recurrences(optimise(self.graph))
+
+    @kept
+    def text(self) -> Any:
+        return emit(self.small)
+
+    @property
+    def source(self) -> str:
+        """The C++ of the graph."""
+        source: str = self.text.source
+        return source
+
+    def _library(self) -> tuple[library.Library, Given | None]:
+        """The library, and what each call of it is given."""
+        with self._lock:
+            if self._made is None:
+                start = time.perf_counter()
+                whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
+                made = library.lent(cache.build(whole, flags=flags_of(self.source), prelude=PRELUDE))
+                self._made = made, attach(made, self.text)
+                self.seconds = time.perf_counter() - start
+            return self._made
+
+    def call(self, single: bool, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
+        """A builtin function; `single` for the only output itself, `otherwise` for arguments that do not fit."""
+        made, given = self._library()
+        return callable_of(
+            made,
+            NAME,
+            self.inputs,
+            self.outputs,
+            single=single,
+            name=self.name,
+            otherwise=otherwise,
+            failed=functools.partial(failed, name=self.name),
+            given=given,
+        )
+
+    @kept
+    def _call(self) -> Callable[..., Any]:
+        return self.call(False, None)
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._call(*arguments)
+        return found

@@ -1,0 +1,67 @@
+"""What is known of a loop before it begins: whether indices stay in range, and how much it puts on stacks.
+
+An index that grows by the same number each round is in range in all rounds if it is in the first and the last one. Then
+the loop needs no check in it, and the compiler may vectorise it. No text of statements is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ir.control import Loop
+from ...ir.node import Node, order
+from ...ir.types import integer
+from ...passes.loops.linear_forms import MOST_STEP, Bounds, Form, name, number
+from ...passes.loops.rounds import form_of
+from ...passes.roles import holes_of
+from ..literals import literal
+from .memory import Memory, Value
+
+MOST_ROUNDS = 1 << 40  # so that no product of the two is too large
+
+Key = tuple[Node, int]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Indices that are in range if a condition holds before the loop."""
+
+    indices: frozenset[Key]
+    condition: str
+
+
+def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bounds: Bounds) -> Known:
+    """What can be known of the indices in a loop that knows how often; the bounds know its counter."""
+    first, *others = loop.body.inputs
+    forms: dict[Node, Form | None] = {first: name(counter)}
+    for node, value in zip(others[loop.states :], captured, strict=True):
+        if not isinstance(value, Memory) and node.type is integer:
+            forms[node] = name(value)
+    rounds = bounds.of(length)
+    known = None if rounds is None else bounds.range(rounds)
+    found: set[Key] = set()
+    tests: dict[str, None] = {}
+    for node in order(loop.body.outputs):
+        for hole, n in holes_of(node):
+            form = None if hole.shape or hole.is_constant or (hole, n) in found else form_of(hole, forms)
+            if form is None or any(abs(t) > MOST_STEP for _, t in form.terms):
+                continue
+            found.add((hole, n))
+            whole = number(form.offset)  # in the counters of loops around, where that can be
+            for what, times in form.terms:
+                inner = bounds.of(what)
+                whole = whole + (name(what) if inner is None else inner) * times
+            if bounds.within(whole, n):
+                continue
+            slope = form.times(counter)
+            start = form - name(counter) * slope
+            tests[f"uint64_t({start}) < {n}"] = None
+            if slope:
+                tests[f"uint64_t({start} + {literal(slope)} * ({length} - 1)) < {n}"] = None
+                if known is None or known[1] > MOST_ROUNDS:
+                    tests[f"{length} <= {MOST_ROUNDS}"] = None
+    if not tests:
+        return Known(frozenset(found), "")
+    condition = [f"{length} > 0", *sorted(tests, key=lambda t: not t.startswith(length))]
+    return Known(frozenset(found), " && ".join(condition))

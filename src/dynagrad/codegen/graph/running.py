@@ -1,0 +1,143 @@
+"""Graphs compiled, loaded and called, the plain way: by `ctypes`. What operations leave to Python is computed here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error, RunError
+from ...ir.control import Graph
+from ...ir.types import DTYPES, Type
+from ...runtime import blas, library, threads
+from ...runtime.calling import Given, Leaf, callable_of, failure, glue
+from ...runtime.compiling import cache
+from .calls import linear
+from .calls.failing import ERRORS
+from .emit import NAME, PRELUDE, Text, emit, flags_of
+from .source import Hosted
+
+_COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
+_FAILED = threading.local()
+_SAVED = 2.0  # `kSaved` of call.hpp, in GB
+
+
+def most_saved() -> int:
+    """How many bytes a loop may save for its way back: `DYNAGRAD_SAVED_GB`, as functions are compiled, or 2 GB.
+
+    >>> most_saved() > 0
+    True
+    """
+    named = os.environ.get("DYNAGRAD_SAVED_GB", "").strip()
+    try:
+        wished = float(named) if named else _SAVED
+    except ValueError:
+        wished = 0.0
+    if not 0.001 <= wished <= 65536.0:
+        raise Error(f"DYNAGRAD_SAVED_GB is a number of gigabytes, as 8 or 0.5, and not {named!r}")
+    return int(wished * 2**30)
+
+
+def array_at(address: int, type: Type) -> Any:
+    """The array, or single number as an array without dimensions, at an address."""
+    dtype = np.dtype(DTYPES[type.kind])
+    if not type.size:
+        return np.empty(type.shape, dtype)
+    memory = (ctypes.c_char * (type.size * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(type.shape)  # type: ignore[call-overload]
+
+
+def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
+    given = []
+    for k, type in enumerate(hosted.arguments):
+        x = array_at(arguments[k], type)
+        given.append(x.copy() if type.shape else x.item())
+    operation = hosted.operation
+    found = (operation.array if operation.array and hosted.result.shape else operation.value)(*given)
+    if hosted.result.size:
+        array_at(result, hosted.result)[...] = found
+
+
+def attach(loaded: library.Library, text: Text) -> Given | None:
+    """Gives a library what it needs of Python; what each call of the graph is to be given."""
+    if text.uses & linear.RULES.keys():
+        blas.attach(loaded)
+    if "parallel" in text.uses:
+        threads.attach(loaded)
+    if "call.slots(" in text.source:
+        loaded.function("dg_most_saved", None, ctypes.c_int64)(most_saved())
+    if not text.given:
+        return None
+    arrays = [np.ascontiguousarray(node.attribute) for node in text.arrays]
+    return Given([_COMPUTE(_computing(text.hosted)) if text.hosted else None, *arrays])
+
+
+def _computing(hosted: Sequence[Hosted]) -> Callable[[int, Any, int], bool]:
+    """What computes the operations that are left to Python, for native code to call."""
+
+    def compute(which: int, arguments: Any, result: int) -> bool:
+        try:
+            _compute(hosted[which], arguments, result)
+            return True
+        except BaseException as error:
+            _FAILED.error = error
+            return False
+
+    return compute
+
+
+def failed(status: int, message: str, name: str = "") -> Any:
+    """Raises what an operation raised, or what stands for the status; `name` is that of the function."""
+    error = getattr(_FAILED, "error", None)
+    if error is not None:
+        _FAILED.error = None
+        raise error
+    if status in blas.FAILURES:
+        raise blas.FAILURES[status](message)
+    if status in ERRORS:
+        raise ERRORS[status](f"{name}: {message}" if name and ERRORS[status] is RunError else message)
+    failure(status, message, name)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A compiled graph as a function of its inputs, to a tuple of its outputs."""
+
+    text: Text
+    call: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self.call(*arguments)
+        return found
+
+
+def load(graph: Graph, *, optimise: int = 3) -> Runner:
+    """Compiles a graph.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> load(Graph((x,), (x * x,)))(3.0)
+    (9.0,)
+    """
+    text = emit(graph)
+    inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
+    outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
+    whole, flags = text.source + glue(NAME, inputs, outputs, text.given), flags_of(text.source)
+    made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
+    return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
+
+
+def run(graph: Graph, arrays: Sequence[Any], *, optimise: int = 3) -> tuple[Any, ...]:
+    """The outputs of a graph for these inputs, by native code.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> run(Graph((x,), (x + 1.0,)), [3.0])
+    (4.0,)
+    """
+    return load(graph, optimise=optimise)(*arrays)

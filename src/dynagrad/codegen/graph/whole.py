@@ -1,0 +1,90 @@
+"""Operations that are computed as a whole: by a function of the runtime where there is one, else by Python.
+
+`RUNTIME` says which function of the headers computes an operation, by the tag of its code. What is not in it calls back
+to the interpreter, with the arrays as they are in memory: slow, and right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import Error
+from ...ir.control import part_types
+from ...ir.node import Node
+from ...passes.views import code_of
+from .blocks import Block
+from .calls import along, failing, linear
+from .memory import Memory
+
+Call = Callable[..., str]
+"""(node, result, *arguments) -> a statement of C++, or an expression of status with `status:` before it."""
+
+
+def _axis(node: Node, axis: int) -> tuple[int, int, int]:
+    """How many elements there are before an axis, on it, and behind it."""
+    shape = node.arguments[0].shape
+    outer = inner = 1
+    for n in shape[:axis]:
+        outer *= n
+    for n in shape[axis + 1 :]:
+        inner *= n
+    return outer, shape[axis], inner
+
+
+def _cumsum(node: Node, out: str, x: str) -> str:
+    outer, n, inner = _axis(node, code_of(node)[1])
+    return f"cumsum({out}, {x}, {outer}, {n}, {inner});"
+
+
+RUNTIME: dict[str, Call] = {"cumsum": _cumsum}
+HEADERS = {
+    **{header: linear.rule_in(header) for header in linear.RULES},
+    "along": along.rule_of,
+    "failure": failing.rule_of,
+}
+"""What else has rules, by the header of their functions, which is included where one of them is called."""
+
+
+def write(block: Block, node: Node) -> None:
+    code = block.code
+    if node.type.kind not in ("real", "integer", "boolean"):
+        raise Error(f"native code has nothing for {node.operation.name}")
+    arguments = []
+    for a in node.arguments:
+        if a.shape:
+            arguments.append(block.whole_pointer(a))
+            continue
+        single = code.name("c")
+        code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
+        arguments.append(f"&{single}")
+    if node.shape:
+        result = block.fresh(node).text
+    else:
+        number = code.name("c")
+        code.line(f"{node.type.cxx} {number};")
+        block.numbers[node] = number
+        result = f"&{number}"
+    tag = code_of(node)
+    rule = RUNTIME.get(tag[0]) if tag else None
+    text = None if rule is None else rule(node, result, *arguments)
+    for header, rule_of in HEADERS.items():
+        if text is None and (other := rule_of(node)) is not None:
+            text = other(node, result, *arguments)
+            if text is not None:
+                block.program.uses.add(header)
+    if text is None:
+        at = block.program.host(node)
+        given = ", ".join(arguments) or "nullptr"
+        array = code.name("given")
+        code.line(f"const void* const {array}[] = {{{given}}};")
+        code.line(f"if (!host_operation(call, {at}, {array}, {result})) return call.host();")
+        return
+    if text.startswith("status:"):
+        status = code.name("status")
+        code.line(f"if (const int64_t {status} = {text[7:]}; {status} != kDone) return {status};")
+    else:
+        code.line(text)
+
+
+__all__ = ["RUNTIME", "Any", "Memory", "part_types", "write"]

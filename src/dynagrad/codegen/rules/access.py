@@ -1,0 +1,136 @@
+"""The part of a generated class that is for looking at it from outside: facts in, items and values out, by number.
+
+What Python (through `runtime.hpp`) or a C++ program asks for names a predicate by the number of its table. What is
+asked is the same for all programs (`looking.hpp`); here it is told where the tables of a program are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...plan.aggregators import TRUTHS
+from ...plan.model import Passes, Table
+from .context import ClassContext
+
+
+def write_views(context: ClassContext) -> None:
+    """In the constructor: what `Looking` is to know of all tables."""
+    out = context.out
+    out.line("views = tables, reader = &ReaderOf<semiring>::reader;")
+    if context.externals:
+        out.line("externals = functions_of_host;")
+
+
+def write_view(context: ClassContext, table: Table) -> None:
+    """In the constructor: what `Looking` is to know of a table."""
+    out, name, to = context.out, context.names.table[table.key], f"tables[{table.number}]"
+    out.line(f"{to}.width = {table.arity};")
+    if table.kind != "facts":
+        out.line(f"{to}.items = &{name}, {to}.values = &{name}.value;")
+        if table.kind == "dense":
+            order = ", ".join([*map(str, table.order), "0"])
+            out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
+            out.line(f"{to}.order = order_{name};")
+        if table.updates:
+            out.line(f"{to}.pending = &{name}.pending, {to}.nothing = &nothing_{name};")
+    if table.kind == "facts" or context.has_axioms(table):
+        member = name if table.kind == "facts" else f"axioms_{name}"
+        out.line(f"{to}.facts = &{member}, {to}.view = &{member}.value;")
+
+
+def write_access(context: ClassContext) -> None:
+    """Everything else that `abi.hpp` and the C++ facade ask of a program."""
+    out, plan = context.out, context.plan
+    facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
+    out.open("static FactTable* facts_new(int64_t table, dynagrad::Failure& failure)")
+    out.open("switch (table)")
+    for table in facts:
+        out.line(f"case {table.number}: return blank_facts<facts_{context.names.table[table.key]}>(failure);")
+    out.close()
+    out.line("return nullptr;")
+    out.close()
+    out.open("static const Copies<semiring>& copies(int64_t table)")
+    how = {table.number: _how_copies_join(context, table) for table in facts}
+    out.open("static constexpr Copies<semiring> all[] =")
+    for number in range(max(how, default=0) + 1):
+        out.line(f"{{{', '.join(how.get(number, ('nullptr',)))}}},")
+    out.close("};")
+    out.line("return all[table];")
+    out.close()
+    groups = [[t for t in group if t.kind != "facts"] for group in context.groups()]
+    if len(groups) == 1:
+        _locate(context, "locate", groups[0])
+    else:
+        for k, group in enumerate(groups):
+            _locate(context, f"locate{k}", group)
+        out.open("int64_t locate(int64_t table, const int32_t* a)")
+        out.open("switch (table)")
+        for k, group in enumerate(groups):
+            if group:
+                out.line(f"{' '.join(f'case {t.number}:' for t in group)} return locate{k}(table, a);")
+        out.close()
+        out.line("return -1;")
+        out.close()
+    write_bounds(context)
+    bounded = any(plan.bounded(t) for t in context.derived)
+    out.line(f"static constexpr bool goes_forward = {str(Passes.FORWARD in context.passes).lower()};")
+    out.line(f"static constexpr bool goes_back = {str(context.goes_back).lower()};")
+    out.line(f"static constexpr bool changes = {str(plan.changes is not None).lower()};")
+    out.line(f"static constexpr bool bounded = {str(bounded).lower()};")
+
+
+def _locate(context: ClassContext, name: str, tables: Sequence[Table]) -> None:
+    """The cell of an item, which is made if need be; -1 where its table has no room for it."""
+    out = context.out
+    out.open(f"DYNAGRAD_FIRED int64_t {name}(int64_t table, const int32_t* a)")
+    if tables:
+        out.open("switch (table)")
+        for table in tables:
+            held = context.names.table[table.key]
+            stored = table.order if table.kind == "dense" else range(table.arity)
+            arguments = ", ".join(f"a[{i}]" for i in stored)
+            inside = f"{held}.inside({arguments}) ? {held}.locate({arguments}) : -1"
+            out.line(f"case {table.number}: return {inside};")
+        out.close()
+    out.line("return -1;")
+    out.close()
+
+
+def write_bounds(context: ClassContext) -> None:
+    """`bounds`: the error bound of each item's component, in the order of `items`, see
+    `codegen/rules/solving/stages.py`."""
+    out = context.out
+    tables = [t for t in context.derived if context.plan.bounded(t)]
+    if not tables:
+        return
+    out.open("int64_t bounds(int64_t table, double* found, int64_t room) const")
+    out.line("int64_t count = 0;")
+    out.open("switch (table)")
+    for table in tables:
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.open(f"for (int64_t c = {name}.next(0); c >= 0 && count < room; c = {name}.next(c + 1))")
+        out.line(f"found[count++] = c < {name}_bound.size ? {name}_bound[c] : 0;")
+        out.close()
+        out.line("break;")
+        out.close()
+    out.close()
+    out.line("return count;")
+    out.close()
+
+
+def _how_copies_join(context: ClassContext, table: Table) -> tuple[str, ...]:
+    """The `Copies` of a table: its plus, what each number is taken as, and which two cannot both be given."""
+    plus = f"plus_{context.names.table[table.key]}"
+    logs = str(context.plan.keeps_logs).lower()
+    if context.plain and table.aggregator in TRUTHS:
+        truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
+        return plus, truth, "nullptr", logs
+    if table.aggregator == "=":
+        differ = "[](const value_t& a, const value_t& b) { return semiring::primal(a) != semiring::primal(b); }"
+        return plus, "nullptr", differ, logs
+    if context.plan.semiring in ("plain", "real"):  # what is too large as a sum
+        finite = "isfinite(semiring::primal(a)) && isfinite(semiring::primal(b))"
+        differ = f"{finite} && !isfinite(semiring::primal({plus}(a, b)))"
+        return plus, "nullptr", f"[](const value_t& a, const value_t& b) {{ return {differ}; }}", logs
+    return plus, "nullptr", "nullptr", logs

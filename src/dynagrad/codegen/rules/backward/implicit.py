@@ -1,0 +1,110 @@
+"""The way back over solved components, by implicit differentiation.
+
+It is that of any stage in which items are final, but for the order inside a component: what its items got from heads
+outside is gathered first, the transposed system is solved for their adjoints (`solve_adjoints` in `native/include/
+dynagrad/adjoints.hpp`), and these go on to whatever the weights of the system were made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....plan.aggregators import states
+from ....plan.model import Stage, Table
+from ..context import ClassContext
+from ..solving.components import write_ground_all
+from ..solving.grounding import driver_of
+from ..solving.stages import by_table, line_of
+from .adjoints import posteriors
+
+
+def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> None:
+    """`undo_component<n>`: takes back the pops of a solved component, and solves for the adjoints of its items."""
+    if not stage.unknowns:
+        return
+    plan, out, n = context.plan, context.out, stage.number
+    exposes = rolls and stage.joins_itself  # else what such a join finds is on an earlier level, or was there before
+    solver = f"columns{n}" if stage.stable else f"system{n}"
+    pop = "(tape.pops[c.begin + i] & ~tape.again)"  # of all items, line after line
+    line = "(tape.pops[c.begin + i * m] & ~tape.again)"  # an item of each; which one makes no difference
+
+    def each_item(lines: Callable[[Table, str], list[str]], backwards: bool = False) -> None:
+        order = "int64_t i = c.items; i-- > 0 && !halt;" if backwards else "int64_t i = 0; i < c.items; i++"
+        out.open(f"for ({order})")
+        out.line(f"const Handle h = {pop};")
+        by_table(context, stage, "h", lines)
+        out.close()
+
+    for key in stage.keys:
+        _share(context, stage, key)
+    out.open(f"void undo_component{n}(const SolvedComponent& c)")
+    out.line("const int64_t m = c.columns, count = c.items / m;  // lines of the system, and how long they are")
+    out.line("const Handle first = tape.pops[c.begin] & ~tape.again;")
+    by_table(
+        context,
+        stage,
+        "first",
+        lambda table, name: [
+            "const int64_t cell = cell_of(first);",
+            f"solved_first = place_{name}[{line_of(context, stage, table)}];",
+        ],
+    )
+    out.line("solved_count = count;")
+    each_item(lambda _, name: [f"undo_{name}(cell_of(h), false);"], backwards=True)
+    out.line(f"system{n}.open(count);")
+    if stage.stable:
+        out.line(f"columns{n}.open();")
+        out.line(f"for (int64_t j = 0; j < m; j++) columns{n}.column.push(j);")
+    out.line(f"{solver}.value.clear(), {solver}.value.resize(c.items, semiring::zero());")
+    out.line("Array<adjoint_t> g{&account};")
+    out.line("bool nothing = true;")
+    each_item(
+        lambda _, name: [
+            f"{solver}.value[i] = {name}.value[cell_of(h)];",
+            f"g.push(g_{name}[cell_of(h)]);",
+            "nothing = nothing && back::nothing(g[i]);",
+        ]
+    )
+    out.open("if (!nothing && !halt)")
+    out.line("if (c.near_critical) return lose(near_critical, table_of(first), cell_of(first));")
+    write_ground_all(context, stage, line)
+    out.line("if (halt) return;")
+    out.line(f"const Solved how = solve_adjoints<back>({solver}, g);")
+    out.line("if (how == Solved::halted) return;")
+    out.line("if (how != Solved::fine) return lose(unsettled, table_of(first), cell_of(first));")
+    each_item(
+        lambda _, name: [
+            f"g_{name}[cell_of(h)] = g[i];",
+            *([f"h_{name}[cell_of(h)] = back::share(g[i], {name}.value[cell_of(h)]);"] if posteriors(plan) else []),
+        ]
+    )
+    out.line("inside = true;")
+    if exposes:
+        out.line(f"for (int64_t i = 0; i < count; i++) expose{n}({pop});")
+    each_item(
+        lambda _, name: [f"share_{name}(cell_of(h));", *([f"hide_{name}(cell_of(h));"] if exposes else [])],
+        backwards=True,
+    )
+    out.line("inside = false;")
+    out.close()
+    if stage.stable:
+        out.line(f"columns{n}.close();")
+    out.line("solved_count = 0;")
+    out.close()
+    out.line()
+
+
+def _share(context: ClassContext, stage: Stage, key: str) -> None:
+    """`share_...`: the adjoint of a solved item goes to the weights of the instances inside the component."""
+    out, table, name = context.out, context.plan.tables[key], context.names.table[key]
+    out.open(f"DYNAGRAD_RULE void share_{name}(int64_t cell)")
+    context.unpack(table)
+    out.line("const bool first = true;")
+    out.line(f"const value_t now = {name}.value[cell];")
+    out.line("const value_t &update = now, &old = now;")
+    out.line("adjoint_t gupdate = {}, gold = {};")
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    for join in stage.inner_joins:
+        if driver_of(join) == key and not states(context.plan, join):
+            out.line(f"{context.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
+    out.close()

@@ -1,0 +1,278 @@
+"""Updates that change nothing, and what derivatives make of them.
+
+An update that leaves its item's value as it was goes no further: values would not change, and around a cycle it would
+never end. Its derivative may be anything, though. The weight of an edge that is zero closes a cycle through which
+nothing flows, and yet the sum over paths grows with it. So where a stage comes to its end by itself, such updates rest
+with their item, and derivatives go on from there. (In a stage that is stopped they are part of what is pending, as any
+other. So who makes a run over dual numbers has to know where it will stop: `Settings.stopped`.)
+
+- Forward, the tangents of an update that changes nothing are kept apart from what is pending. A stage at its end
+  *settles*: items are popped with these tangents alone, until none are left.
+- Backward, an update that changed nothing has the adjoint of a constant that is added to its item when the stage is at
+  its end, and settles: the solution of `a = g + J' a`, where g are the adjoints of values there, and J the
+  derivatives of items by items. Which items need it, a first pass finds out. A second one solves for it where it enters
+  the stage, by rounds of the joins, until it stands still.
+
+An update that the tolerance holds back does change its item. It enters neither value nor derivative, and is no business
+of this file. Nor are values of which one is selected (what changes nothing was not chosen), nor `log`, whose
+derivatives are by logs: those of a weight of zero are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ....plan.aggregators import head_kind, stage_of
+from ....plan.model import Plan, Stage, Table
+from ..context import ClassContext
+from .adjoints import cells
+
+MOST = 1000
+"""Items settled for each pop of the run, forward or backward, after which derivatives count as not settling."""
+
+
+def rests(plan: Plan, table: Table) -> bool:
+    """Whether updates to items of the table may rest."""
+    if plan.derivatives is None or plan.semiring not in ("real", "expectation", "plain") or table.kind == "facts":
+        return False
+    if plan.rules.prunes or plan.rules.beams:  # what they hold back has no part in a derivative
+        return False
+    stage = stage_of(plan, table)
+    on_agenda = stage.strategy not in ("once", "sweep") and not stage.final and not table.sink
+    return on_agenda and head_kind(plan, table) == "sum"
+
+
+def settles(plan: Plan, table: Table) -> bool:
+    """Whether tangents of its updates are kept apart."""
+    return plan.order > 0 and rests(plan, table)
+
+
+def resting(plan: Plan, stage: Stage | None = None) -> list[Table]:
+    """The tables whose updates may rest: of a stage, or of all."""
+    stages = plan.stages if stage is None else (stage,)
+    return [plan.tables[key] for s in stages for key in s.keys if rests(plan, plan.tables[key])]
+
+
+def write_members(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
+    for table in resting(plan):
+        name = context.names.table[table.key]
+        if plan.order:
+            out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
+        if plan.adjoint:
+            out.line(f"Array<uint8_t> needed_{name}{{&account}};  // updates rest with the item")
+            out.line(f"Array<adjoint_t> resting_{name}{{&account}};  // ... and this is their adjoint, once solved for")
+    if plan.order and resting(plan):
+        out.line("bool settling = false;")
+        out.line("int64_t settled = 0;  // pops while settling")
+        for stage in plan.stages:
+            if plan.adjoint and resting(plan, stage):
+                out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where in the tape these begin")
+    if plan.adjoint and resting(plan):
+        out.line("Array<Handle> needed{&account};  // the items of all these")
+        out.open("void need(uint8_t& before, Handle h)")
+        out.line("if (!before) before = 1, needed.push(h);")
+        out.close()
+
+
+# -- forward -----------------------------------------------------------------------------------------------------------
+
+
+def _nothing_new(context: ClassContext, table: Table, cell: str, x: str) -> str:
+    """Whether the contribution `x` leaves the value at `cell` as it is."""
+    value = f"{context.names.table[table.key]}.value[{cell}]"
+    return f"semiring::same({context.plus(table, value, x)}, {value})"
+
+
+def write_apart(context: ClassContext, table: Table) -> None:
+    """In `add`: keeps the tangents of a contribution `x` that changes nothing apart."""
+    if not settles(context.plan, table):
+        return
+    out, name = context.out, context.names.table[table.key]
+    number = stage_of(context.plan, table).number
+    out.open(
+        f"if ((!settings.stopped || {number} < settings.stopped - 1) && {name}.popped.test(cell) && "
+        f"{_nothing_new(context, table, 'cell', 'x')})"
+    )
+    out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
+    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::alone(x);")
+    out.close()
+
+
+def pending(plan: Plan, table: Table, name: str) -> str:
+    """In `pop`: the update, or, while a stage settles, the tangents alone."""
+    return f"settling ? rest_{name}[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
+
+
+def first(plan: Plan, table: Table, name: str) -> str:
+    """In `push`: the priority; while a stage settles, the size of the tangents."""
+    return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
+
+
+def write_stop(context: ClassContext, table: Table, tolerance: str) -> None:
+    """In `pop`: an update that changes nothing, or too little, goes no further."""
+    out = context.out
+    stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
+    if settles(context.plan, table):
+        stop = f"settling ? !semiring::moves(update, now) : {stop}"
+    out.line(f"if ({stop}) return;")
+
+
+def write_taken(context: ClassContext, table: Table, zero: str) -> None:
+    """In `pop`: what was taken is no longer pending."""
+    name = context.names.table[table.key]
+    taken = f"{name}.pending[cell]"
+    if settles(context.plan, table):
+        taken = f"(settling ? rest_{name}[cell] : {taken})"
+    context.out.line(f"{taken} = {zero};")
+
+
+def count_pop(plan: Plan, table: Table) -> str:
+    """In `pop`: counts it. Pops while a stage settles are not of the run; without an end they are an error."""
+    if not settles(plan, table):
+        return "report.pops++;"
+    lost = f"fail(unsettled, {table.number}, cell)"
+    return f"if (!settling) report.pops++; else if (++settled > {MOST} * (report.pops + 16)) return {lost};"
+
+
+def write_settle(context: ClassContext, stage: Stage) -> None:
+    """`settle<n>`: puts the items whose tangents rest on the agenda, once; whether there are any."""
+    plan, out = context.plan, context.out
+    if not plan.order or not resting(plan, stage):
+        return
+    out.open(f"bool settle{stage.number}()")
+    out.line("if (settling) return settling = false;")
+    for table in resting(plan, stage):
+        name = context.names.table[table.key]
+        bound = cells(context, table)  # what grows is larger
+        out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
+        out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
+        context.unpack(table)
+        out.line("settling = true;")
+        out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        out.close()
+    if plan.adjoint:
+        out.line(f"if (settling && recording) settles{stage.number} = tape.pops.size;")
+    out.line("return settling;")
+    out.close()
+    out.line()
+
+
+def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
+    """In `run`: takes the next item off the agenda, or ends the stage; with a `rest`, see
+    `codegen/rules/solving/convergence.py`."""
+    n = stage.number
+    settle = plan.order > 0 and bool(resting(plan, stage))
+    more = [f"if ({'!settling && ' if settle else ''}refine{n}()) continue;"] if rest else []
+    more += [f"if (settle{n}()) continue;"] if settle else []
+    return f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
+
+
+# -- backward ----------------------------------------------------------------------------------------------------------
+
+
+def write_resting_adjoint(context: ClassContext, table: Table, to: str, x: str) -> None:
+    """In a join going back: a contribution `x` that left the item at `to` as it was has the adjoint of what rests."""
+    out, name, stage = context.out, context.names.table[table.key], stage_of(context.plan, table)
+    out.line(
+        f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
+        f"need(needed_{name}[{to}], handle({table.number}, {to})), g = resting_{name}[{to}];"
+    )
+
+
+def write_undo_settling(context: ClassContext, stage: Stage, table: Table) -> None:
+    """In `undo`, after the joins: a pop of tangents alone leaves the adjoint of what is pending as it is."""
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
+    if not settles(plan, table):
+        return
+    out.open(f"if (position > settles{stage.number} - tape.begins[{stage.number}])")
+    now = f"back::gather(gupdate, g_{name}[cell])" if context.plain else f"g_{name}[cell]"
+    out.line(f"g_{name}[cell] = back::gather({now}, gold);")
+    out.line(f"{name}.value[cell] = old;")
+    out.line("return;")
+    out.close()
+
+
+def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
+    """`solve_resting<n>`: the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
+
+    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out the adjoints of what
+    rests, and ask for those that they lack.
+    """
+    plan, out, n = context.plan, context.out, stage.number
+    tables = resting(plan, stage)
+    if not tables:
+        return
+    for table in tables:
+        name = context.names.table[table.key]
+        out.open(f"bool resting_of_{name}(int64_t cell)")
+        context.unpack(table)
+        out.line(f"const value_t now = {name}.value[cell], update = {context.zero(table)};")
+        out.line("adjoint_t gupdate = {}, gold = {};")
+        arguments = "".join(f", a{i}" for i in range(table.arity))
+        for join in joins.get(table.key, ()):
+            out.line(f"{join}(cell{arguments}, update, now, now, false, gupdate, gold);")
+        out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
+        out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
+        out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")
+        out.line(f"resting_{name}[cell] = g;")
+        out.line("return stands;")
+        out.close()
+    out.open(f"bool resting{n}_of(Handle h)")
+    out.open("switch (table_of(h))")
+    for table in tables:
+        out.line(f"case {table.number}: return resting_of_{context.names.table[table.key]}(cell_of(h));")
+    out.close()
+    out.line("return true;")
+    out.close()
+    out.open(f"void solve_resting{n}()")
+    out.line(f"if (!needed.size || report.stage <= {n}) return;")
+    out.line(f"for (int64_t at = 0; at < needed.size && !halt; at++) resting{n}_of(needed[at]);  // asks for more")
+    out.line("Array<Handle> order{&account};  // the last that came first, as adjoints go")
+    out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}];)")
+    out.line("const Handle h = tape.pops[t];")
+    out.line("if (h & tape.again) continue;")
+    out.open("switch (table_of(h))")
+    for table in tables:
+        out.line(f"case {table.number}: if (needed_{context.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
+    out.close()
+    out.close()
+    out.line("int64_t solved = 0;")
+    out.open("for (bool stands = false; !stands && !halt;)")
+    out.line("stands = true;")
+    out.open("for (int64_t at = 0; at < order.size && !halt; at++)")
+    out.line("if (spend(1)) return;")
+    out.line(f"if (resting{n}_of(order[at])) continue;")
+    out.line("stands = false;")
+    lost = "lose(unsettled, table_of(order[at]), cell_of(order[at]))"
+    out.line(f"if (++solved > {MOST} * (report.pops + 16)) return {lost};")
+    for _ in range(3):
+        out.close()
+    out.line()
+
+
+def write_passes(context: ClassContext) -> None:
+    """`backward`: the pass, and once more from the cotangents that were needed for where updates rest."""
+    plan, out = context.plan, context.out
+    tables = resting(plan)
+    if not tables:
+        out.line("int64_t backward() { return pass(); }")
+        out.line()
+        return
+    names = [context.names.table[t.key] for t in [*context.facts, *context.derived]]
+    out.open("int64_t backward()")
+    for name in names:
+        out.line(f"Array<adjoint_t> seeds_{name}{{&account}};")
+        out.line(f"seeds_{name}.copy(g_{name});")
+    for table in tables:
+        name = context.names.table[table.key]
+        out.line(f"resting_{name}.zeros({cells(context, table)}), needed_{name}.zeros({cells(context, table)});")
+    out.line("needed.clear();")
+    out.line("const int64_t status = pass();")
+    out.line("if (status != done || !needed.size) return status;")
+    out.line("adjoints(true);")
+    for name in names:
+        out.line(f"g_{name}.copy(seeds_{name});")
+    out.line("return pass();")
+    out.close()
+    out.line()

@@ -1,0 +1,685 @@
+"""The backward pass of a program: the part of a generated class that differentiates the run that it made.
+
+The algorithm is that of the derivation of Dyna's back-propagation (the online appendix to Eisner, Goldlust and Smith
+2005). The tape is walked from its end. Each pop is undone: the joins that it drove run once more, and where the forward
+pass sent an update to the head, the backward pass reads the adjoint of the head's update and adds to the adjoints of
+what the update was made of. Then the chart is rolled back to what it was before the pop. At the end it is brought
+forward again, so that the chart is as it was.
+
+Two adjoints are kept for an item that can be popped several times: `g`, of its value in the chart, and `ga`, of its
+pending update. An item that is popped once has only `g`. Where the aggregator selects, the update that was popped came
+from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
+instance that fits takes the adjoint. What is a join forward is a join here, written by the same code: see `BackWriter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....plan.aggregators import head_kind, stage_of
+from ....plan.model import Join, Plan, Scan, Stage, Table
+from ....rules.show import show
+from ..context import ClassContext
+from ..solving.stages import line_of
+from ..statements import JoinWriter
+from ..text import comment
+from ..values import adjoints_cxx
+from .adjoints import cells, keeps_total, posteriors, two_adjoints, update_adjoint, write_clear, write_readers
+from .implicit import write_undo_component
+from .resting import resting, rests, write_passes, write_resting_adjoint, write_solve, write_undo_settling
+
+DIFFERENTIABLE = frozenset({"real", "log", "viterbi", "tropical", "plain", "expectation"})
+
+
+def rolls_back(stage: Stage) -> bool:
+    """Whether the chart has to be brought back to what it was before each pop.
+
+    Not where every item is final and each rule has one driver: what such a join finds was there before its driver.
+    """
+    if stage.strategy in ("once", "sweep"):
+        return stage.strategy == "sweep"
+    rules = [join.rule.number for join in stage.drives]
+    return not stage.final or len(rules) != len(set(rules))
+
+
+# -- what the forward pass leaves behind -------------------------------------------------------------------------------
+
+
+def write_members(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
+    out.line("Tape<semiring> tape{&account};")
+    out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
+    out.line("int64_t saved_at = 0, from_at = 0;  // going back: how much of the tape is left")
+    out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
+    for stage in plan.stages:
+        if stage.strategy == "sweep":
+            out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
+
+
+def write_table_members(context: ClassContext, table: Table, account: str) -> None:
+    """The adjoints of a table, and what of its updates a way back has to know."""
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
+    if table.kind == "facts":
+        out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
+        return
+    names = [f"g_{name}"]
+    if two_adjoints(plan, table):
+        names.append(f"ga_{name}")
+    if stage_of(plan, table).strategy == "sweep":
+        names.append(f"gt_{name}")  # summed over rounds
+    if context.has_axioms(table):
+        names.append(f"g_axioms_{name}")
+    out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
+    if posteriors(plan):
+        out.line(f"Array<value_t> h_{name}{{{account}}};  // the adjoint over the weight, once it is complete")
+    kind = head_kind(plan, table)
+    if kind == "select":
+        out.line(f"Array<uint32_t> from_{name}{{{account}}}, wait_{name}{{{account}}};")
+        out.line(f"Array<value_t> aim_{name}{{{account}}};")
+    if keeps_total(plan, table):
+        out.line(f"Array<value_t> total_{name}{{{account}}};")
+    if kind == "product":
+        out.line(f"Factors<semiring> factors_{name}{{{account}}};")
+
+
+def record_pop(context: ClassContext, stage: Stage, table: Table) -> None:
+    """In `pop`: enters the pop into the tape."""
+    out, name = context.out, context.names.table[table.key]
+    out.open("if (recording)")
+    if stage.final:
+        out.line(f"tape.pops.push(handle({table.number}, cell));")
+    else:
+        out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+        out.line("if (!first) tape.saved.push({old, update});")
+        if head_kind(context.plan, table) == "select":
+            out.line(f"tape.from.push(from_{name}[cell]);")
+    out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
+    out.close()
+
+
+def tape_bytes(plan: Plan) -> str:
+    """The bytes that the tape takes."""
+    rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if s.strategy == "sweep"]
+    return f"tape.bytes(){''.join(rounds)}"
+
+
+def record_contribution(context: ClassContext, table: Table, where: str, fresh: str) -> None:
+    """In `add`: remembers what a contribution `x` to the number `where` did."""
+    out, name = context.out, context.names.table[table.key]
+    match head_kind(context.plan, table):
+        case "select":
+            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(context, table, where)}))")
+            out.line(f"  grown(from_{name}, cell, 0u) = position;")
+        case "product":
+            out.line(f"if (recording) factors_{name}.add(cell, x);")
+
+
+def improves(context: ClassContext, table: Table, where: str) -> str:
+    """Whether a contribution `x` takes the place of the number `where`."""
+    if not context.plain:
+        return f"semiring::better(x, {where})"
+    if table.aggregator == "=":
+        return "false"
+    sign = ">" if table.aggregator == "max=" else "<"
+    return f"semiring::primal(x) {sign} semiring::primal({where})"
+
+
+# -- joins -------------------------------------------------------------------------------------------------------------
+
+
+class BackWriter(JoinWriter):
+    """Writes a join that takes the adjoint of its head's update apart.
+
+    A product over nested loops is a chain of products, one a loop. Its adjoint goes back along the same chain: what a
+    loop finds is summed in a local, and goes on to the factor and to the product outside when the loop is over.
+    """
+
+    def __init__(self, context: ClassContext, join: Join) -> None:
+        super().__init__(context.plan, context.names, join, context.out)
+        self.context = context
+        self.targets: dict[int, str] = {}  # antecedent -> where its adjoint is kept
+        self.sums: dict[int, str] = {}  # antecedent -> the local that sums it
+        self.bar: str | None = None  # the local that sums the adjoint of the product so far
+        self.closing: list[tuple[int, list[str]]] = []  # depth -> what is to be done before that block closes
+        self.head = context.plan.tables[join.rule.head.key]
+        self.posteriors = posteriors(context.plan)
+        self.raw = 0  # factors of the product that are not settled
+        self.inner = (join.rule.number, join.driver) in self.stage.inner and self.stage.unknowns > 0
+        self.to = ""  # the cell of the head, once it was found
+
+    def _prologue(self) -> None:
+        pass
+
+    def _close_to(self, depth: int) -> None:
+        while self.closing or self.out.depth > depth:
+            while self.closing and self.closing[-1][0] == self.out.depth:
+                for line in self.closing.pop()[1]:
+                    self.out.line(line)
+            if self.out.depth > depth:
+                self.out.close()
+
+    def later(self, *lines: str) -> None:
+        self.closing.append((self.out.depth, list(lines)))
+
+    def _driver(self, driver: int) -> None:
+        self.targets[driver] = "gupdate"
+        super()._driver(driver)
+
+    def _passenger(self, i: int, at: str) -> None:
+        name = self.names.table[self.rule.antecedents[i].item.key]
+        self.targets[i] = f"g_{name}[{at}]"
+        if i in self.join.same and i > (self.join.driver or 0):
+            self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
+        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for
+            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
+        super()._passenger(i, at)
+
+    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+        if self.rule.antecedents[antecedent].side:
+            return
+        target = self.targets.get(antecedent)
+        if not self.plain and not self.in_order:
+            if antecedent in self.product:
+                self.factor(value, target)
+            return
+        super().take(antecedent, value, old)
+        if target is not None:
+            self.sums[antecedent] = self.summed(target)
+            if self.plain and antecedent == self.join.driver and self.subtracts(self.head):
+                self.sums[-1] = self.summed("gold")
+
+    def summed(self, target: str) -> str:
+        """A local whose sum goes to `target` when the block ends."""
+        name = self.fresh("sum")
+        self.out.line(f"adjoint_t {name} = {{}};")
+        self.later(f"if (!back::nothing({name})) {target} = back::gather({target}, {name});")
+        return name
+
+    def multiply(self, text: str) -> None:
+        self.factor(text, None)
+
+    def posterior_factor(self, text: str, target: str | None) -> None:
+        """One more factor, where adjoints are those of logs: every factor of an instance gets its posterior."""
+        f, w = self.fresh("f"), self.fresh("w")
+        self.out.line(f"const value_t {f} = {text};")
+        if self.weight is None:
+            w = f
+        elif self.raw:
+            self.raw = 0
+            self.out.line(f"const value_t {w} = semiring::times(semiring::settled({self.weight}), {f});")
+        else:
+            self.raw = 1
+            self.out.line(f"const value_t {w} = semiring::raw({self.weight}, {f});")
+        goals = [g for g in (target, self.bar) if g is not None]
+        if target is not None:
+            self.bar = self.fresh("sum")
+            self.out.line(f"double {self.bar} = 0;")
+            self.later(*(f"{goal} += {self.bar};" for goal in goals))
+        self.weight = w
+
+    def factor(self, text: str, target: str | None) -> None:
+        """One more factor of the product; its adjoint goes to `target`."""
+        if self.posteriors:
+            self.posterior_factor(text, target)
+            return
+        f = self.fresh("f")
+        self.out.line(f"const value_t {f} = {text};")
+        if self.weight is None:
+            self.weight = f
+            self.bar = None if target is None else self.summed(target)
+            return
+        w, bar = self.fresh("w"), self.fresh("bar")
+        self.out.line(f"const value_t {w} = semiring::times({self.weight}, {f});")
+        self.out.line(f"adjoint_t {bar} = {{}};")
+        parts = []
+        if target is not None:
+            parts.append(f"{target} = back::gather({target}, back::scale({bar}, {self.weight}));")
+        if self.bar is not None:
+            parts.append(f"{self.bar} = back::gather({self.bar}, back::scale({bar}, {f}));")
+        if parts:
+            self.later(f"if (!back::nothing({bar})) {{", *(f"  {p}" for p in parts), "}")
+        self.weight, self.bar = w, bar
+
+    failing = "lose"
+
+    def head_cell(self, table: Table) -> str:
+        return self.to
+
+    def _head(self) -> None:
+        name = self.names.table[self.head.key]
+        texts = self._arguments(self.rule.head, self.head, True)
+        self.to = to = self.fresh("to")
+        self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
+        if self.inner:  # inside a solved component, or out of it
+            self.out.open(f"if ((member_{name}({to}) != unsolved) == inside)")
+        if self.posteriors:
+            self.out.line(f"const value_t h = h_{name}[{to}];")
+            self.out.open("if (h.m != 0)")
+            if self.bar is not None:
+                self.out.line(f"{self.bar} += Posterior::of(h, {self.weight});")
+            return
+        adjoint = f"{update_adjoint(self.plan, self.names, self.head)}[{to}]"
+        kind = head_kind(self.plan, self.head)
+        if kind == "select":
+            self.out.open(f"if (wait_{name}[{to}] == position)")
+            value = self._value_now()
+            self.out.line(f"const value_t x = {value};")
+            self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
+            self.out.line(f"wait_{name}[{to}] = nowhere;  // the first instance that fits")
+        elif kind in ("product", "softmax"):
+            self.out.line(f"const value_t x = {self._value_now()};")
+        self.out.line(f"adjoint_t g = {adjoint};")
+        if self.join.driver is not None and rests(self.plan, self.head):
+            write_resting_adjoint(self.context, self.head, to, self._contribution())
+        self.out.open("if (!back::nothing(g))")
+        if kind == "product":
+            self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
+        if kind == "softmax":
+            self.out.line(f"g = semiring::share(g, x, {_total(self.plan, self.head, name)}[{to}]);")
+        if self.plain:
+            self._plain_adjoints()
+        elif self.in_order:
+            for total in self.sums.values():
+                self.out.line(f"{total} = back::gather({total}, g);")
+        elif self.bar is not None:
+            self.out.line(f"{self.bar} = back::gather({self.bar}, g);")
+
+    def _value_now(self) -> str:
+        return self.plain_value(self.values) if self.plain else self._value(self.head)
+
+    def _contribution(self) -> str:
+        """What the instance sent to its head."""
+        value = self._value_now()
+        if not self.plain or not self.subtracts(self.head):
+            return value
+        before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
+        return f"(first ? {value} : semiring::minus({value}, {before}))"
+
+    def _plain_adjoints(self) -> None:
+        wanted = {i: total for i, total in self.sums.items() if i >= 0}
+        self._spread(self.values, wanted, "g", "d")
+        if not self.subtracts(self.head):
+            return
+        driver = self.join.driver
+        assert driver is not None
+        self.out.open("if (!first)")
+        self.out.line("const adjoint_t minus = semiring::minus({}, g);")
+        self._spread({**self.values, **self.old}, {**wanted, driver: self.sums[-1]}, "minus", "e")
+        self.out.close()
+
+    def _spread(self, values: dict[int, str], sums: dict[int, str], adjoint: str, prefix: str) -> None:
+        names = {**{f"x{i}": text for i, text in values.items()}, "g": adjoint}
+        order, collected = self.plan.order, self.names.functions
+        code, found = adjoints_cxx(self.rule, self.plan.functions, names, prefix, order, collected)
+        self.compute(code)
+        for i, text in found.items():
+            if i in sums:
+                self.out.line(f"{sums[i]} = back::gather({sums[i]}, {text});")
+
+    @property
+    def in_rows(self) -> bool:
+        return self.plan.semiring == "real" or self.posteriors
+
+    def _bar(self) -> str:
+        """What the adjoint of the factors outside of a row is added to."""
+        return f"{self.bar} += " if self.bar is not None else ""
+
+    def _head_adjoints(self) -> str:
+        if self.posteriors:
+            return f"h_{self.names.table[self.head.key]}"
+        return update_adjoint(self.plan, self.names, self.head)
+
+    def _side_by_side(self, step: Scan, variable: str) -> None:
+        name, row, head_name, to, shift = self._rows(step)
+        self.out.line(
+            f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
+            f"{shift}, {self._factors});  // side by side over {comment(variable)}"
+        )
+
+    def _along(self, name: str, found: str, head_name: str, to: str) -> None:
+        self.out.line(
+            f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
+            f"{self._head_adjoints()}.data + {to}, {self._factors});"
+        )
+
+
+# -- the pass ----------------------------------------------------------------------------------------------------------
+
+
+def write_backward(context: ClassContext) -> None:
+    """All functions of the pass, and what clears, seeds and reads its adjoints."""
+    out = context.out
+    out.open("void lose(int64_t status, int64_t table, int64_t cell)")
+    out.line("if (!halt) report.error_table = table, report.error_cell = cell;")
+    out.line("stop(status);")
+    out.close()
+    out.line()
+    for stage in context.plan.stages:
+        for join in (*stage.fires, *stage.drives):
+            if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
+                _join(context, join)
+        _undo(context, stage)
+        _again(context, stage)
+    write_clear(context)
+    _pass(context)
+    write_passes(context)
+    write_readers(context)
+
+
+def _name(context: ClassContext, join: Join) -> str:
+    return f"back{join.rule.number}" if join.driver is None else context.drive_name(join, "back")
+
+
+def _join(context: ClassContext, join: Join) -> None:
+    out = context.out
+    context.join_comment(join)
+    if join.driver is None:
+        out.open(f"DYNAGRAD_FIRED void {_name(context, join)}()")
+        BackWriter(context, join).write()
+    else:
+        item = join.rule.antecedents[join.driver].item
+        table = context.plan.tables[item.key]
+        out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
+        arguments = "".join(f", int32_t a{i}" for i in range(table.arity))
+        out.open(
+            f"DYNAGRAD_RULE void {_name(context, join)}(int64_t cell{arguments}, const value_t& update, "
+            "const value_t& old, const value_t& now, bool first, adjoint_t& gupdate, adjoint_t& gold)"
+        )
+        BackWriter(context, join).write()
+    out.close()
+    out.line()
+
+
+def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
+    for join in joins:
+        if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
+            yield join
+
+
+def _undo(context: ClassContext, stage: Stage) -> None:
+    """`undo<n>`: takes back everything that a stage did, the last thing first."""
+    plan, out, n = context.plan, context.out, stage.number
+    popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
+    if stage.strategy not in ("once", "sweep"):
+        for table in popped:
+            _undo_pop(context, stage, table)
+    write_undo_component(context, stage, rolls_back(stage))
+    drives = context.drives_of[n]
+    write_solve(context, stage, {k: [_name(context, j) for j in _live(context, tuple(js))] for k, js in drives.items()})
+    out.open(f"DYNAGRAD_FIRED void undo{n}()")
+    if resting(plan, stage):
+        out.line(f"solve_resting{n}();")
+    if stage.strategy == "sweep":
+        _undo_rounds(context, stage)
+    else:
+        selects = [t for t in (plan.tables[k] for k in stage.keys) if head_kind(plan, t) == "select"]
+        if selects:
+            out.line(f"wanted.zeros(tape.end({n}) - tape.begins[{n}] + 1);")
+        for table in selects:  # items that were never popped, and all of a stage without pops
+            if not table.sink and stage.strategy != "once":
+                continue
+            name = context.names.table[table.key]
+            out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
+            out.line(f"if (back::nothing(g_{name}[cell])) continue;")
+            _wait(context, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
+            out.close()
+        for table in (plan.tables[k] for k in stage.keys):
+            if table.sink or stage.strategy == "once":
+                _complete(context, table)
+        if stage.strategy != "once":
+            if stage.unknowns:
+                out.line(f"int64_t component = solved{n}.size;")
+            out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
+            out.line("if (spend(1)) return;")
+            if stage.unknowns:
+                out.open(f"if (component && solved{n}[component - 1].begin + solved{n}[component - 1].items == t + 1)")
+                out.line(f"t = solved{n}[--component].begin;")
+                out.line(f"undo_component{n}(solved{n}[component]);")
+                out.line("continue;")
+                out.close()
+            out.line("const Handle h = tape.pops[t];")
+            out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
+            out.open("switch (table_of(h & ~tape.again))")
+            for table in popped:
+                name = context.names.table[table.key]
+                out.line(f"case {table.number}: undo_{name}(cell_of(h), h & tape.again); break;")
+            out.close()
+            out.close()
+        _undo_begin(context, stage)
+    out.close()
+    out.line()
+
+
+def _complete(context: ClassContext, table: Table) -> None:
+    """Items that are never popped have complete adjoints before anything of their stage is taken back."""
+    out, name = context.out, context.names.table[table.key]
+    out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
+    out.line(f"if (!back::sound(g_{name}[cell])) return lose(bad_adjoint, {table.number}, cell);")
+    if posteriors(context.plan):
+        out.line(f"h_{name}[cell] = back::share(g_{name}[cell], {name}.value[cell]);")
+    out.close()
+
+
+def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
+    out = context.out
+    out.line(f"wait_{name}[cell] = {position};")
+    out.line(f"aim_{name}[cell] = {value};")
+    out.line(f"wanted.set(wait_{name}[cell]);")
+
+
+def _undo_pop(context: ClassContext, stage: Stage, table: Table) -> None:
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
+    selects = head_kind(plan, table) == "select"
+    out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
+    context.unpack(table)
+    if stage.final:
+        out.line("const bool first = true;")
+        out.line(f"const value_t now = {name}.value[cell];")
+        out.line("const value_t &update = now, &old = now;")
+    else:
+        out.line("const bool first = !again;")
+        out.line(f"const value_t now = {name}.value[cell];")
+        out.line(f"value_t old = {context.zero(table)}, update = now;")
+        out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
+    out.line("adjoint_t gupdate = {}, gold = {};")
+    drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}
+    if heads == {"select"}:
+        out.open("if (wanted.test(position))")
+    for join in drives:
+        within = ""
+        if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which is there still
+            within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
+        out.line(f"{within}{_name(context, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
+    if heads == {"select"}:
+        out.close()
+    if stage.final:
+        out.line(f"adjoint_t& g = g_{name}[cell];")
+        out.line("g = back::gather(g, gupdate);")
+        if posteriors(plan):
+            out.line(f"h_{name}[cell] = back::share(g, now);")
+        if selects:
+            out.open("if (!back::nothing(g))")
+            _wait(context, name, f"from_{name}[cell]", "now")
+            out.close()
+    else:
+        write_undo_settling(context, stage, table)
+        out.line(f"adjoint_t& g = ga_{name}[cell];")
+        out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
+        # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
+        before = "gold" if selects else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
+        out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
+        out.line(f"if (again) {name}.value[cell] = old;")
+        if selects:
+            out.line("const uint32_t from = tape.from[--from_at];")
+            out.line(f"wait_{name}[cell] = nowhere;")
+            out.open("if (!back::nothing(g))")
+            _wait(context, name, "from", "update")
+            out.close()
+    out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
+    if rolls_back(stage):
+        out.open("if (first)")
+        _forget(context, table)
+        out.close()
+    out.close()
+    out.line()
+
+
+def _forget(context: ClassContext, table: Table) -> None:
+    """Takes the item at `cell`, the last that came, out of the chart and its indexes."""
+    out, name = context.out, context.names.table[table.key]
+    out.line(f"{name}.popped.clear(cell);")
+    context.enter(table, "remove(key)")
+
+
+def _undo_begin(context: ClassContext, stage: Stage) -> None:
+    """Axioms and rules that fired when the stage began."""
+    plan, out = context.plan, context.out
+    out.line("position = 0;")
+    for key in stage.keys:
+        table = plan.tables[key]
+        if context.has_axioms(table):
+            _undo_axioms(context, table)
+    for join in _live(context, stage.fires):
+        out.line(f"if (!halt) {_name(context, join)}();")
+
+
+def _total(plan: Plan, table: Table, name: str) -> str:
+    """Where the value of which a contribution had a share is, when the contribution is taken back."""
+    return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
+
+
+def _undo_axioms(context: ClassContext, table: Table) -> None:
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
+    kind = head_kind(plan, table)
+    if kind == "step":
+        return
+    columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+    stored = ", ".join(columns[i] for i in (table.order if table.kind == "dense" else range(table.arity)))
+    out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+    out.line(f"const int64_t cell = {name}.locate({stored});")
+    if kind == "select":
+        out.line(
+            f"if (wait_{name}[cell] != 0 || semiring::primal(axioms_{name}.value[at]) != "
+            f"semiring::primal(aim_{name}[cell])) continue;"
+        )
+        out.line(f"wait_{name}[cell] = nowhere;")
+    if posteriors(plan):
+        out.line(f"const adjoint_t g = Posterior::of(h_{name}[cell], axioms_{name}.value[at]);")
+    else:
+        out.line(f"adjoint_t g = {update_adjoint(plan, context.names, table)}[cell];")
+    if kind == "product":
+        out.line(f"const value_t x = axioms_{name}.value[at];")
+        out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
+    if kind == "softmax":
+        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {_total(plan, table, name)}[cell]);")
+    out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
+    out.close()
+
+
+def _undo_rounds(context: ClassContext, stage: Stage) -> None:
+    """A stage that sweeps: each round made all pending values anew from the chart that the last one left."""
+    plan, out, n = context.plan, context.out, stage.number
+    tables = [plan.tables[k] for k in stage.keys]
+    out.line("position = 0;")
+    out.open(f"for (int64_t r = rounds{n}.size; r-- > 0 && !halt;)")
+    out.line(f"const int64_t end = r + 1 < rounds{n}.size ? rounds{n}[r + 1] : tape.end({n});")
+    for table in tables:
+        name = context.names.table[table.key]
+        out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
+        out.line(f"ga_{name}[cell] = g_{name}[cell];")
+        out.line(f"g_{name}[cell] = {{}};")
+        out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], ga_{name}[cell]);")
+        out.line(
+            f"if (!back::sound(gt_{name}[cell]) && {name}.seen.test(cell)) "
+            f"return lose(bad_adjoint, {table.number}, cell);"
+        )
+        if keeps_total(plan, table):
+            out.line(f"total_{name}[cell] = {name}.value[cell];")
+        if head_kind(plan, table) == "select":
+            out.line(f"wait_{name}[cell] = back::nothing(ga_{name}[cell]) ? nowhere : 0;")
+            out.line(f"aim_{name}[cell] = {name}.value[cell];")
+        out.close()
+    out.open(f"for (int64_t t = end; t-- > rounds{n}[r];)")
+    out.line("const Handle h = tape.pops[t];")
+    out.line("const int64_t cell = cell_of(h);")
+    out.open("switch (table_of(h & ~tape.again))")
+    for table in tables:
+        if table.sink:
+            continue
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.open("if (h & tape.again)")
+        out.line(f"{name}.value[cell] = tape.saved[--saved_at].old;")
+        out.close("} else {")
+        out.depth += 1
+        if context.by_key.get(table.key):
+            context.unpack(table)
+        _forget(context, table)
+        out.close()
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    _undo_begin(context, stage)
+    out.close()
+
+
+def _again(context: ClassContext, stage: Stage) -> None:
+    """`again<n>`: brings the chart forward again along the tape, after it was rolled back."""
+    plan, out, n = context.plan, context.out, stage.number
+    if not rolls_back(stage):
+        return
+    for key in stage.keys:
+        table = plan.tables[key]
+        if table.sink:
+            continue
+        name = context.names.table[key]
+        out.open(f"void again_{name}(int64_t cell, bool again)")
+        out.open("if (!again)")
+        out.line(f"if (!{name}.popped.set(cell)) return;")
+        if context.by_key.get(key):
+            context.unpack(table)
+            context.enter(table)
+        out.line("return;")
+        out.close()
+        out.line("const auto& saved = tape.saved[saved_at++];")
+        additive = stage.strategy != "sweep" and head_kind(plan, table) == "sum"
+        whole = context.plus(table, "saved.old", "saved.update") if additive else "saved.update"
+        out.line(f"{name}.value[cell] = {whole};")
+        out.close()
+    out.open(f"void again{n}(int64_t begin)")
+    out.open(f"for (int64_t t = begin; t < tape.end({n}); t++)")
+    out.line("const Handle h = tape.pops[t];")
+    out.open("switch (table_of(h & ~tape.again))")
+    for key in stage.keys:
+        if not plan.tables[key].sink:
+            name = context.names.table[key]
+            out.line(f"case {plan.tables[key].number}: again_{name}(cell_of(h), h & tape.again); break;")
+    out.close()
+    out.close()
+    out.close()
+    out.line()
+
+
+def _pass(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
+    out.open("int64_t pass()")
+    out.line("const Settings kept = settings;")
+    out.line("const int64_t kept_halt = halt;")
+    out.line("settings = Settings{};")
+    out.line("settings.timeout_ns = back_timeout_ns;")
+    out.line("halt = 0, budget = 0, saved_at = tape.saved.size, from_at = tape.from.size;")
+    for stage in reversed(plan.stages):
+        out.line(f"if (!halt && tape.begins.size > {stage.number}) undo{stage.number}();")
+    rolled = [s for s in plan.stages if rolls_back(s)]
+    if rolled:
+        out.line("saved_at = 0;")
+        for stage in rolled:
+            out.line(f"if (tape.begins.size > {stage.number}) again{stage.number}(tape.begins[{stage.number}]);")
+    out.line("const int64_t status = halt;")
+    out.line("halt = kept_halt, settings = kept;")
+    out.line("return status;")
+    out.close()
+    out.line()

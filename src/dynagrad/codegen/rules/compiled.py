@@ -1,0 +1,123 @@
+"""From a plan to running code: C++ text, the library from the cache, and the engine that speaks to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...errors import Error
+from ...plan.model import Derivatives, Passes, Plan
+from ...runtime.compiling.cache import build
+from ...runtime.compiling.toolchain import Compiler, compiler
+from ...runtime.engine import (
+    STATUS,
+    Engine,
+    FactTable,
+    Failure,
+    NativeChart,
+    Report,
+    Settings,
+    WeightTable,
+    World,
+    out_of_memory,
+)
+from ...runtime.library import Stop
+from .backward.sweep import DIFFERENTIABLE
+from .program import Generated, generate
+
+LARGE_SOURCE = 400_000
+"""Characters from which on a program is compiled with less optimisation, to be done in time."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A plan, its source, and its engine."""
+
+    plan: Plan
+    generated: Generated
+    engine: Engine
+
+
+_ADJOINTS = Derivatives()
+"""Those of a backward pass over the numbers of a run, and nothing else."""
+
+
+def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None) -> Compiled:
+    """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler.
+
+    One that may be gone back over later has room for a tape, which it fills only where it is told to record. Its plan
+    says no derivatives all the same.
+    """
+    if not plan.adjoint and _may_go_back(plan):
+        generated = generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.FORWARD)
+    else:
+        generated = generate(plan)
+    library = _build(generated, progress, tool)
+    return Compiled(plan, generated, Engine.at(library, library if plan.adjoint else None))
+
+
+def compile_backward(
+    forward: Compiled, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
+) -> Compiled:
+    """The backward pass of a compiled forward pass that it `extends`, in a library of its own.
+
+    Charts are made by the library of `forward`. Where the two classes would differ, one with both passes is compiled.
+    """
+    plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
+    generated = generate(plan, passes=Passes.BACKWARD, like=like)
+    if generated.layout != like.layout or generated.names.slots != like.names.slots:
+        return compile_plan(plan, progress, tool)
+    return Compiled(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
+
+
+def extends(forward: Compiled, derivatives: Derivatives | None) -> bool:
+    """Whether a backward pass over the charts of a class is all that these derivatives need."""
+    return derivatives == _ADJOINTS and not forward.plan.adjoint and _may_go_back(forward.plan)
+
+
+def _may_go_back(plan: Plan) -> bool:
+    """Whether a backward pass over the numbers of its runs may be wanted of a plan."""
+    return plan.semiring in DIFFERENTIABLE and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
+
+
+def _build(generated: Generated, progress: Callable[[str], None] | None, tool: Compiler | None) -> Path:
+    return build(
+        generated.source,
+        optimise=effort(generated.source),
+        flags=generated.flags,
+        objects=generated.objects,
+        prelude=generated.prelude,
+        tool=tool,
+        progress=progress,
+    )
+
+
+def effort(source: str) -> int:
+    """How much the compiler optimises: 3, or 1 for very long sources, unless DYNAGRAD_OPTIMISE says it."""
+    wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
+    if wished not in ("", "0", "1", "2", "3"):
+        raise Error(f"the environment variable DYNAGRAD_OPTIMISE is 0, 1, 2 or 3, and {wished[:20]!r} is none of them")
+    most = int(wished or 3)
+    return min(1, most) if len(source) >= LARGE_SOURCE else most
+
+
+__all__ = [
+    "STATUS",
+    "Compiled",
+    "Compiler",
+    "FactTable",
+    "Failure",
+    "NativeChart",
+    "Report",
+    "Settings",
+    "Stop",
+    "WeightTable",
+    "World",
+    "compile_backward",
+    "compile_plan",
+    "compiler",
+    "extends",
+    "out_of_memory",
+]

@@ -1,0 +1,213 @@
+"""What the writers of a class share: its plan, names and text, and what several of them write of a table or a join.
+
+Every file that writes a part of a class takes a `ClassContext`; `program.py` calls them all. What a run or a backward
+pass does with tables and joins is the business of these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...plan.joins import term_variables
+from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Table
+from ...rules.show import show
+from ...rules.syntax import Variable
+from .combine import COMBINE, may_excuse, not_nothing
+from .shapes import Shapes
+from .statements import JoinWriter, Names, PatternScope, Scope, Writer, local
+from .text import comment
+
+AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
+"""The agenda of each strategy that has one."""
+
+GROUP = 100
+"""The most tables that one function is about: LLVM takes more than linear time for long functions."""
+
+LARGE_PROGRAM = 500
+"""Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
+
+
+class ClassContext:
+    """The plan of a class, and what was written of it so far."""
+
+    def __init__(self, plan: Plan, passes: Passes, like: Names | None = None) -> None:
+        self.plan, self.passes = plan, passes
+        self.names = Names(plan, like)
+        self.out = Writer()
+        self.facts = [t for t in plan.tables.values() if t.kind == "facts"]
+        self.derived = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
+        self.externals = [t for t in plan.tables.values() if t.kind == "external"]
+        self.stage_of = {key: s for s in plan.stages for key in s.keys}
+        self.plain = plan.semiring == "plain"
+        self.large = len(plan.rules.rules) >= LARGE_PROGRAM
+        shared = self.large and not any(may_excuse(plan, t) for t in plan.tables.values())
+        self.shapes = Shapes(plan, self.names, self.out) if shared else None
+        # Of joins that share a function, by rule and driver: filled as joins are written, read by pops after that.
+        self.calls: dict[tuple[int, int | None], str] = {}
+        self.drives_of: dict[int, dict[str, list[Join]]] = {}
+        self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
+        for stage in plan.stages:
+            by_driver = self.drives_of.setdefault(stage.number, {})
+            for join in stage.drives:
+                assert join.driver is not None
+                by_driver.setdefault(join.rule.antecedents[join.driver].item.key, []).append(join)
+        self.by_key: dict[str, list[IndexPlan]] = {}
+        for index in plan.indexes:
+            self.by_key.setdefault(index.key, []).append(index)
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the class has a backward pass, and not only what that needs of a run."""
+        return self.plan.adjoint and Passes.BACKWARD in self.passes
+
+    def zero(self, table: Table) -> str:
+        if not self.plain:
+            return "semiring::zero()"
+        zero = COMBINE[table.aggregator][1]
+        return f"semiring::constant({zero})" if self.plan.order else zero
+
+    def plus(self, table: Table, a: str, b: str) -> str:
+        return f"plus_{self.names.table[table.key]}({a}, {b})"
+
+    def has_axioms(self, table: Table) -> bool:
+        """Whether there may be facts of a predicate that rules define."""
+        facts = self.plan.summary.facts.get(table.key)
+        return facts is not None or self.plan.rules.predicates[table.key].input
+
+    def groups(self) -> list[list[Table]]:
+        """The tables: all together, or where they are very many in groups, so that no function is about all of them."""
+        tables = [*self.facts, *self.derived]
+        if len(tables) <= GROUP:
+            return [tables]
+        return [tables[i : i + GROUP] for i in range(0, len(tables), GROUP)]
+
+    def index_text(self, index: IndexPlan) -> str:
+        name = index.key.rsplit("/", 1)[0]
+        pattern = ", ".join(show(t) for t in index.pattern)
+        return comment(f"{name}({pattern}) by ({', '.join(index.by)})")
+
+    def pattern_scope(self, table: Table, index: IndexPlan) -> Scope:
+        variables: dict[str, int | None] = {}
+        for i, term in enumerate(index.pattern):
+            if isinstance(term, Variable):
+                variables[term.name] = table.domains[i]
+        for term in index.pattern:
+            for v in term_variables(term):
+                variables.setdefault(v, None)
+        return PatternScope(self.plan, self.names, variables, self.out)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a user says which values are better, so that it may not be what plus selects by."""
+        return self.plan.semiring == "user" and self.plan.selective
+
+    def stored(self, table: Table) -> str:
+        """The arguments a0, a1, ... in the order in which the table keeps them."""
+        order = table.order if table.kind == "dense" else range(table.arity)
+        return ", ".join(f"a{i}" for i in order)
+
+    def level(self, stage: Stage, table: Table) -> str:
+        """The level of an item with arguments a0, a1, ..."""
+        text = "0"
+        for f, form in enumerate(stage.forms):
+            terms = [f"{form.constant.get(table.key, 0)} - low{stage.number}_{f}"]
+            for i, c in form.coefficients.get(table.key, ()):
+                code = f"a{i}"
+                if self.plan.summary.domains[table.domains[i]].kind == "atom":
+                    code = f"(*world->rank[{table.domains[i]}])[a{i}]"
+                terms.append(f"{'+' if c > 0 else '-'} {abs(c)} * (int64_t){code}".replace(" 1 * ", " "))
+            value = " ".join(terms)
+            text = f"({value})" if f == 0 else f"({text} * span{stage.number}_{f} + ({value}))"
+            if f == 0 and len(stage.forms) > 1:
+                text = f"({level_type(stage)}){text}"
+        return text
+
+    def join_comment(self, join: Join) -> None:
+        self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
+
+    def drive(self, join: Join, prefix: str = "rule", mark: bool = False) -> None:
+        """The function of a rule that starts from one of its antecedents."""
+        assert join.driver is not None
+        item = join.rule.antecedents[join.driver].item
+        table = self.plan.tables[item.key]
+        listed = [
+            "int64_t cell",
+            *(f"int32_t a{i}" for i in range(table.arity)),
+            "const value_t& update",
+            "const value_t& old",
+            "const value_t& now",
+            "bool first",
+        ]
+        if self.shapes is not None and prefix == "rule":
+            self.calls[join.rule.number, join.driver] = self.shapes.call(join, listed)
+            return
+        parameters = ", ".join(listed)
+        self.join_comment(join)
+        self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
+        self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
+        JoinWriter(self.plan, self.names, join, self.out, mark=mark).write()
+        self.out.close()
+        self.out.line()
+
+    def drive_name(self, join: Join, prefix: str = "rule") -> str:
+        """What that function is called."""
+        assert join.driver is not None
+        key = join.rule.antecedents[join.driver].item.key
+        return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
+
+    def enter(self, table: Table, call: str = "insert(key, cell)") -> None:
+        """Enters the item at `cell`, with arguments a0, a1, ..., into the indexes of its table."""
+        out, name = self.out, self.names.table[table.key]
+        if self.plan.changes is not None and self.by_key.get(table.key):
+            out.line(f"if (!first_time(indexed_{name}, cell)) return;")
+        for index in self.by_key.get(table.key, ()):
+            out.open("")
+            base = out.depth
+            scope = self.pattern_scope(table, index)
+            for i, term in enumerate(index.pattern):
+                scope.match(term, f"a{i}", table.domains[i])
+            out.line(f"const int32_t key[] = {{{', '.join([*map(local, index.by), '0'])}}};")
+            out.line(f"{name}_by{index.number}.{call};")
+            out.close_to(base)
+            out.close()
+
+    def unpack(self, table: Table) -> None:
+        """Declares a0, a1, ..., the arguments of the item at `cell`."""
+        name, out = self.names.table[table.key], self.out
+        if not table.arity:
+            return
+        out.line(f"int32_t arguments[{table.arity}];")
+        out.line(f"{name}.arguments(cell, arguments);")
+        order = table.order if table.kind == "dense" else range(table.arity)
+        for place, i in enumerate(order):
+            out.line(f"const int32_t a{i} = arguments[{place}];")
+
+    def infinite(self, table: Table, value: str) -> str:
+        """Or whether the value of the item at `cell` is infinite and should not be: what it is made of is finite."""
+        if not may_excuse(self.plan, table):
+            return ""
+        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", not_nothing(table, value)]
+        tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
+        return f" || ({' && '.join(filter(None, tests))})"
+
+    def excuse(self, table: Table, value: str, arguments: Sequence[str]) -> str:
+        """A fact that is infinite was given so. `arguments` are those of its item."""
+        if not may_excuse(self.plan, table):
+            return ""
+        name = self.names.table[table.key]
+        order = table.order if table.kind == "dense" else range(table.arity)
+        cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
+        return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
+
+    def check(self, table: Table, value: str) -> None:
+        """Ends the run where a value is none of the semiring, and counts one that underflowed."""
+        out = self.out
+        wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
+        out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
+        if self.plan.semiring == "real" and not self.plan.order:
+            out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
+
+
+def level_type(stage: Stage) -> str:
+    """One form fits 64 bits, whatever its range; several together may not."""
+    return "int64_t" if len(stage.forms) < 2 else "__int128"

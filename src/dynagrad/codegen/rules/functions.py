@@ -1,0 +1,129 @@
+"""Graphs that are no single expression, as C++ functions that rules call.
+
+A right side that calls a function with branches, loops, recursion or arrays becomes a graph with control flow, and so
+do its adjoints and its parts over dual numbers. Such a graph is a function of its own in the source of a program, of
+the numbers that it looks at; `dynagrad/functions.hpp` is what it stands on. Graphs of scalar operations alone stay
+expressions in the rules (`codegen/expression.py`). Nothing here knows what a graph computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import Error
+from ...ir import Node, order
+from ...ir.control import Function, Graph
+from ...ir.types import real
+from ...plan.right_sides import as_real
+
+if TYPE_CHECKING:
+    from ..graph.emit import Program
+
+T = TypeVar("T")
+
+# What writes C++ of whole graphs is imported when the first of them is to be written: most programs have none.
+
+INTEGERS = ("-fwrapv",)
+"""What sources with functions are compiled with besides the flags of all code: whole numbers go round."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """C++ of some graphs: what is to be said first, and an expression for each.
+
+    Where there is a `call`, the expressions have their values after it; it gives zero, or else it failed. `name` says
+    whose failure it is.
+    """
+
+    statements: Sequence[str]
+    results: Sequence[str]
+    call: str = ""
+    name: str = ""
+
+
+def _place(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key that tells nodes by what they are, since comparing them makes a node."""
+    return tuple((Node, id(k)) if isinstance(k, Node) else k for k in key)
+
+
+class Functions:
+    """The functions of one source: collected while its rules are written, and written before them."""
+
+    def __init__(self) -> None:
+        self._program: Program | None = None
+        self._wrappers: list[str] = []
+        self._once: dict[tuple[Any, ...], Any] = {}
+        self._mark = "FUNCTIONS::"  # the name of the namespace, which is a hash of what is in it
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What is made of a graph: the same nodes each time, so that they are one function."""
+        place = _place(key)
+        if place not in self._once:
+            self._once[place] = (key, make())
+        found: T = self._once[place][1]
+        return found
+
+    def call(self, outputs: Sequence[Node], names: Mapping[str, str], prefix: str, name: str) -> Code:
+        """A call of the function that computes these outputs; `names` says how its variables are written."""
+        called, inputs = self.once(tuple(outputs), lambda: self._function(tuple(outputs), name))
+        results = [f"{prefix}{i}" for i in range(len(outputs))]
+        given = ", ".join(["functions", *(names[v.attribute] for v in inputs), *results])
+        declared = "double " + ", ".join(f"{r} = 0" for r in results) + ";"
+        return Code([declared], results, f"{self._mark}{called}({given})", name)
+
+    def _function(self, outputs: tuple[Node, ...], name: str) -> tuple[str, list[Node]]:
+        from ...passes.optimise import optimise  # for a quick start
+        from ..graph.emit import Program  # for a quick start
+
+        if self._program is None:
+            self._program = Program()
+        inputs = sorted((n for n in order(outputs) if n.is_variable), key=lambda n: str(n.attribute))
+        made = Function(name, [v.type for v in inputs], [real] * len(outputs))
+        made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
+        inner = self._program.function(made)
+        self._program.definitions()  # what cannot be written is known here, with the rule that wants it
+        if self._program.hosted:
+            operation = self._program.hosted[0].operation.name
+            raise Error(f"the function {name} uses {operation}, which is computed in Python; rules run without Python")
+        called = f"call{len(self._wrappers)}"
+        parameters = [f"double a{i}" for i in range(len(inputs))] + [f"double& b{i}" for i in range(len(outputs))]
+        given = [f"a{i}" for i in range(len(inputs))] + [f"b{i}" for i in range(len(outputs))]
+        self._wrappers += [
+            f"int64_t {called}({', '.join(['Functions& functions', *parameters])}) {{",
+            "  RuleCall call(functions);",
+            f"  return {inner}({', '.join(['call', *given])});",
+            "}",
+        ]
+        return called, inputs
+
+    def write(self, lines: list[str], at: int) -> None:
+        """Puts the functions, if there are any, into a source, before the line `at`."""
+        if self._program is None:
+            return
+        body = "\n\n".join(self._program.definitions()) + "\n\n" + "\n".join(self._wrappers)
+        space = f"rules_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
+        for i, line in enumerate(lines):
+            if self._mark in line:
+                lines[i] = line.replace(self._mark, f"graphs::{space}::")
+        lines[at:at] = [
+            "#include <dynagrad/functions.hpp>",
+            *(f"#include <dynagrad/graphs/{header}.hpp>" for header in sorted(self._program.uses)),
+            "",
+            f"#ifndef DYNAGRAD_{space}",
+            f"#define DYNAGRAD_{space}",
+            f"namespace dynagrad::graphs::{space} {{",
+            "namespace {  // of this source alone",
+            "using Call = RuleCall;",
+            "",
+            *body.split("\n"),
+            "",
+            f"}}}}  // namespace dynagrad::graphs::{space}",
+            "#endif",
+            "",
+        ]
+
+    def __bool__(self) -> bool:
+        return self._program is not None

@@ -1,0 +1,138 @@
+"""The classes that a user of a header calls: for each predicate a few functions, named after it.
+
+Here they are only named and numbered: what they do is in the C++ of this folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from ....plan.model import Plan, Table
+from ..text import comment, cxx_name
+from .data import takes_facts
+
+
+def member_names(plan: Plan) -> Mapping[str, str]:
+    """What each predicate is called in C++, so that no two functions have one name and as many arguments.
+
+    Predicates of different arities share a name. Where two would clash, as `add_s/1` does with what adds facts to
+    `s/1`, one gets a number: the longer one, or the one whose name C++ does not have as it is.
+    """
+    taken: dict[tuple[str, int], str] = {}
+    names: dict[str, str] = {}
+
+    def key(table: Table) -> tuple[bool, int, int]:
+        name = _name(table)
+        return cxx_name(name) != name, len(name), table.number
+
+    for table in sorted(plan.tables.values(), key=key):
+        plain = name = cxx_name(_name(table))
+        for count in itertools.count(2):
+            clashes = [f for f in _functions(plan, table, name) if f in taken]
+            # a fact without its value and one with fewer arguments: the latter alone is there
+            if all(f[0] == f"add_{name}" and taken[f] == name for f in clashes):
+                break
+            name = f"{plain}_{count}"
+        taken.update(dict.fromkeys(_functions(plan, table, name), name))
+        names[table.key] = name
+    return names
+
+
+def _name(table: Table) -> str:
+    return table.key.rsplit("/", 1)[0]
+
+
+def _functions(plan: Plan, table: Table, name: str) -> list[tuple[str, int]]:
+    """The functions of a predicate of that name, with the numbers of their arguments."""
+    n = table.arity
+    if table.kind == "external":
+        return [(f"set_{name}_{n}", 1)]
+    functions = [(name, n), (f"all_{name}_{n}", 0)]
+    if takes_facts(plan, table):
+        functions += [(f"add_{name}", n), (f"add_{name}", n + 1), (f"clear_{name}_{n}", 0), (f"added_{name}_{n}", 0)]
+    return functions
+
+
+def chart(plan: Plan, tables: Sequence[Table]) -> list[str]:
+    """The class that a user sees: a few functions per predicate."""
+    out = ["// The program's chart. A function may be called between runs as often as one likes; `run` starts over."]
+    out += ["class chart : public base {", " public:"]
+    names = member_names(plan)
+    counts = {(names[t.key], t.arity) for t in tables if takes_facts(plan, t)}
+    if plan.adjoint:
+        out += ["", *_GRADIENT.strip("\n").splitlines()]
+    for table in tables:
+        name, n = names[table.key], table.arity
+        parameters, pack = _arguments(table)
+        out += ["", f"  // {comment(table.key)}{_summary(plan, table)}"]
+        number = table.number
+        if table.kind == "external":
+            out.append("  // f is called for each value that is asked for")
+            out.append(
+                f"  void set_{name}_{n}(external f) {{ ask[{number}] = f, asked[{number}] = answer<{number}>; }}"
+            )
+            continue
+        if takes_facts(plan, table):
+            comma = ", " if n else ""
+            give = f"{{ {pack} return give({number}, given, "
+            out.append(f"  bool add_{name}({parameters}{comma}weight value) {give}value); }}")
+            if (name, n - 1) not in counts:
+                out.append(f"  bool add_{name}({parameters}) {give}one()); }}")
+            out.append(f"  void clear_{name}_{n}() {{ take_all({number}); }}")
+        out.append(f"  result {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
+        out.append(f"  items<{n}> all_{name}_{n}() {{ return items<{n}>(this, {number}); }}")
+    out.append("};")
+    return out
+
+
+_GRADIENT = """
+  // The derivatives of an item in the last run: `gradient(goal())`; or of a sum of items with their cotangents:
+  // `gradient({{goal(), 1.0}, {other("a"), 0.5}})`. Each call is one backward pass.
+  derivatives gradient(const result& item) {
+    const weighted one_item{item};
+    return derivatives(this, &one_item, 1);
+  }
+  template <size_t N>
+  derivatives gradient(const weighted (&sum)[N]) { return derivatives(this, sum, N); }
+  derivatives gradient(const weighted* sum, size_t count) { return derivatives(this, sum, count); }
+"""
+
+_MEANING = """
+// The derivatives of an item, or of a sum of items: of each predicate the derivative with respect to one fact or item,
+// to all items in the order in which the chart lists them, and to the facts that were added, in that order. The
+// derivative with respect to an item is that with respect to a number added to it. Numbers are in the semiring's scale:
+// those of `log` are with respect to log weights; those of `viterbi` and `tropical` count uses in the winner.
+"""
+
+
+def derivatives(plan: Plan, tables: Sequence[Table]) -> list[str]:
+    """The class of a gradient: the same predicates, and their derivatives."""
+    out = [*_MEANING.strip("\n").splitlines(), "class derivatives : public derivatives_base {", " public:"]
+    out.append("  using derivatives_base::derivatives_base;")
+    names = member_names(plan)
+    for table in tables:
+        name = names[table.key]
+        n, number = table.arity, table.number
+        if table.kind == "external":
+            continue
+        parameters, pack = _arguments(table)
+        out += ["", f"  // {comment(table.key)}{_summary(plan, table)}"]
+        out.append(f"  weight {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
+        out.append(f"  items<{n}> all_{name}_{n}() {{ return items_of<{n}>({number}); }}")
+        if takes_facts(plan, table):
+            out.append(f"  items<{n}> added_{name}_{n}() {{ return rows_of<{n}>({number}); }}")
+    out += ["", " private:", "  friend class chart;", "};"]
+    return out
+
+
+def _arguments(table: Table) -> tuple[str, str]:
+    """The parameters of a function, and the statement that makes an array of them."""
+    names = [f"a{i + 1}" for i in range(table.arity)]
+    return ", ".join(f"argument {a}" for a in names), f"const argument given[] = {{{', '.join(names) or '0'}}};"
+
+
+def _summary(plan: Plan, table: Table) -> str:
+    kinds = {"int": "integer", "atom": "symbol", "term": "term"}
+    arguments = ", ".join(kinds[plan.summary.domains[d].kind] for d in table.domains)
+    return f": {arguments}" if arguments else ""

@@ -1,0 +1,130 @@
+"""A C++ header for a program: the generated class, and a face for it that a C++ program can use without Python.
+
+The face makes terms, takes facts, runs, looks items up and lists them. It needs the runtime headers and libc alone, no
+C++ standard library. Whatever the plan took from facts (an order, a range, the kind of an argument) is checked again at
+run time, and a run that does not fit is refused with a message. Here the parts are put together; what they are is in
+the folder `facade`. Nothing here writes files or looks at facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ....errors import Error, ProgramError
+from ....plan.model import Derivatives, Plan
+from ..backward.sweep import DIFFERENTIABLE
+from ..program import generate
+from ..text import namespace
+from .data import Constant, data, takes_facts
+from .members import chart, derivatives, member_names
+
+_TYPES = {"boolean": "bool", "count": "unsigned __int128"}
+
+_NO_GRADIENT = {
+    "boolean": "an item of the boolean semiring is derived or not, which does not change by degrees",
+    "count": "derivations of the count semiring are whole numbers, which do not change by degrees",
+}
+
+
+def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *, gradient: bool = True) -> str:
+    """The text of a header that declares class `name::chart`; `constants` are those of each domain.
+
+    With `gradient`, runs keep a tape and the chart has a member `gradient`, where the values can be differentiated.
+    """
+    if plan.semiring == "user":
+        raise Error("a C++ header can be written only of programs without semirings defined in Python")
+    deep = next((t for t in plan.tables.values() if t.arity > 60), None)
+    if deep is not None:
+        raise Error(f"{deep.key} has more arguments than the 60 that a C++ header allows")
+    name = namespace(name)
+    plan = replace(plan, derivatives=Derivatives() if gradient and plan.semiring in DIFFERENTIABLE else None)
+    generated = generate(plan, embed=False)
+    before, include, body = generated.source.partition("#include <dynagrad/chart.hpp>\n")
+    more, _, body = body.partition("namespace {\n")
+    if not include:
+        raise ProgramError("the generated class does not include its runtime")
+    body = body.rstrip().removesuffix("}  // namespace").rstrip()
+    tables = sorted(plan.tables.values(), key=lambda t: t.number)
+    type_ = _TYPES.get(plan.semiring, "double")
+    if plan.semiring == "expectation":
+        type_ = f"struct {{ double p; double r[{plan.vector}]; }}"
+    weight = f"using weight = {type_};" if "{" not in type_ else f"struct weight {type_.removeprefix('struct ')};"
+    parts = [
+        before.rstrip() + "\n//",
+        _usage(plan, name),
+        "#pragma once",
+        "#pragma GCC system_header  // no warnings about generated code",
+        "#include <stdarg.h>",
+        "#include <stdio.h>",
+        include.rstrip(),
+        *more.strip().splitlines(),
+        "",
+        f"namespace {name} {{",
+        "namespace engine {",
+        body,
+        "",
+        "// -- what the class needs to know of the program's text",
+        "",
+        *data(plan, generated, tables, constants),
+        "}  // namespace engine",
+        "",
+        "// A value, in the scale of the semiring.",
+        weight,
+        shared("values"),
+        "",
+        shared("base"),
+        "",
+        shared("items"),
+        "",
+        *([shared("gradient"), "", *derivatives(plan, tables), ""] if plan.adjoint else []),
+        *chart(plan, tables),
+        "",
+        f"}}  // namespace {name}",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _usage(plan: Plan, name: str) -> str:
+    names = member_names(plan)
+    takers = [t for t in plan.tables.values() if takes_facts(plan, t)]
+    gradient = "    (no gradient: this header was written without)"
+    if plan.semiring in _NO_GRADIENT:
+        gradient = f"    (no gradient: {_NO_GRADIENT[plan.semiring]})"
+    asked = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
+    lines = ["How to use it (compile as C++20, with the folder of the runtime headers in the include path):", ""]
+    lines.append(f"    {name}::chart chart;")
+    for table in takers[:4]:
+        codes = [plan.summary.domains[d].kind for d in table.domains]
+        arguments = "".join(f"{'1' if kind == 'int' else chr(34) + 'a' + chr(34)}, " for kind in codes)
+        lines.append(f"    chart.add_{names[table.key]}({arguments}{name}::one());")
+    lines.append('    if (!chart.run()) fprintf(stderr, "%s\\n", chart.error());')
+    for table in asked[-1:]:
+        codes = [plan.summary.domains[d].kind for d in table.domains]
+        arguments = ", ".join("1" if kind == "int" else '"a"' for kind in codes)
+        lines.append(f"    auto found = chart.{names[table.key]}({arguments});  // found.derived, found.value")
+        lines.append(f"    for (auto& item : chart.all_{names[table.key]}_{table.arity}()) use(item);")
+        lines[-1] += "  // item[0], ..., item.value"
+    if not plan.adjoint:
+        return _commented([*lines, gradient])
+    if asked:
+        lines.append(
+            "    auto gradient = chart.gradient(found);  // of several: chart.gradient({{found, 1.0}, {other, 0.5}})"
+        )
+        lines.append('    if (!gradient) fprintf(stderr, "%s\\n", gradient.error());')
+    for table in takers[:1]:
+        what = f"gradient.added_{names[table.key]}_{table.arity}()"
+        lines.append(f"    for (auto& fact : {what}) use(fact);  // fact.value: the derivative, in the order added")
+    return _commented(lines)
+
+
+def _commented(lines: Sequence[str]) -> str:
+    return "\n".join(f"// {line}".rstrip() for line in lines)
+
+
+def shared(part: str) -> str:
+    """The C++ of a file beside this one, without the comment that opens it for who reads the file itself."""
+    text = (Path(__file__).parent / f"{part}.hpp").read_text("utf-8")
+    return text.partition("\n\n")[2].strip("\n")

@@ -1,0 +1,1 @@
+"""What lets the facts of a finished chart change."""

@@ -1,0 +1,274 @@
+"""The part of a generated class that lets the facts of a finished chart change.
+
+Deletion goes first. Every item that the changed facts reach is marked, with the old facts still in place; marked items
+leave the chart; with the facts that stayed they are derived again, each from all instances of its rules whose items
+are still there (joins that start from the head); the agenda does the rest. Additions follow: every instance with a new
+fact sends an update, where facts to the left of it in the rule are the new ones and facts to the right the old ones,
+so that an instance with several new facts counts once.
+
+Programs whose cycles are solved have `resolving.py` instead, which uses the functions in the second half of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....plan.model import Join, Table
+from ..context import ClassContext
+from ..statements import JoinWriter
+
+
+def write_marks(context: ClassContext) -> None:
+    """Marks, and the entering of items into indexes: what the rest of the class refers to."""
+    out = context.out
+    write_enter(context)
+    out.line("Array<Handle> marks{&account};")
+    for table in context.derived:
+        name = context.names.table[table.key]
+        parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
+        out.open(f"void mark_{name}({parameters})")
+        out.line(f"const int64_t cell = {name}.find({context.stored(table)});")
+        out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
+        out.close()
+    out.line()
+
+
+def write_enter(context: ClassContext) -> None:
+    """`enter`: items into the indexes, each once; what is deleted stays there."""
+    out = context.out
+    out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
+    out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
+    out.line("if (flags[cell]) return false;")
+    out.line("return flags[cell] = 1;")
+    out.close()
+    for table in context.derived:
+        name = context.names.table[table.key]
+        if context.by_key.get(table.key):
+            out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
+            context.enter(table)
+            out.close()
+    out.line()
+
+
+def write_changes(context: ClassContext) -> None:
+    """The phases of a change, and the loading of a chart that was computed elsewhere."""
+    changes = context.plan.changes
+    assert changes is not None
+    (stage,) = context.plan.stages
+    for join in changes.facts:
+        context.drive(join)
+        context.drive(join, "mark", mark=True)
+    for join in stage.drives:
+        context.drive(join, "mark", mark=True)
+    for join in changes.heads:
+        write_derive(context, join)
+    _phases(context, changes.facts, stage.drives, changes.heads)
+    write_restore(context)
+    write_swap(context)
+
+
+def write_derive(context: ClassContext, join: Join) -> None:
+    """All instances of a rule for one head."""
+    out = context.out
+    table = context.plan.tables[join.rule.head.key]
+    context.join_comment(join)
+    out.line("// starting from the head")
+    out.open(f"DYNAGRAD_RULE void derive{join.rule.number}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
+    JoinWriter(context.plan, context.names, join, out).write()
+    out.close()
+    out.line()
+
+
+def _call(context: ClassContext, join: Join, table: Table, prefix: str, value: str) -> str:
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    return f"{context.drive_name(join, prefix)}(-1{arguments}, {value}, {value}, {value}, true);"
+
+
+def _driven(join: Join) -> str:
+    assert join.driver is not None
+    return join.rule.antecedents[join.driver].item.key
+
+
+def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
+    """`change(phase, ...)`: 0 begin, 1 mark what a fact reaches, 2 delete, 3 derive again, 4 add facts, 5 end."""
+    out = context.out
+    tables = list(context.plan.tables.values())
+    write_reach(context, (*facts, *drives))
+    out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
+    out.line("halt = 0, budget = 0;")
+    out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
+    out.open("if (phase == 0)")
+    out.line("marks.clear();")
+    for table in context.derived:
+        out.line(f"marked_{context.names.table[table.key]}.clear();")
+    out.close("} else if (phase == 1) {")
+    out.depth += 1
+    out.open("for (int64_t n = 0; n < count; n++)")
+    out.line("reach((uint32_t)table, rows + n * arity_of(table));")
+    out.open("switch (table)")
+    for table in context.derived:
+        name = context.names.table[table.key]
+        arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
+        out.line(f"case {table.number}: mark_{name}({arguments}); break;")
+    out.close()
+    out.close()
+    out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
+    out.line("const Handle h = marks[m];")
+    out.line("arguments(table_of(h), cell_of(h), a);")
+    out.line("reach(table_of(h), a);")
+    out.close()
+    out.close("} else if (phase == 2) {")
+    out.depth += 1
+    out.open("for (int64_t m = 0; m < marks.size; m++)")
+    out.line("const int64_t cell = cell_of(marks[m]);")
+    out.open("switch (table_of(marks[m]))")
+    for table in context.derived:
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.line(f"{name}.popped.clear(cell), {name}.seen.clear(cell);")
+        out.line(f"{name}.value[cell] = {name}.pending[cell] = {context.zero(table)};")
+        out.line(f"{name}.items--, report.items--;")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close("} else if (phase == 3) {")
+    out.depth += 1
+    out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
+    out.line("const Handle h = marks[m];")
+    out.line("arguments(table_of(h), cell_of(h), a);")
+    out.open("switch (table_of(h))")
+    for table in context.derived:
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        arguments = ", ".join(f"a[{i}]" for i in range(table.arity))
+        if context.has_axioms(table):
+            out.line(f"const int64_t at = axioms_{name}.find({arguments});")
+            value = f"axioms_{name}.value[at]"
+            out.open("if (at >= 0)")
+            out.line(context.excuse(table, value, [f"a[{i}]" for i in range(table.arity)]))
+            out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
+            out.close()
+        for join in heads:
+            if join.rule.head.key == table.key:
+                out.line(f"derive{join.rule.number}({arguments});")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close("} else if (phase == 4) {")
+    out.depth += 1
+    out.open("for (int64_t n = 0; n < count && !halt; n++)")
+    out.line("const value_t x = semiring::read(words + n * semiring::words);")
+    out.open("switch (table)")
+    for table in tables:
+        if table.kind == "external":
+            continue
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
+        arguments = "".join(f"a{i}, " for i in range(table.arity))
+        if table.kind == "facts":
+            for join in facts:
+                if _driven(join) == table.key:
+                    out.line(_call(context, join, table, "rule", "x"))
+        else:
+            out.line(context.excuse(table, "x", [f"a{i}" for i in range(table.arity)]))
+            out.line(f"add_{name}({arguments}x);")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.close()
+    out.line("if (halt) report.partial = 1;")
+    out.line("stage = 0, begun = true;")
+    out.close()
+    out.line()
+
+
+def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
+    """`reach`: marks the heads of all instances with one fact or item, by joins that are written to mark."""
+    out = context.out
+    tables = list(context.plan.tables.values())
+    out.open("void reach(uint32_t table, const int32_t* a)")
+    out.line("const value_t one = semiring::one();")
+    out.open("switch (table)")
+    for table in tables:
+        if table.kind == "external":
+            continue
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = a[{i}];")
+        for join in joins:
+            if _driven(join) == table.key:
+                out.line(_call(context, join, table, "mark", "one"))
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.open("static int64_t arity_of(int64_t table)")
+    out.line(f"static const int64_t arity[] = {{{', '.join(str(t.arity) for t in tables)}}};")
+    out.line("return arity[table];")
+    out.close()
+    out.line()
+
+
+def write_restore(context: ClassContext) -> None:
+    """`restore`: items of a chart that was computed elsewhere enter this one as they are, if there is room for all."""
+    out = context.out
+    head = (
+        "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
+    )
+    out.open(head)
+    out.line("stage = 0, begun = true;")
+    out.open("for (int64_t n = 0; n < count; n++)")
+    out.open("switch (table)")
+    for table in context.derived:
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        for i in range(table.arity):
+            out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
+        out.line(f"if (!{name}.inside({context.stored(table)})) return false;")
+        out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
+        out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
+        if context.plan.bounded(table):
+            out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
+        out.line(context.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
+        out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
+        out.line(f"{name}.popped.set(cell);")
+        if context.by_key.get(table.key):
+            out.line(f"enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.close()
+    out.line("return true;")
+    out.close()
+    out.line()
+
+
+def write_swap(context: ClassContext) -> None:
+    """`swap`: other rows for a fact table; the rows so far become the old ones, until `settled`."""
+    out = context.out
+    out.open("void swap(int64_t table, const FactTable* facts, const void* weights, int64_t settled)")
+    out.line("const auto* w = (const Weights<semiring>*)weights;")
+    out.open("switch (table)")
+    for table in context.plan.tables.values():
+        name = context.names.table[table.key]
+        if table.kind == "facts":
+            out.open(f"case {table.number}:")
+            out.line(f"old_{name} = {name};")
+            out.line(f"{name}.open(facts, w);")
+            out.line("has_zero = has_zero || w->has_zero;")
+            out.line(f"if (settled) old_{name} = {name};")
+            out.line("break;")
+            out.close()
+        elif table.kind != "external" and context.has_axioms(table):
+            out.open(f"case {table.number}:")
+            out.line(f"axioms_{name}.open(facts, w);")
+            out.line("break;")
+            out.close()
+    out.close()
+    out.close()
+    out.line()

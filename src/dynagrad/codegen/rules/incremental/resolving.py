@@ -1,0 +1,332 @@
+"""Stages that solve, brought up to date after a change of facts: only what changed is computed again.
+
+Here every stage takes its items block by block, as `codegen/rules/solving/stages.py` describes, also those whose order
+is known before. But a block starts from *marked* items: those with an instance that came, went, or has another value in
+it. Facts that changed mark heads first, the old ones among the old facts, the new ones among the new. Then, stage by
+stage and level by level:
+
+- What the marked items lead to on their level is found, among all items that are there or may come.
+- All of that leaves the chart, and each item gets its contributions from what stayed, by joins that start from the
+  head.
+- From items that have one, the block is explored as in any other run: what is derived now, in which components. Items
+  that are not derived any more mark their heads.
+- Component by component, antecedents first: one without a marked or new item has the values that it had. Any other is
+  popped, or solved and popped. Contributions go to items of the block alone. An item that has another value than
+  before, to the bit, marks its heads: those in the block at once, others once all of the block is in the chart.
+
+So a component of the new ground program is solved once if anything it is made of changed, and a change that fades does
+not spread. What a component's bound was is kept with its items, as the chart's is that of all components.
+
+Whatever goes wrong on the way, the chart is run afresh, so an error is that of a fresh run. Order and ranges of a plan
+hold for items of the facts before and after together; `dynagrad/changing.py` sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....plan.model import Stage, Table
+from ..combine import may_excuse
+from ..context import ClassContext
+from ..solving.stages import by_table, leads_out
+from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
+
+
+def write_members(context: ClassContext) -> None:
+    """What is known of items from before the change."""
+    out = context.out
+    for stage in context.plan.stages:
+        out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the block at hand")
+        out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // what has another value now")
+        for key in stage.keys:
+            out.line(f"Array<uint32_t> {context.names.table[key]}_former{{&account}};  // where an item is among them")
+
+
+def write_marks(context: ClassContext) -> None:
+    """`mark`: an item is to be computed again."""
+    out = context.out
+    write_enter(context)
+    for stage in context.plan.stages:
+        n = stage.number
+        for key in stage.keys:
+            table, name = context.plan.tables[key], context.names.table[key]
+            out.open(f"void mark_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
+            out.line(f"if (!{name}.inside({context.stored(table)})) return;  // it was not there, and cannot be")
+            out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
+            out.line(f"uint8_t& flags = grown(marked_{name}, cell, (uint8_t)0);")
+            out.line("const bool known = flags != 0;")
+            out.line("flags |= reached_change;")
+            out.line("if (known) return;")
+            out.line(f"const auto level = {context.level(stage, table)};")
+            before = f"level < 0 || level >= levels{n} || stage > {n} || (stage == {n} && level < level{n})"
+            out.line(f"if ({before}) return fail(cyclic, {table.number}, cell);  // out of order")
+            out.line(f"agenda{n}.push(handle({table.number}, cell), level);")
+            out.close()
+    out.line()
+
+
+def write_changes(context: ClassContext) -> None:
+    """`change`, which marks what a fact reaches, and the loading of a chart that was computed elsewhere."""
+    changes = context.plan.changes
+    assert changes is not None
+    out = context.out
+    for join in changes.facts:
+        context.drive(join, "mark", mark=True)
+    write_reach(context, changes.facts)
+    out.open("void change(int64_t, int64_t table, const int32_t* rows, const uint64_t*, int64_t count)")
+    out.line("halt = failed, budget = 0, stage = 0, begun = true;")
+    out.open("for (int64_t n = 0; n < count && !halt; n++)")
+    out.line("reach((uint32_t)table, rows + n * arity_of(table));")
+    out.open("switch (table)")
+    for table in context.derived:
+        arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
+        out.line(f"case {table.number}: mark_{context.names.table[table.key]}({arguments}); break;")
+    out.close()
+    out.close()
+    out.line("if (arithmetic.overflow) fail(integer_overflow, -1, -1);")
+    out.close()
+    out.line()
+    write_restore(context)
+    write_swap(context)
+
+
+def write_stage(context: ClassContext, stage: Stage) -> None:
+    """`gather` and `step` of a stage, in place of those of `codegen/rules/solving/stages.py`."""
+    changes = context.plan.changes
+    assert changes is not None
+    for join in changes.heads:
+        if join.rule.head.key in stage.keys:
+            write_derive(context, join)
+    _items(context, stage)
+    _gather(context, stage)
+    _step(context, stage)
+
+
+def _items(context: ClassContext, stage: Stage) -> None:
+    """What is done with single items, whatever their table."""
+    out, n = context.out, stage.number
+
+    def cases(head: str, body: Callable[[Table, str], list[str]], otherwise: str = "") -> None:
+        out.open(head)
+        out.line("const int64_t cell = cell_of(h);")
+        by_table(context, stage, "h", body)
+        if otherwise:
+            out.line(otherwise)
+        out.close()
+
+    def note(table: Table, name: str) -> list[str]:
+        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if context.plan.bounded(table) else "0"
+        return [
+            f"former{n}.push({{h, {name}.value[cell], {bound}, {name}.popped.test(cell)}});",
+            f"grown({name}_former, cell, 0u) = (uint32_t)former{n}.size - 1;",
+            f"grown(marked_{name}, cell, (uint8_t)0) |= reached_block;",
+        ]
+
+    def forget(table: Table, name: str) -> list[str]:
+        lines = [
+            f"{name}.popped.clear(cell);",
+            f"if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;",
+            f"{name}.value[cell] = {context.zero(table)};",
+            f"grown(place_{name}, cell, 0u) = 0;",
+        ]
+        if context.plan.bounded(table):
+            lines.append(f"if (cell < {name}_bound.size) {name}_bound[cell] = 0;")
+        if may_excuse(context.plan, table):
+            lines.append(f"if (cell < excused_{name}.size) excused_{name}[cell] = 0;")
+        return lines
+
+    def keep(table: Table, name: str) -> list[str]:
+        lines = [
+            f"if ({name}.seen.set(cell)) {name}.items++, report.items++;",
+            f"{name}.value[cell] = f.value;",
+            f"grown(place_{name}, cell, 0u) = kept_place;",
+        ]
+        if context.plan.bounded(table):
+            lines.append(f"if (f.bound != 0) grown({name}_bound, cell, 0.0) = f.bound;")
+        return lines
+
+    def same(_: Table, name: str) -> list[str]:
+        value = f"(const void*)&{name}.value[cell]"
+        return [f"return f.there && !memcmp((const void*)&f.value, {value}, sizeof(value_t));"]
+
+    cases(f"void note{n}(Handle h)", note)
+    cases(f"void forget{n}(Handle h)", forget)
+    cases(f"void keep{n}(Handle h, const Former<value_t>& f)", keep)
+    cases(f"bool same{n}(Handle h, const Former<value_t>& f)", same, "return false;")
+    former = f"Former<value_t>& former_of{n}(Handle h)"
+    cases(former, lambda _, name: [f"return former{n}[{name}_former[cell]];"], f"return former{n}[0];")
+    cases(f"void show{n}(Handle h)", lambda _, name: [f"{name}.popped.set(cell);"])
+    cases(f"void take{n}(Handle h)", lambda _, name: [f"{name}.popped.clear(cell);"])
+    cases(f"bool derived{n}(Handle h)", lambda _, name: [f"return {name}.seen.test(cell);"], "return false;")
+    flags = "marked_{}[cell]"
+    cases(f"bool marked{n}(Handle h)", lambda _, x: [f"return {flags.format(x)} & reached_change;"], "return true;")
+    cases(f"void mark{n}(Handle h)", lambda _, x: [f"{flags.format(x)} |= reached_change;"])
+    cases(f"void unmark{n}(Handle h)", lambda _, x: [f"{flags.format(x)} = 0;"])
+    node = "grown(node_{}, cell, 0u)"
+    cases(f"bool here{n}(Handle h)", lambda _, x: [f"return block{n}.has({node.format(x)});"], "return false;")
+    cases(f"void enter{n}(Handle h)", lambda _, x: [f"block{n}.reach({node.format(x)}, h);"])
+    _derive(context, stage)
+    arity = max(1, *(context.plan.tables[key].arity for key in stage.keys))
+    out.open(f"void reach_from{n}(Handle h)")
+    out.line(f"int32_t a[{arity}] = {{}};")
+    out.line("arguments(table_of(h), cell_of(h), a);")
+    out.line("reach(table_of(h), a);")
+    out.close()
+    out.line()
+
+
+def _derive(context: ClassContext, stage: Stage) -> None:
+    """`renew`: an item gets its contributions, as a fact and from all instances that are in the chart."""
+    changes = context.plan.changes
+    assert changes is not None
+    out, n = context.out, stage.number
+    out.open(f"void renew{n}(Handle h)")
+    out.open("switch (table_of(h))")
+    for key in stage.keys:
+        table, name = context.plan.tables[key], context.names.table[key]
+        out.open(f"case {table.number}:")
+        out.line("const int64_t cell = cell_of(h);")
+        context.unpack(table)
+        arguments = ", ".join(f"a{i}" for i in range(table.arity))
+        if context.has_axioms(table):
+            out.line(f"const int64_t at = axioms_{name}.find({arguments});")
+            value = f"axioms_{name}.value[at]"
+            out.open("if (at >= 0)")
+            excuse = context.excuse(table, value, [f"a{i}" for i in range(table.arity)])
+            if excuse:
+                out.line(excuse)
+            out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
+            out.close()
+        for join in changes.heads:
+            if join.rule.head.key == table.key:
+                out.line(f"derive{join.rule.number}({arguments});")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
+    out.close()
+
+
+def _gather(context: ClassContext, stage: Stage) -> None:
+    out, n, sight = context.out, stage.number, stage.joins_itself
+    former = f"former{n}"
+    out.line(
+        "// The next marked items on one level and what they lead to there, taken out of the chart, and an order for"
+    )
+    out.line("// those of them that are derived now. False where there are none, or where the run stops.")
+    out.open(f"bool gather{n}()")
+    out.open("for (;;)")
+    out.open(f"for (int64_t i = 0; i < stirred{n}.size && !halt; i++)")
+    out.line("if (spend(1)) break;")
+    out.line(f"reach_from{n}(stirred{n}[i]);  // now that all of the block is in the chart")
+    out.close()
+    out.line("if (halt) return false;")
+    out.line(f"stirred{n}.clear();")
+    out.line(f"for (int64_t i = 0; i < {former}.size; i++) unmark{n}({former}[i].item);")
+    out.line(f"{former}.clear();")
+    out.line(f"if (!agenda{n}.next_level(level{n})) return false;")
+    out.line(f"block{n}.begin();")
+    out.line("Handle next = 0;")
+    out.line(f"while (agenda{n}.pop_from(level{n}, next)) enter{n}(next);")
+    out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
+    out.line("if (spend(1)) break;")
+    out.line(f"const Handle h = block{n}.items[block{n}.explored];")
+    out.line(f"note{n}(h);")
+    if sight:
+        out.line(f"expose{n}(h);")
+    out.line(f"explore{n}(h);")
+    out.close()
+    out.line("if (halt) return false;")
+    out.line(f"for (int64_t i = 0; i < {former}.size; i++) forget{n}({former}[i].item);")
+    out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
+    out.line("if (spend(1)) break;")
+    out.line(f"renew{n}({former}[i].item);")
+    out.close()
+    out.line("if (halt) return false;")
+    out.line(f"block{n}.begin();")
+    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
+    out.line(f"if (derived{n}({former}[i].item)) enter{n}({former}[i].item);")
+    out.close()
+    out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
+    out.line("if (spend(1)) break;")
+    out.line(f"const Handle h = block{n}.items[block{n}.explored];")
+    if sight:
+        out.line(f"expose{n}(h);")
+    out.line(f"explore{n}(h);")
+    out.close()
+    if sight:
+        out.line(f"for (int64_t i = block{n}.explored; i-- > 0;) hide{n}(block{n}.items[i]);")
+    out.line("if (halt) return false;")
+    out.line("// what is there no more is put back once, to find what it was in")
+    out.line("bool gone = false;")
+    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
+    out.line(f"gone = gone || ({former}[i].there && !here{n}({former}[i].item));")
+    out.close()
+    out.open("if (gone)")
+    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
+    out.line(f"if ({former}[i].there) show{n}({former}[i].item);")
+    out.close()
+    out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
+    out.line(f"if ({former}[i].there && !here{n}({former}[i].item)) reach_from{n}({former}[i].item);")
+    out.close()
+    out.line(f"for (int64_t i = 0; i < {former}.size; i++) take{n}({former}[i].item);")
+    out.close()
+    out.line("if (halt) return false;")
+    out.line(f"block{n}.keeps_edges = true;")
+    out.line(f"block{n}.arrange();")
+    out.line(f"if (block{n}.components.size) return true;")
+    out.close()
+    out.close()
+    out.line()
+
+
+def _step(context: ClassContext, stage: Stage) -> None:
+    out, n = context.out, stage.number
+    out.open(f"void step{n}()")
+    out.line(f"const auto component = block{n}.components[block{n}.at];")
+    out.line(f"const int64_t begin = component.begin, end = block{n}.end(block{n}.at);")
+    out.line("bool touched = false;")
+    out.open("for (int64_t i = begin; i < end && !touched; i++)")
+    out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
+    out.line(f"touched = marked{n}(h) || !former_of{n}(h).there;")
+    out.close()
+    out.open("if (touched && component.cyclic)")
+    out.line(f"solve{n}(begin, end - begin);")
+    out.line("if (halt) return;")
+    out.close()
+    out.line("const Settings kept = settings;")
+    out.line("settings = Settings{};  // all of it, or nothing")
+    out.open("for (int64_t i = begin; i < end && !halt; i++)")
+    out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
+    out.line(f"leads_out = {leads_out(stage, f'block{n}.order[i]')};")
+    out.line(f"if (!touched) keep{n}(h, former_of{n}(h));")
+    out.open("switch (table_of(h))")
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        out.line(f"case {table.number}: pop_{context.names.table[key]}(cell_of(h)); break;")
+    out.close()
+    out.close()
+    out.open("for (int64_t i = begin; i < end && touched && !halt; i++)")
+    out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
+    out.line(f"if (same{n}(h, former_of{n}(h))) continue;")
+    out.line(f"stirred{n}.push(h);")
+    out.line(f"block{n}.for_heads(block{n}.order[i], [&](Handle head) {{ mark{n}(head); }});")
+    out.close()
+    out.line("settings = kept;")
+    out.line(f"block{n}.at++;")
+    out.close()
+    out.line()
+
+
+def write_end(context: ClassContext) -> None:
+    """At the end of `run`: the bound of the chart is that of its worst component, solved again or not."""
+    out = context.out
+    out.line("report.error_bound = 0, report.critical = 0;")
+    for table in context.derived:
+        if not context.plan.bounded(table):
+            continue
+        name = context.names.table[table.key]
+        out.open(f"for (int64_t cell = 0; cell < {name}_bound.size; cell++)")
+        out.line(f"if (fabs({name}_bound[cell]) > report.error_bound) report.error_bound = fabs({name}_bound[cell]);")
+        out.line(f"report.critical += {name}_bound[cell] < 0;")
+        out.close()

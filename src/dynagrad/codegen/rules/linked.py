@@ -1,0 +1,46 @@
+"""What generated classes have in common, is compiled once, and linked to each: the runtime, and solvers of components.
+
+An object is named by its source. What is in it is said where it is written, see `dynagrad/linked.hpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...plan.model import Plan
+
+_RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/runtime.hpp>\n"
+_SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solved.hpp>\n"
+
+
+def objects(plan: Plan, semiring: str) -> tuple[str, ...]:
+    """The sources of all objects that the class of a plan needs."""
+    if not any(stage.strategy == "solve" for stage in plan.stages):
+        return (_RUNTIME,)
+    return (_RUNTIME, _SOLVED, *map(_instantiated, _solvers(plan, semiring)))
+
+
+def declarations(plan: Plan, semiring: str) -> list[str]:
+    """What the class says of templates that are in these objects."""
+    found = [f"  extern template struct {name};" for name in _solvers(plan, semiring)]
+    if not found:
+        return []
+    return ["#ifdef DYNAGRAD_LINKED", "namespace dynagrad {", *found, "}", "#endif", ""]
+
+
+def _solvers(plan: Plan, semiring: str) -> Sequence[str]:
+    """The templates that solve the components of a plan, over semirings that are not a user's."""
+    if plan.semiring == "user":
+        return []
+    stages = [s for s in plan.stages if s.strategy == "solve" and s.unknowns]
+    found = {f"System<{semiring}, {s.unknowns}>": None for s in stages}
+    if any(s.stable for s in stages):
+        found[f"Columns<{semiring}>"] = None
+    return list(found)
+
+
+def _instantiated(name: str) -> str:
+    headers = ["ground", "columns", "closed", *(["jets"] if "Jets" in name else [])]
+    includes = "".join(f"#include <dynagrad/{header}.hpp>\n" for header in headers)
+    inside = f"extern template struct System<{name[8:-1]}, 1>;\n" if name.startswith("Columns<") else ""
+    return f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n"

@@ -1,0 +1,144 @@
+"""Priorities, pruning and beams as C++: what a program declares of them, and the priorities of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import ProgramError
+from ...plan.joins import term_variables
+from ...plan.model import Stage, Table
+from ...plan.right_sides import called, own_value, to_node
+from ...rules.syntax import Item, PriorityDeclaration, Variable
+from .context import ClassContext
+from .statements import PatternScope, Scope, local
+from .values import lifted_cxx
+
+
+def priority(context: ClassContext, stage: Stage, table: Table) -> None:
+    out, name = context.out, context.names.table[table.key]
+    both = context.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
+    current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
+    if stage.priority == "declared":
+        declared = next((p for p in context.plan.rules.priorities if p.item.key == table.key), None)
+        if declared is None:
+            out.line("const double priority = -HUGE_VAL;")
+            return
+        declared_priority(context, stage, table, declared, current)
+        return
+    if stage.priority == "":
+        out.line("const double priority = 0;")
+        return
+    if stage.priority == "value" and context.plan.semiring == "user":
+        out.line(f"const user::Rank priority{{{current}}};")
+        return
+    if context.plain and stage.priority == "size":
+        out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")
+        return
+    if context.plain and stage.priority == "value":
+        out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}semiring::primal{current};")
+        return
+    out.line(f"const value_t now = {current};")
+    out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
+
+
+def declared_priority(
+    context: ClassContext, stage: Stage, table: Table, declared: PriorityDeclaration, current: str
+) -> None:
+    out = context.out
+    scope = PatternScope(
+        context.plan,
+        context.names,
+        {v: table.domains[i] for i, t in enumerate(declared.item.arguments) for v in sorted(term_variables(t))},
+        out,
+    )
+    out.line("double priority = -HUGE_VAL;")
+    base = out.depth
+    for i, term in enumerate(declared.item.arguments):
+        scope.match(term, f"a{i}", table.domains[i])
+    names: dict[str, str] = {v: f"(double){local(v)}" for v in scope.bound}
+    count = 0
+
+    def item_name(item: Item) -> str:
+        nonlocal count
+        variable = f"item{count}"
+        count += 1
+        if item == declared.item:
+            out.line(f"const value_t own = {current};")
+            names[variable] = outside(context, "own")
+            return variable
+        if item.key in stage.keys or item.key not in context.plan.tables:
+            raise own_value(context.plan.rules, item)
+        other = context.plan.tables[item.key]
+        texts = [scope.build(t, d, True) for t, d in zip(item.arguments, other.domains, strict=True)]
+        order = other.order if other.kind == "dense" else range(other.arity)
+        found = f"found{variable}"
+        other_name = context.names.table[item.key]
+        out.line(f"const int64_t {found} = {other_name}.find({', '.join(texts[i] for i in order)});")
+        value = f"({found} >= 0 ? {other_name}.value[{found}] : {context.zero(other)})"
+        names[variable] = outside(context, value)
+        return variable
+
+    node = to_node(declared.expression, context.plan.functions, item_name)
+    name = called(declared.expression, context.plan.functions)
+    code = lifted_cxx([node], names, "t", 0, context.names.functions, name)
+    for s in code.statements:
+        out.line(s)
+    if code.call:
+        out.open(f"if ({code.call} != 0)")
+        out.line("if (halt) return;")
+        out.line(f'functions.blame("{code.name}");')
+        out.line(f"return fail(function_failed, {table.number}, cell);")
+        out.close()
+    out.line(f"priority = {code.results[0]};")
+    out.line("if (isnan(priority)) priority = -HUGE_VAL;")
+    out.close_to(base)
+
+
+def outside(context: ClassContext, value: str) -> str:
+    """A value in the semiring's scale, as a double."""
+    if context.plan.order:
+        return f"semiring::primal({value})"
+    if context.plan.semiring == "log":
+        return f"Log::out({value})"
+    if context.plan.semiring in ("expectation", "user"):
+        raise ProgramError(
+            f"a priority or a pruning rule cannot read the values of the {context.plan.semiring} semiring"
+        )
+    return f"(double)({value})"
+
+
+def prune(context: ClassContext, table: Table) -> None:
+    """Updates that declared pruning and beams hold back stay pending."""
+    out = context.out
+    for rule in context.plan.rules.prunes:
+        if rule.item.key != table.key:
+            continue
+        base = out.depth
+        out.open("")
+        scope = declared_scope(context, table, rule.item.arguments)
+        for i, term in enumerate(rule.item.arguments):
+            scope.match(term, f"a{i}", table.domains[i])
+        sign = {"=<": "<="}.get(rule.operator, rule.operator)
+        out.line(f"if ({outside(context, 'now')} {sign} {rule.threshold!r}) return;")
+        out.close_to(base)
+    beams = [(n, b) for n, b in enumerate(context.plan.rules.beams) if b.item.key == table.key]
+    for enters in (False, True):  # all beams are asked before any counts the item
+        for n, beam in beams:
+            base = out.depth
+            out.open("if (first)")
+            scope = declared_scope(context, table, beam.item.arguments)
+            for i, term in enumerate(beam.item.arguments):
+                scope.match(term, f"a{i}", table.domains[i])
+            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
+            if enters:
+                out.line(f"beam{n}.insert(group, cell);")
+            else:
+                out.line(f"const int64_t in_group = beam{n}.number(group);")
+                out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
+            out.close_to(base)
+
+
+def declared_scope(context: ClassContext, table: Table, arguments: Sequence[object]) -> Scope:
+    """The variables of an item in a declaration, each with the domain of its argument."""
+    variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
+    return PatternScope(context.plan, context.names, variables, context.out)

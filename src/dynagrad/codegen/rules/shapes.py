@@ -1,0 +1,112 @@
+"""Joins of one shape, written once: in programs of thousands of rules most do the same to other predicates.
+
+A join is written as a function whose parameters are what it reads and writes: derived tables and their indexes, what
+adds to an item, constants. Two joins have one shape where that text is the same. Facts are no parameters, as each fact
+table is a type of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ...plan.model import Join, Plan
+from ...rules.normal import NormalRule
+from ...rules.syntax import Term
+from .statements import JoinWriter, Names, Writer
+
+
+class Shapes:
+    """The functions that were written so far, by their texts."""
+
+    def __init__(self, plan: Plan, names: Names, out: Writer) -> None:
+        self.plan, self.names, self.out = plan, names, out
+        self._known: dict[tuple[str, ...], str] = {}
+
+    def call(self, join: Join, parameters: Sequence[str]) -> str:
+        """The statement that does a join, whose function has these parameters beside those of its shape. Their names
+        are what is handed over. The function is written where there is none of this shape.
+        """
+        names, body = _Parameters(self.plan, self.names), Writer(self.out.depth + 1)
+        JoinWriter(self.plan, names, join, body).write()
+        declared = ", ".join([*(p.declared for p in names.found.values()), *parameters])
+        own = [p.rsplit(" ", 1)[-1] for p in parameters]
+        key = (declared, *body.lines)
+        if key not in self._known:
+            self._known[key] = f"shape{len(self._known) + 1}"
+            self.out.open(f"DYNAGRAD_RULE void {self._known[key]}({declared})")
+            self.out.lines.extend(body.lines)
+            self.out.close()
+            self.out.line()
+        given = ", ".join([*(p.given for p in names.found.values()), *own])
+        return f"{self._known[key]}({given});"
+
+
+class _Parameter:
+    """One of a shape: how it is declared, and what one join gives for it."""
+
+    def __init__(self, declared: str, given: str) -> None:
+        self.declared, self.given = declared, given
+
+
+class _Parameters(Names):
+    """The names of a join as parameters of its function, numbered as they come up."""
+
+    def __init__(self, plan: Plan, names: Names) -> None:
+        self.plan, self.names = plan, names
+        self.found: dict[tuple[object, ...], _Parameter] = {}
+        self._numbers: dict[tuple[object, ...], str] = {}
+        self.table = _Tables(self)
+        self.functions = names.functions
+
+    def parameter(self, key: tuple[object, ...], declared: Callable[[str], str], given: str) -> str:
+        """The name of a parameter; `declared` of it is its declaration."""
+        if key not in self.found:
+            self._numbers[key] = f"{key[0]}{len(self.found)}"
+            self.found[key] = _Parameter(declared(self._numbers[key]), given)
+        return self._numbers[key]
+
+    def constant(self, domain: int | None, term: Term) -> str:
+        text = self.names.constant(domain, term)
+        return self.parameter(("code", text), lambda name: f"int32_t {name}", text)
+
+    def functor(self, name: str, arity: int) -> int:
+        return self.names.functor(name, arity)
+
+    def weight(self, rule: NormalRule, which: int, value: float | int) -> str:
+        text = self.names.weight(rule, which, value)
+        return self.parameter(("weight_", text), lambda name: f"const value_t& {name}", text)
+
+    def index(self, key: str, number: int) -> str:
+        width = len(self.plan.indexes[number].by)
+        text = self.names.index(key, number)
+        return self.parameter(("by", text), lambda name: f"const Index<{width}>& {name}", text)
+
+    def add(self, key: str) -> str:
+        types = ", ".join([*["int32_t"] * self.plan.tables[key].arity, "value_t"])
+        given = f"&program::{self.names.add(key)}"
+        name = self.parameter(("add", key), lambda name: f"void (program::*{name})({types})", given)
+        return f"(this->*{name})"
+
+    def arrive(self, key: str) -> str:
+        given = self.names.arrive(key)
+        return self.parameter(("arrive", key), lambda name: f"void (program::*{name})(int64_t)", given)
+
+
+class _Tables(Mapping[str, str]):
+    """Derived tables are parameters; others have the names that they have."""
+
+    def __init__(self, owner: _Parameters) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: str) -> str:
+        table, name = self.owner.plan.tables[key], self.owner.names.table[key]
+        if table.kind not in ("dense", "hashed"):
+            return name
+        kind = f"{table.kind.capitalize()}<semiring, {table.arity}>"
+        return self.owner.parameter(("table", key), lambda alias: f"{kind}& {alias}", name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.owner.names.table)
+
+    def __len__(self) -> int:
+        return len(self.owner.names.table)

@@ -1,0 +1,150 @@
+"""Cyclic components of the ground program, forward: grounded as a system of equations, solved, and put into the chart.
+
+The system is that of `solve.hpp`, or of `columns.hpp` where the stage has a stable argument. Which component is next,
+and what happens to its items afterwards, is the business of `stages.py`; `codegen/rules/backward/implicit.py` has the
+way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....plan.aggregators import stated
+from ....plan.model import Stage, Table
+from ..context import ClassContext
+from .stages import by_table
+
+STOPPED = (("unsolved", "cyclic"), ("overflows", "bad_value"), ("no_tangent", "unsettled"))
+"""How a system may end without a solution, and the status of the run then; where it diverges there is more to say."""
+
+
+def write_ground_all(context: ClassContext, stage: Stage, at: str) -> None:
+    """All instances of a component. Items are exposed one by one, so that each instance is found once."""
+    out, n = context.out, stage.number
+    if stage.joins_itself:
+        out.line("int64_t seen = 0;")
+    out.open("for (int64_t i = 0; i < count && !halt; i++)")
+    out.line("if (spend(1)) break;")
+    if stage.joins_itself:
+        out.line(f"expose{n}({at}), seen++;")
+    out.line(f"ground{n}({at});")
+    out.close()
+    if stage.joins_itself:
+        out.line(f"for (int64_t i = seen; i-- > 0;) hide{n}({at});")
+
+
+def write_solve(context: ClassContext, stage: Stage) -> None:
+    """`solve<n>`: the values of all items of a component at once."""
+    out, n, plan = context.out, stage.number, context.plan
+    node = f"block{n}.items[block{n}.order[begin + i]]"
+    out.line("// Solves a component, or fails, or, where the run is stopped, leaves it as it was.")
+    out.open(f"void solve{n}(int64_t begin, int64_t count)")
+    if not stage.unknowns:
+        out.line(f"for (int64_t i = 0; i < count && i < 64; i++) cycle.push({node});")
+        out.line("fail(cyclic, table_of(cycle[0]), cell_of(cycle[0]));")
+        out.close()
+        out.line()
+        return
+    out.line("solved_first = solved_items + 1, solved_count = count;")
+    out.line(f"system{n}.open(count);")
+    if plan.rules.solve in ("linear", "newton"):
+        flag = "must_be_linear" if plan.rules.solve == "linear" else "always_newton"
+        out.line(f"system{n}.{flag} = true;")
+    if stage.stable:
+        _open_columns(context, stage, node)
+    solver = f"columns{n}" if stage.stable else f"system{n}"
+    item = f"item{n}({node}, {solver}.column[j])" if stage.stable else node
+    number = "i * m + j" if stage.stable else "i"
+
+    def each_item(lines: Callable[[Table, str], list[str]]) -> None:
+        out.open("for (int64_t i = 0; i < count; i++)")
+        if stage.stable:
+            out.open("for (int64_t j = 0; j < m; j++)")
+        out.line(f"const Handle h = {item};")
+        by_table(context, stage, "h", lines)
+        if stage.stable:
+            out.close()
+        out.close()
+
+    out.open("for (int64_t i = 0; i < count; i++)")
+    out.line(f"const Handle h = {node};")
+    by_table(
+        context,
+        stage,
+        "h",
+        lambda _, name: [f"grown(place_{name}, cell_of(h), 0u) = (uint32_t)(solved_first + i);"],
+    )
+    out.close()
+
+    def given(table: Table, name: str) -> list[str]:
+        if stated(plan, table):  # what is found is derived, and that is all
+            return [f"{solver}.given[{number}] = semiring::one();"]
+        return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
+
+    each_item(given)
+    write_ground_all(context, stage, node)
+    out.line(f"const Solved how = halt ? Solved::halted : {solver}.solve();")
+    out.open("if (how != Solved::fine && how != Solved::near_critical)")
+    out.open("for (int64_t i = 0; i < count; i++)")
+    out.line(f"const Handle h = {node};")
+    by_table(context, stage, "h", lambda _, name: [f"place_{name}[cell_of(h)] = 0;"])
+    out.close()
+    out.line("solved_count = 0;")
+    out.line("if (how == Solved::halted) return;")
+    out.line("const int64_t i = 0;")
+    if stage.stable:
+        out.line(f"const int64_t j = columns{n}.failing;")
+    out.line(f"const Handle here = {item};")
+    for solved, status in STOPPED:
+        out.line(f"if (how == Solved::{solved}) return fail({status}, table_of(here), cell_of(here));")
+    out.open(f"for (int64_t k = 0; k < system{n}.cycle.size; k++)")
+    out.line(f"const int64_t i = system{n}.cycle[k];")
+    out.line(f"cycle.push({item});")
+    out.close()
+    out.line(f"report.radius = system{n}.radius;")
+    out.line("const Handle h = cycle.size ? cycle[0] : here;")
+    out.line("return fail(diverges, table_of(h), cell_of(h));")
+    out.close()
+    if plan.order:
+        out.open(f"if (how == Solved::near_critical && {solver}.has_tangent())")
+        out.line("const int64_t i = 0;")
+        if stage.stable:
+            out.line(f"const int64_t j = columns{n}.failing;")
+        out.line(f"return fail(near_critical, table_of({item}), cell_of({item}));")
+        out.close()
+    out.line("report.critical += how == Solved::near_critical;")
+    out.line(f"if ({solver}.bound > report.error_bound) report.error_bound = {solver}.bound;")
+    out.line(f"const double bound = how == Solved::near_critical ? -{solver}.bound : {solver}.bound;")
+    each_item(
+        lambda _, name: [
+            f"{name}.value[cell_of(h)] = {solver}.value[{number}];",
+            f"grown({name}_bound, cell_of(h), 0.0) = bound;",
+            f"if ({name}.seen.test(cell_of(h)) || full()) break;",
+            f"{name}.seen.set(cell_of(h)), {name}.items++, report.items++;",
+        ]
+    )
+    if plan.adjoint:
+        items, columns = ("count * m", "m") if stage.stable else ("count", "1")
+        solved = f"{{tape.pops.size, {items}, {columns}, how == Solved::near_critical}}"
+        out.line(f"if (recording) solved{n}.push({solved});")
+    if stage.stable:
+        out.line(f"columns{n}.close();")
+    out.line("solved_items += count, solved_count = 0;")
+    out.close()
+    out.line()
+
+
+def _open_columns(context: ClassContext, stage: Stage, node: str) -> None:
+    """The values of the stable argument for which anything reaches the component."""
+    out, n = context.out, stage.number
+    out.line(f"columns{n}.open();")
+    out.open(f"for (int64_t c = 0; c < width{n}(); c++)")
+    out.line("bool entered = false;")
+    out.open("for (int64_t i = 0; i < count && !entered; i++)")
+    out.line(f"const Handle h = item{n}({node}, c);")
+    by_table(context, stage, "h", lambda _, name: [f"entered = {name}.seen.test(cell_of(h));"])
+    out.close()
+    out.line(f"if (entered) columns{n}.column.push(c);")
+    out.close()
+    out.line(f"const int64_t m = columns{n}.column.size;")
+    out.line(f"columns{n}.given.resize(count * m, semiring::zero());")

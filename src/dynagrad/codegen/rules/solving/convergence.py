@@ -1,0 +1,194 @@
+"""When iteration has come near enough to where it goes: the rest that is still to come, estimated from its rate.
+
+A stage that iterates sums holds back updates under a tolerance. What they would still have become is the most that an
+item holds back, relative to its value, times what a unit becomes in all: 1 / (1 - rate), where the rate is what pops
+send back into the stage over what was popped, both relative to the items' values, in the last window of pops. Where
+nobody set a tolerance, it is lowered, and what was held back goes on, until that rest is under it. A stage of rounds
+compares the changes of two rounds instead. What the estimate says at the end is the chart's `error_bound`. A rate that
+stays at one, or above, means that there is no value to come to.
+
+Best first search has no rest, but may have no end: a cycle along which values get better each time around. Once items
+are popped much more often than there are items, each improvement notes which item it came from; these notes form a
+cycle only where going around it is a gain (as parents do in the algorithm of Bellman and Ford), which is looked for now
+and then. Where arguments may grow without end, a run stops after a million pops in a row that changed no digit.
+"""
+
+from __future__ import annotations
+
+from ....plan.aggregators import head_kind, stage_of
+from ....plan.model import Plan, Stage, Table
+from ....plan.polynomials import polynomial, recursive
+from ....rules.syntax import Number
+from ..context import ClassContext
+
+QUIET = 1_000_000
+"""Pops in a row without a changed digit, after which a stage whose arguments may grow without end stops."""
+
+
+def estimates(plan: Plan, stage: Stage) -> bool:
+    """Whether the rest of the stage is estimated: iterated sums of numbers that have a size."""
+    if plan.changes is not None or plan.rules.prunes or plan.rules.beams:
+        return False
+    if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
+        return False
+    if stage.strategy not in ("heap", "queue", "stack"):
+        return False
+    return all(plan.tables[k].sink or head_kind(plan, plan.tables[k]) == "sum" for k in stage.keys)
+
+
+def gains(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage looks for cycles of gain: best first, where what is recursive is shifted and nothing else."""
+    if stage.strategy not in ("heap", "queue", "stack") or plan.changes is not None:
+        return False
+    if plan.semiring in ("viterbi", "tropical"):
+        return True
+    if plan.semiring != "plain" or any(plan.tables[k].aggregator not in ("min=", "max=") for k in stage.keys):
+        return False
+    keys = frozenset(stage.keys)
+    for join in stage.drives:
+        found = polynomial(join.rule.value, recursive(join.rule, keys))
+        if found is None or any(f and (len(f) > 1 or c != Number(1.0)) for f, c in found.items()):
+            return False
+    return True
+
+
+def watches(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage needs `convergence.hpp`."""
+    return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
+
+
+def write_members(context: ClassContext) -> None:
+    out, plan = context.out, context.plan
+    for stage in plan.stages:
+        if stage.strategy == "sweep":
+            out.line(f"Rounds convergence{stage.number};")
+        if estimates(plan, stage):
+            out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
+        if gains(plan, stage):
+            out.line(f"Gains gains{stage.number}{{&account}};")
+            for key in stage.keys:
+                out.line(f"Array<uint64_t> parent_{context.names.table[key]}{{&account}};  // an item + 1; 0: none")
+    if any(gains(plan, s) for s in plan.stages):
+        out.line("Handle driver = 0;  // the item that was popped last")
+    if any(s.grows for s in plan.stages):
+        out.line("int64_t quiet = 0;  // pops in a row that changed no digit")
+
+
+def sizes(context: ClassContext, x: str, value: str) -> str:
+    """The size of an update and that of its item's value; of users' numbers, how far it moves them, relative to one."""
+    if context.plan.semiring == "user":
+        return f"semiring::apart(semiring::plus({value}, {x}), {value}), 1.0"
+    size = "fabs(semiring::primal({0}))" if context.plain else "semiring::size(semiring::zero(), {0}, {0})"
+    return f"{size.format(x)}, {size.format(value)}"
+
+
+def asked_for(plan: Plan, table: Table) -> bool:
+    """Whether the user wants the items of a table: those of declared outputs, or all."""
+    return not plan.rules.outputs or table.key in plan.rules.outputs
+
+
+def write_changed(context: ClassContext, table: Table, where: str) -> None:
+    """In `add`, before `x` is added to an item that is never popped: whether a digit changes."""
+    if stage_of(context.plan, table).grows and table.sink:
+        plus = context.plus(table, where, "x")
+        changes = f"semiring::better(x, {where})" if context.plan.selective else f"!semiring::same({plus}, {where})"
+        context.out.line(f"if ({changes}) quiet = 0;")
+
+
+def write_sent(context: ClassContext, table: Table) -> None:
+    """In `add`: a contribution `x` is part of what the stage sends to itself."""
+    stage = stage_of(context.plan, table)
+    if estimates(context.plan, stage) and not table.sink:
+        value = f"{context.names.table[table.key]}.value[cell]"
+        context.out.line(f"convergence{stage.number}.send({sizes(context, 'x', value)});")
+
+
+def write_improved(context: ClassContext, table: Table, better: str) -> None:
+    """In `add`: notes where an improvement comes from."""
+    stage = stage_of(context.plan, table)
+    if gains(context.plan, stage) and not table.sink:
+        name = context.names.table[table.key]
+        context.out.open(f"if (gains{stage.number}.watching && ({better}))")
+        context.out.line(f"grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
+        context.out.close()
+
+
+def write_popped(context: ClassContext, stage: Stage, table: Table) -> None:
+    """In `pop`, once it is sure that the update goes on."""
+    out = context.out
+    if estimates(context.plan, stage):
+        moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
+        out.line(f"convergence{stage.number}.pop({moved}, first);")
+    if gains(context.plan, stage):
+        out.line(f"driver = handle({table.number}, cell);")
+    if stage.grows and not asked_for(context.plan, table):
+        out.line("quiet++;")
+    elif stage.grows:
+        zero = context.zero(table)
+        same = "semiring::primal(now) == semiring::primal({0})" if context.plain else "semiring::same(now, {0})"
+        if context.plan.selective:
+            same = "!semiring::better(now, {0})"
+        old = zero if stage.final else "old"
+        out.line(f"quiet = {same.format(old)} ? quiet + 1 : 0;")
+    if stage.grows:
+        out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
+
+
+def write_refine(context: ClassContext, stage: Stage) -> None:
+    """`refine<n>`: at the end of a stage, whether what was held back goes on under a lower tolerance."""
+    plan, out, n = context.plan, context.out, stage.number
+    if not estimates(plan, stage):
+        return
+    tables = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
+    out.open(f"bool refine{n}()")
+    out.line(f"auto& c = convergence{n};")
+    out.line("c.worst = 0, c.more = false;")
+    for table in tables:
+        name = context.names.table[table.key]
+        out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
+        out.line(f"c.add({sizes(context, f'{name}.pending[cell]', f'{name}.value[cell]')});")
+        out.close()
+    out.line("if (!c.lower(settings, report)) return false;")
+    for table in tables:
+        name = context.names.table[table.key]
+        arguments = "".join(f", a{i}" for i in range(table.arity))
+        out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
+        old = f"{name}.value[cell]"
+        new = context.plus(table, old, f"{name}.pending[cell]")
+        same = (
+            f"semiring::primal({new}) == semiring::primal({old})" if context.plain else f"semiring::same({new}, {old})"
+        )
+        out.line(f"if ({same}) continue;")
+        context.unpack(table)
+        out.line(f"push_{name}(cell{arguments});")
+        out.close()
+    out.line(f"return agenda{n}.waiting() > 0;")
+    out.close()
+    out.line()
+
+
+def tolerance(plan: Plan, stage: Stage) -> str:
+    """What updates are held back under."""
+    return f"convergence{stage.number}.tolerance" if estimates(plan, stage) else "settings.tolerance"
+
+
+def write_begin(context: ClassContext, stage: Stage) -> None:
+    """When a stage begins or goes on."""
+    if estimates(context.plan, stage):
+        context.out.line(f"convergence{stage.number}.begin(settings);")
+    if gains(context.plan, stage):
+        context.out.line(f"gains{stage.number}.parents.clear();")
+        for table in context.plan.tables.values():
+            held = table.key in stage.keys and not table.sink
+            place = f"&parent_{context.names.table[table.key]}" if held else "nullptr"
+            context.out.line(f"gains{stage.number}.parents.push({place});")
+
+
+def write_check(context: ClassContext, stage: Stage) -> None:
+    """In `run`, after a pop: looks for a cycle of gain now and then."""
+    n = stage.number
+    if estimates(context.plan, stage):
+        context.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
+    if gains(context.plan, stage):
+        context.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
+        context.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")

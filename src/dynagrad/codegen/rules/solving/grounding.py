@@ -1,0 +1,200 @@
+"""Joins inside a level, written without their updates: as edges of the ground program, and as its equations.
+
+The functions that this file writes are called by those of `stages.py`, forward, and of
+`codegen/rules/backward/implicit.py`, backward.
+"""
+
+from __future__ import annotations
+
+from ....plan.model import Join
+from ....plan.polynomials import polynomial, recursive
+from ....plan.right_sides import called, numbers, product_order, to_node
+from ....rules.show import show
+from ..context import ClassContext
+from ..statements import JoinWriter
+from ..text import comment
+from ..values import lifted_cxx
+
+
+class EdgeWriter(JoinWriter):
+    """Writes a join that notes which items lead to its head, and computes no values."""
+
+    @property
+    def in_rows(self) -> bool:
+        return False
+
+    def start(self) -> None:
+        self.inside: list[tuple[str, str]] = []
+
+    def _prologue(self) -> None:
+        pass
+
+    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+        pass
+
+    def _passenger(self, i: int, at: str) -> None:
+        key = self.rule.antecedents[i].item.key
+        if key in self.stage.keys:
+            self.inside.append((self.names.table[key], at))
+        if i in self.join.same and i > (self.join.driver or 0):
+            self.out.open(f"if ({at} != cell)")
+
+    def _head(self) -> None:
+        table = self.plan.tables[self.rule.head.key]
+        name, n = self.names.table[table.key], self.stage.number
+        texts = self._arguments(self.rule.head, table, True)
+        self.out.line(f"const uint32_t head = reach_{name}({', '.join(texts)});")
+        if self.stage.forms:
+            self.out.line(f"if (!head) block{n}.leave(node);")
+        self.out.open("if (head)")
+        self.out.line(f"block{n}.edge(node, head);")
+        for other, at in self.inside:
+            self.out.line(f"if (const uint32_t o = grown(node_{other}, {at}, 0u); block{n}.has(o)) ")
+            self.out.lines[-1] += f"block{n}.edge(o, head);"
+
+
+class GroundWriter(JoinWriter):
+    """Writes a join that adds each instance with its head in the component at hand to the system of equations."""
+
+    def __init__(self, context: ClassContext, join: Join) -> None:
+        super().__init__(context.plan, context.names, join, context.out)
+        self.keys = frozenset(self.stage.keys)
+        self.unknown: dict[int, str] = {}  # antecedent -> the local with its number in the system, or none
+        self.at: dict[int, str] = {}  # antecedent -> its cell or row
+
+    @property
+    def in_rows(self) -> bool:
+        return False
+
+    def _prologue(self) -> None:
+        pass
+
+    def _driver(self, driver: int) -> None:
+        self._number(driver, "cell")
+        super()._driver(driver)
+
+    def _passenger(self, i: int, at: str) -> None:
+        self.at[i] = at
+        self._number(i, at)
+        super()._passenger(i, at)
+
+    def _logs(self) -> str:
+        """The log of the weight of an instance whose one unknown is its own head."""
+        parts = [
+            f"weight_log[{self.names.weights[self.rule.number, k]}]" for k, _ in enumerate(numbers(self.rule.value))
+        ]
+        for i in self.product:
+            antecedent = self.rule.antecedents[i]
+            if antecedent.side or i in self.unknown:
+                continue
+            table = self.table_of[i]
+            if table.kind == "facts":
+                parts.append(f"{self.place(i)}.logs[{self.at[i]}]")
+            elif table.kind == "external" or i == self.join.driver:
+                return ""
+            else:
+                parts.append(f"semiring_log({self.place(i)}.value[{self.at[i]}])")
+        return " + ".join(parts) or "0.0"
+
+    def _number(self, i: int, at: str) -> None:
+        antecedent = self.rule.antecedents[i]
+        if antecedent.item.key in self.keys and not antecedent.side:
+            self.unknown[i] = self.fresh("u")
+            name = self.names.table[antecedent.item.key]
+            self.out.line(f"const uint32_t {self.unknown[i]} = member_{name}({at});")
+
+    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+        if antecedent in self.unknown and not self.plain and self.plan.semiring != "user":
+            value = f"({self.unknown[antecedent]} == unsolved ? {value} : semiring::one())"
+        super().take(antecedent, value, old)
+
+    def _head(self) -> None:
+        table = self.plan.tables[self.rule.head.key]
+        self.out.line(f"const uint32_t head = member_{self.names.table[table.key]}({self.head_cell(table)});")
+        self.out.open("if (head != unsolved)")
+        if self.plan.semiring == "user":
+            self._add_sides()
+            return
+        if not self.plain:
+            self._add(self._value(table), list(self.unknown.values()))
+            return
+        found = polynomial(self.rule.value, recursive(self.rule, self.keys))
+        assert found is not None
+        functions = self.plan.functions
+        for k, (factors, coefficient) in enumerate(found.items()):
+            name = called(coefficient, functions)
+            names = {f"x{i}": text for i, text in self.values.items()}
+            node = to_node(coefficient, functions)
+            code = lifted_cxx([node], names, f"c{k}_", self.plan.order, self.names.functions, name)
+            self.compute(code)
+            weight = code.results[0]
+            for i in factors:
+                known = f"({self.unknown[i]} == unsolved ? {self.values[i]} : semiring::one())"
+                weight = f"semiring::times({weight}, {known})"
+            self._add(weight, [self.unknown[i] for i in factors])
+
+    def _add_sides(self) -> None:
+        """The product before the unknown, and the product after it."""
+        sides: list[str] = ["semiring::one()", "semiring::one()"]
+        after = 0
+        for which, antecedent in product_order(self.rule.value):
+            if antecedent is not None and antecedent in self.unknown:
+                after = 1
+                continue
+            if antecedent is None:
+                assert which is not None
+                text = self.names.weight(self.rule, which[0], which[1])
+            else:
+                text = self.values[antecedent]
+            sides[after] = text if sides[after] == "semiring::one()" else f"semiring::times({sides[after]}, {text})"
+        unknown = next(iter(self.unknown.values()), None)
+        if unknown is None:
+            self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, semiring::one(), unsolved);")
+            return
+        value = self.values[next(iter(self.unknown))]
+        self.out.open(f"if ({unknown} == unsolved)")
+        product = f"semiring::times(semiring::times({sides[0]}, {value}), {sides[1]})"
+        self.out.line(f"system{self.stage.number}.add(head, {product}, semiring::one(), unsolved);")
+        self.out.close("} else {")
+        self.out.depth += 1
+        self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, {sides[1]}, {unknown});")
+        self.out.close()
+
+    def _add(self, weight: str, factors: list[str]) -> None:
+        places = [*factors, *["unsolved"] * (self.stage.unknowns - len(factors))]
+        of = self.fresh("of")
+        self.out.line(f"const uint32_t {of}[] = {{{', '.join(places)}}};")
+        log = self._logs() if self.plan.keeps_logs and len(self.unknown) == 1 and len(factors) == 1 else ""
+        if log:
+            self.out.line(f"if ({factors[0]} == head) system{self.stage.number}.add_loop(head, {weight}, {of}, {log});")
+            self.out.line(f"else system{self.stage.number}.add(head, {weight}, {of});")
+            return
+        self.out.line(f"system{self.stage.number}.add(head, {weight}, {of});")
+
+
+def driver_of(join: Join) -> str:
+    """The predicate that a join starts from."""
+    assert join.driver is not None
+    return join.rule.antecedents[join.driver].item.key
+
+
+def write_join(context: ClassContext, join: Join, prefix: str) -> None:
+    """A function that goes through the instances of a rule from one item: `edges...` or `ground...`."""
+    out = context.out
+    assert join.driver is not None
+    item = join.rule.antecedents[join.driver].item
+    table, name = context.plan.tables[item.key], context.names.table[item.key]
+    parameters = "".join(f", int32_t a{i}" for i in range(table.arity))
+    context.join_comment(join)
+    out.line(f"// {prefix}, driver: {comment(show(item))}, antecedent {join.driver + 1}")
+    more = ", uint32_t node" if prefix == "edges" else ""
+    out.open(f"DYNAGRAD_RULE void {context.drive_name(join, prefix)}(int64_t cell{parameters}{more})")
+    out.line("const bool first = true;")
+    if prefix == "edges":
+        EdgeWriter(context.plan, context.names, join, out).write()
+    else:
+        out.line(f"const value_t update = {name}.value[cell];")
+        out.line("const value_t &old = update, &now = update;")
+        GroundWriter(context, join).write()
+    out.close()
+    out.line()

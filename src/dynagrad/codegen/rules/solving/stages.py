@@ -1,0 +1,311 @@
+"""Stages whose ground program is found as it runs: blocks of items, their components, and the order of pops.
+
+Such a stage takes the items of one level together, a *block*. It explores first: from each item it goes through the
+rules whose heads may lie on the same level, without values, and notes which item leads to which (`native/include/
+dynagrad/ground.hpp`). Then it pops the items component by component of that graph, antecedents first, so that each
+item has all its contributions when it is popped, once, by the same functions as a stage whose order is known before.
+What is left are cyclic components, which are solved first (`components.py`); contributions from within a solved
+component are passed over, as they are in the solution.
+
+Where a stage has a stable argument (`plan/stable.py`), a node of the graph stands for a *line*: all items that differ
+in this argument alone. One of them, where the argument is least, is explored and grounded for all.
+
+`grounding.py` writes the joins that go through the instances, `codegen/rules/backward/implicit.py` the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....plan.aggregators import states
+from ....plan.model import Stage, Table
+from ..context import ClassContext
+from .grounding import driver_of, write_join
+
+# -- items -------------------------------------------------------------------------------------------------------------
+
+
+def line_of(context: ClassContext, stage: Stage, table: Table) -> str:
+    """The cell that stands for the item at `cell` in the ground program: its own, or that of its line."""
+    if table.key not in stage.stable:
+        return "cell"
+    return f"{context.names.table[table.key]}.line(cell, {table.order.index(stage.stable[table.key])})"
+
+
+def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[Table, str], list[str]]) -> None:
+    """A switch over the tables of a stage; `lines(table, name)` is what is done with an item of one."""
+    out = context.out
+    out.open(f"switch (table_of({handle}))")
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        out.open(f"case {table.number}:")
+        for line in lines(table, context.names.table[key]):
+            out.line(line)
+        out.line("break;")
+        out.close()
+    out.close()
+
+
+def write_members(context: ClassContext) -> None:
+    """The state of stages that solve, and of their items."""
+    out, plan = context.out, context.plan
+    stages = [s for s in plan.stages if s.strategy == "solve"]
+    if not stages:
+        return
+    if plan.keeps_logs:
+        primal = "v" if not plan.order else "{v.m[0], v.e}"
+        out.line(f"static double semiring_log(const value_t& v) {{ return Log::out({primal}); }}")
+    out.line("static constexpr uint32_t unsolved = 0xFFFFFFFF;  // the number of what is no unknown")
+    out.line("int64_t solved_items = 0;  // of all components, which numbers them")
+    out.line("int64_t solved_first = 0, solved_count = 0;  // the component at hand")
+    out.line("bool leads_out = true;  // whether rules in the level lead from the item at hand out of its component")
+    for stage in stages:
+        n = stage.number
+        out.line(f"Block block{n}{{&account}};")
+        out.line(f"int64_t exposed{n} = 0;")
+        if stage.unknowns:
+            closed = plan.semiring == "user"
+            system = "ClosedSystem<semiring>" if closed else f"System<semiring, {stage.unknowns}>"
+            out.line(f"{system} system{n}{{this}};")
+            if stage.stable:
+                out.line(f"Columns<semiring> columns{n}{{system{n}}};")
+                out.line(f"int64_t column{n} = 0;  // up to which the line at hand was popped")
+                out.line(f"bool reached{n} = false;  // ... and whether the item that the run stops at was among it")
+            if plan.adjoint:
+                out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
+        for key in stage.keys:
+            name = context.names.table[key]
+            out.line(f"Array<uint32_t> node_{name}{{&account}};    // in the block, see there")
+            out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 where it is none")
+            if plan.bounded(plan.tables[key]):
+                out.line(f"Array<double> {name}_bound{{&account}};     // of its component; below zero: near-critical")
+    if plan.adjoint:
+        out.line("bool inside = false;  // the way back is on its way through a solved component")
+        out.line("adjoint_t discarded{};")
+
+
+def write_items(context: ClassContext, stage: Stage) -> None:
+    """Functions of single items, which the rest of the class calls."""
+    out, n = context.out, stage.number
+    for key in stage.keys:
+        table, name = context.plan.tables[key], context.names.table[key]
+        out.open(f"uint32_t member_{name}(int64_t cell)")
+        out.line(f"const uint32_t at = grown(place_{name}, {line_of(context, stage, table)}, 0u) - ")
+        out.lines[-1] += "(uint32_t)solved_first;"
+        out.line("return at < (uint32_t)solved_count ? at : unsolved;")
+        out.close()
+        parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
+        out.open(f"uint32_t reach_{name}({parameters})")
+        if key in stage.stable:
+            i = stage.stable[key]
+            out.line(f"a{i} = (int32_t){name}.range[{table.order.index(i)}].low;")
+        if stage.forms:
+            out.line(f"if ({context.level(stage, table)} != level{n}) return 0;")
+        out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
+        out.line(f"return block{n}.reach(grown(node_{name}, cell, 0u), handle({table.number}, cell));")
+        out.close()
+        if stage.joins_itself:
+            for verb, change in (("expose", "set"), ("hide", "clear")):
+                out.open(f"void {verb}_{name}(int64_t cell)")
+                out.line(f"{name}.popped.{change}(cell);")
+                if context.by_key.get(key):
+                    context.unpack(table)
+                    context.enter(table, *(("remove(key)",) if verb == "hide" else ()))
+                out.close()
+    if stage.stable:
+        key = stage.keys[0]
+        name, place = context.names.table[key], context.plan.tables[key].order.index(stage.stable[key])
+        out.line(f"int64_t width{n}() const {{ return {name}.range[{place}].count; }}")
+        out.open(f"Handle item{n}(Handle line, int64_t column)")
+        by_table(context, stage, "line", lambda table, name: [_along(stage, table, name)])
+        out.line("return line;")
+        out.close()
+    out.line()
+
+
+def _along(stage: Stage, table: Table, name: str) -> str:
+    place = table.order.index(stage.stable[table.key])
+    return f"return handle({table.number}, cell_of(line) + column * {name}.stride[{place}]);"
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+def calls(verb: str) -> Callable[[Table, str], list[str]]:
+    """What `by_table` does with an item: calls its function of that name."""
+    return lambda _, name: [f"{verb}_{name}(cell_of(h));"]
+
+
+def write_stage(context: ClassContext, stage: Stage) -> None:
+    """The functions of a stage: `gather`, which explores the next block, and `step`, which pops a component of it."""
+    out, n = context.out, stage.number
+    for join in stage.inner_joins:
+        write_join(context, join, "edges")
+        if stage.unknowns and not states(context.plan, join):
+            write_join(context, join, "ground")
+    _all_joins(context, stage, "explore", "edges")
+    if stage.unknowns:
+        _all_joins(context, stage, "ground", "ground")
+    if stage.joins_itself:
+        for verb in ("expose", "hide"):
+            out.open(f"void {verb}{n}(Handle h)")
+            by_table(context, stage, "h", calls(verb))
+            out.close()
+    _waiting(context, stage)
+    if context.plan.changes is not None:  # `codegen/rules/incremental/resolving.py` has its own
+        return
+    _gather(context, stage)
+    _step(context, stage)
+
+
+def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> None:
+    """`explore` or `ground`: all joins inside the level from one item."""
+    out, n = context.out, stage.number
+    for key in stage.keys:
+        table, name = context.plan.tables[key], context.names.table[key]
+        own = [j for j in stage.inner_joins if driver_of(j) == key]
+        if verb == "ground":
+            own = [j for j in own if not states(context.plan, j)]
+        out.open(f"void {verb}_{name}(int64_t cell)")
+        if own:
+            context.unpack(table)
+            if verb == "explore":
+                out.line(f"const uint32_t node = node_{name}[cell];")
+        arguments = "".join(f", a{i}" for i in range(table.arity))
+        for join in own:
+            out.line(f"{context.drive_name(join, prefix)}(cell{arguments}{', node' if verb == 'explore' else ''});")
+        out.close()
+    out.open(f"void {verb}{n}(Handle h)")
+    by_table(context, stage, "h", calls(verb))
+    out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
+    out.close()
+    out.line()
+
+
+def _gather(context: ClassContext, stage: Stage) -> None:
+    out, n, exposes = context.out, stage.number, stage.joins_itself
+
+    def reach(table: Table, name: str) -> list[str]:
+        line = line_of(context, stage, table)
+        return [
+            "const int64_t cell = cell_of(next);",
+            f"const int64_t at = {line};",
+            f"block{n}.reach(grown(node_{name}, at, 0u), handle({table.number}, at));",
+        ]
+
+    out.line("// The next level: its items, and an order for them. False where there is none, or where the run stops.")
+    out.open(f"bool gather{n}()")
+    out.open(f"if (block{n}.done())")
+    out.line(f"if (!agenda{n}.next_level(level{n})) return false;")
+    out.line(f"block{n}.begin();")
+    out.line("Handle next = 0;")
+    out.open(f"while (agenda{n}.pop_from(level{n}, next))")
+    by_table(context, stage, "next", reach)
+    out.close()
+    out.close()
+    if exposes:
+        out.line(f"while (exposed{n} < block{n}.explored) expose{n}(block{n}.items[exposed{n}++]);")
+    out.open(f"while (block{n}.explored < block{n}.items.size && !halt)")
+    out.line("if (spend(1)) break;")
+    out.line(f"const int64_t edges = block{n}.edges();")
+    out.line(f"const Handle h = block{n}.items[block{n}.explored];")
+    if exposes:
+        out.line(f"expose{n}(h), exposed{n}++;")
+    out.line(f"explore{n}(h);")
+    out.line(f"if (halt) block{n}.back_to(edges);")
+    out.line(f"else block{n}.explored++;")
+    out.close()
+    if exposes:
+        out.line(f"while (exposed{n} > 0) hide{n}(block{n}.items[--exposed{n}]);")
+    out.line("if (halt) return false;")
+    out.line(f"block{n}.arrange();")
+    out.line("return true;")
+    out.close()
+    out.line()
+
+
+def leads_out(stage: Stage, node: str) -> str:
+    """Whether rules inside the level lead from an item out of its component, as far as exploring it tells.
+
+    It does not tell of an instance that leads to another level, where the item was explored before what it is joined
+    with, and rules do not lead from that inside the level.
+    """
+    return "true" if stage.forms and stage.joins_itself else f"block{stage.number}.leads_out({node})"
+
+
+def _step(context: ClassContext, stage: Stage) -> None:
+    out, n, stable = context.out, stage.number, bool(stage.stable)
+
+    def pop(table: Table, name: str) -> list[str]:
+        there = [f"if (!{name}.seen.test(cell_of(h))) continue;"] if stable else []
+        return [*there, f"pop_{name}(cell_of(h));"]
+
+    out.open(f"void step{n}()")
+    out.line(f"const auto component = block{n}.components[block{n}.at];")
+    out.line(f"const int64_t end = block{n}.end(block{n}.at);")
+    out.open("if (component.cyclic)")
+    out.line(f"solve{n}(component.begin, end - component.begin);")
+    out.line("if (halt) return;")
+    out.close()
+    if not stable:
+        out.line("const int64_t pops = report.pops;")
+    out.line("const Settings kept = settings;")
+    out.line("if (component.cyclic) settings = Settings{};  // all of it, or nothing")
+    if stable:
+        out.line(
+            f"bool cut = false, &reached = reached{n};  // a stop between two items of a line is no stop inside a pop"
+        )
+    else:
+        out.line("bool reached = false;")
+    out.open("for (int64_t i = component.begin; i < end && !halt; i++)")
+    out.line(f"const uint32_t node = block{n}.order[i];")
+    out.line(f"leads_out = {leads_out(stage, 'node')};")
+    if stable:
+        out.line(f"if (component.cyclic) column{n} = 0;")
+        out.open(f"while (column{n} < width{n}() && !halt)")
+        out.line("if (!component.cyclic && spend(1)) break;")
+        out.line(f"const Handle h = item{n}(block{n}.items[node], column{n}++);")
+    else:
+        out.line(f"const Handle h = block{n}.items[node];")
+    by_table(context, stage, "h", pop)
+    out.line("reached = reached || (kept.until_table == (int64_t)table_of(h) && kept.until_cell == cell_of(h));")
+    if stable:
+        out.line("cut = cut || halt;")
+        out.close()
+    out.close()
+    out.line("settings = kept;")
+    if stable:
+        out.line("if (cut) report.partial = 1;")
+        out.line(f"if (halt && column{n} < width{n}()) return;  // the rest of the line is still to come")
+        out.line(f"column{n} = 0;")
+    else:
+        out.line("if (halt && report.pops != pops) report.partial = 1;")
+    out.line(f"block{n}.at++;")
+    out.line("if (reached && !halt) stop(at_until);")
+    if stable:
+        out.line("reached = false;")
+    out.close()
+    out.line()
+
+
+def _waiting(context: ClassContext, stage: Stage) -> None:
+    """How many items of the block are still to be popped."""
+    out, n = context.out, stage.number
+    out.open(f"int64_t waiting{n}()")
+    out.line(f"if (block{n}.done()) return 0;")
+    out.line(f"if (!block{n}.arranged) return block{n}.items.size;")
+    out.line(f"const int64_t first = block{n}.components[block{n}.at].begin;")
+    if not stage.stable:
+        out.line(f"return block{n}.order.size - first;")
+        out.close()
+        return
+    out.line("int64_t count = 0;")
+    out.open(f"for (int64_t i = first; i < block{n}.order.size; i++)")
+    out.open(f"for (int64_t c = 0; c < width{n}(); c++)")
+    out.line(f"const Handle h = item{n}(block{n}.items[block{n}.order[i]], c);")
+    there = "count += {0}.seen.test(cell_of(h)) && !{0}.popped.test(cell_of(h));"
+    by_table(context, stage, "h", lambda _, name: [there.format(name)])
+    out.close()
+    out.close()
+    out.line("return count;")
+    out.close()

@@ -1,0 +1,461 @@
+"""The run of a class: what an item gets, the rules, what a pop does, and the stages from beginning to end."""
+
+from __future__ import annotations
+
+from ...plan.aggregators import TRUTHS, head_kind, stated
+from ...plan.model import Join, Stage, Table
+from .backward import resting
+from .backward.sweep import improves, record_contribution, record_pop, tape_bytes
+from .combine import may_excuse
+from .context import AGENDAS, ClassContext
+from .incremental import resolving
+from .policies import priority, prune
+from .solving import convergence
+from .solving import stages as solving
+from .statements import JoinWriter
+from .text import comment
+
+
+def write_add(context: ClassContext, table: Table) -> None:
+    """The functions that give an item a contribution and put it on the agenda."""
+    out, stage = context.out, context.stage_of[table.key]
+    name = context.names.table[table.key]
+    parameters = "".join(f", int32_t a{i}" for i in range(table.arity))
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    agenda = stage.strategy in AGENDAS and not table.sink
+    if agenda:
+        out.open(f"DYNAGRAD_RULE void push_{name}(int64_t cell{parameters})")
+        handle = f"handle({table.number}, cell)"
+        if stage.strategy == "solve":
+            at = solving.line_of(context, stage, table)
+            out.line(f"if (block{stage.number}.has(grown(node_{name}, {at}, 0u))) return;  // it has its turn")
+        if stage.strategy in ("levels", "solve"):
+            out.line(f"agenda{stage.number}.push({handle}, {context.level(stage, table)});")
+        elif stage.strategy == "heap":
+            priority(context, stage, table)
+            first = resting.first(context.plan, table, name)
+            out.line(f"agenda{stage.number}.push({handle}, {context.level(stage, table)}, {first});")
+        else:
+            out.line(f"if ({name}.place[cell]) return;")
+            out.line(f"{name}.place[cell] = 1;")
+            out.line(f"agenda{stage.number}.push({handle});")
+        out.close()
+    if table.key in context.row_heads:
+        out.open(f"void arrive_{name}(int64_t cell)")
+        out.line(f"{name}.items++, report.items++;")
+        context.unpack(table)
+        out.line(f"push_{name}(cell{arguments});")
+        out.close()
+    leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
+    out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
+    if context.plain and table.aggregator in TRUTHS:
+        out.line("x = semiring::constant(semiring::primal(x) != 0);")
+    if context.plan.resolves:
+        out.line(f"if (!{name}.inside({context.stored(table)})) return;")
+    out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
+    if context.plan.resolves:
+        out.line(f"if (!block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it stays as it is")
+    if stated(context.plan, table):
+        out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
+        out.line("x = semiring::one();")
+    if stage.unknowns and not table.sink:
+        at = solving.line_of(context, stage, table)
+        out.line(f"if (grown(place_{name}, {at}, 0u)) return;  // it is solved, and this is part of the solution")
+    improving = context.plan.selective and agenda and table.updates
+
+    def agree(here: str, when: str) -> None:
+        """The run goes by plus in one place and by less in another; they must say the same."""
+        if context.ordered:
+            out.line(
+                f"if ({when}__builtin_expect(!semiring::agree({here}, x), 0)) "
+                f"return no_order_at({table.number}, cell, {here}, x);"
+            )
+
+    if improving:  # most updates of a best-first search come too late
+        agree(f"{name}.value[cell]", f"{name}.popped.test(cell) && ")
+        out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
+    where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
+    if stage.strategy == "sweep":
+        out.line(f"if (!{name}.seen.test(cell) && full()) return;")
+        out.line(f"const bool fresh = !{name}.place[cell];")
+        out.line(f"{name}.place[cell] = 1;")
+        out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
+    elif not table.updates and not (context.plain and table.aggregator == "="):
+        # the usual case first: one more contribution to an item that is there
+        out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
+        if context.plan.semiring in ("viterbi", "tropical"):  # few contributions are better: what follows is for them
+            out.line(f"if (!semiring::better(x, {where})) return;")
+        if context.plan.adjoint:
+            record_contribution(context, table, where, "false")
+        agree(where, "")
+        convergence.write_changed(context, table, where)
+        out.line(f"{where} = {context.plus(table, where, 'x')};")
+        out.line("return;")
+        out.close()
+        out.line("if (full()) return;")
+        if context.plan.adjoint:
+            record_contribution(context, table, where, "true")
+        out.line(f"{name}.seen.set(cell);")
+        out.line(f"{name}.items++, report.items++;")
+        out.line(f"{where} = x;")
+        if agenda:
+            out.line(f"push_{name}(cell{arguments});")
+        out.close()
+        out.line()
+        return
+    else:
+        out.line(f"if (!{name}.seen.test(cell) && full()) return;")
+        out.line(f"const bool fresh = {name}.seen.set(cell);")
+        out.line(f"if (fresh) {name}.items++, report.items++;")
+        agree(where, "!fresh && ")
+    if improving:
+        out.line(f"if (!fresh && !semiring::better(x, {where})) return;")
+    if context.plain and table.aggregator == "=":
+        out.line(f"const double here = semiring::primal({where}), given = semiring::primal(x);")
+        out.line(
+            f"if (!fresh && here != given && !(isnan(here) && isnan(given))) "
+            f"return fail(two_values, {table.number}, cell);"
+        )
+    if context.plan.adjoint and stage.strategy != "sweep":
+        record_contribution(context, table, where, "fresh")
+    resting.write_apart(context, table)
+    convergence.write_sent(context, table)
+    if head_kind(context.plan, table) == "select":
+        better = improves(context, table, where)
+        convergence.write_improved(context, table, "true" if improving else f"fresh || {better}")
+    out.line(f"{where} = fresh ? x : {context.plus(table, where, 'x')};")
+    if agenda:
+        if stage.strategy in ("levels", "solve"):
+            out.line(f"if (fresh) push_{name}(cell{arguments});")
+        else:
+            out.line(f"push_{name}(cell{arguments});")
+    out.close()
+    out.line()
+
+
+def write_joins(context: ClassContext, stage: Stage) -> None:
+    """The functions of a stage's rules, and those that pop its items."""
+    for join in stage.fires:
+        _fire(context, stage, join)
+    for join in stage.drives:
+        context.drive(join)
+    if stage.strategy in AGENDAS:
+        for key in stage.keys:
+            if not context.plan.tables[key].sink:
+                _pop(context, stage, context.plan.tables[key])
+
+
+def _fire(context: ClassContext, stage: Stage, join: Join) -> None:
+    if context.shapes is not None:
+        context.calls[join.rule.number, join.driver] = context.shapes.call(join, [])
+        return
+    context.join_comment(join)
+    context.out.open(f"DYNAGRAD_FIRED void rule{join.rule.number}()")
+    JoinWriter(context.plan, context.names, join, context.out).write()
+    context.out.close()
+    context.out.line()
+
+
+def _pop(context: ClassContext, stage: Stage, table: Table) -> None:
+    out, name = context.out, context.names.table[table.key]
+    out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell)")
+    context.unpack(table)
+    if stage.final:
+        out.line("const bool first = true;")
+        out.line(f"const value_t now = {name}.value[cell];")
+        out.line("const value_t& update = now;")
+        out.line("const value_t& old = now;")
+        out.line("report.pops++;")
+        convergence.write_popped(context, stage, table)
+        out.line(f"{name}.popped.set(cell);")
+        if context.plan.adjoint:
+            record_pop(context, stage, table)
+    else:
+        if stage.strategy in ("queue", "stack"):
+            out.line(f"{name}.place[cell] = 0;")
+        zero = context.zero(table)
+        out.line(f"const bool first = !{name}.popped.test(cell);")
+        out.line(f"value_t update = {resting.pending(context.plan, table, name)};")
+        out.line(f"const value_t old = first ? {zero} : {name}.value[cell];")
+        out.line(f"const value_t now = first ? update : {context.plus(table, 'old', 'update')};")
+        context.check(table, "now")
+        if context.plain and table.aggregator != "+=":
+            out.open("if (!first && semiring::primal(now) == semiring::primal(old))")
+            out.line(f"{name}.pending[cell] = {zero};")
+            out.line("return;")
+            out.close()
+            out.line("update = now;")
+        elif context.plan.selective:
+            out.open("if (!first && !semiring::better(now, old))")
+            out.line(f"{name}.pending[cell] = {zero};")
+            out.line("return;")
+            out.close()
+            out.line("update = now;")
+        elif context.plan.semiring == "user":
+            out.line("if (!first && semiring::same(now, old)) return;")
+            held = convergence.tolerance(context.plan, stage)
+            out.line(f"if (!first && semiring::negligible(update, old, {held})) return;")
+        else:
+            resting.write_stop(context, table, convergence.tolerance(context.plan, stage))
+        prune(context, table)
+        out.line(resting.count_pop(context.plan, table))
+        convergence.write_popped(context, stage, table)
+        if context.plan.adjoint:
+            record_pop(context, stage, table)
+        out.line(f"{name}.value[cell] = now;")
+        resting.write_taken(context, table, zero)
+        out.line(f"if (first) {name}.popped.set(cell);")
+    if stage.final:
+        context.check(table, "now")
+    if context.by_key.get(table.key):
+        if context.plan.changes is not None:
+            out.line(f"if (first) enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        else:
+            out.open("if (first)")
+            context.enter(table)
+            out.close()
+    arguments = "".join(f", a{i}" for i in range(table.arity))
+    drives = context.drives_of[stage.number].get(table.key, [])
+    for join in drives:
+        within = "if (leads_out) " if stage.unknowns and join in stage.inner_joins else ""
+        plain = f"{context.drive_name(join)}(cell{arguments}, update, old, now, first);"
+        out.line(f"{within}{context.calls.get((join.rule.number, join.driver), plain)}")
+    if drives:
+        out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
+    out.close()
+    out.line()
+
+
+def write_begin(context: ClassContext, stage: Stage) -> None:
+    """What a stage starts with: axioms, and the rules whose antecedents are all final."""
+    out, n = context.out, stage.number
+    out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
+    out.open(f"DYNAGRAD_FIRED void begin{n}()")
+    if context.plan.adjoint:
+        out.line("if (recording) tape.begins.push(tape.pops.size);")
+        out.line("position = 0;")
+    if stage.strategy != "sweep" and not context.plan.resolves:
+        _axioms(context, stage)
+        for join in stage.fires:
+            out.line(context.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
+            out.line("if (halt) return;")
+        out.line("if (arithmetic.overflow) fail(integer_overflow, -1, -1);")
+    out.close()
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        if table.sink or stage.strategy in ("once", "sweep"):
+            _seal(context, table, count=stage.strategy == "once" and not table.sink)
+    out.line()
+
+
+def _axioms(context: ClassContext, stage: Stage) -> None:
+    out = context.out
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        if context.has_axioms(table):
+            name = context.names.table[key]
+            columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+            value = f"axioms_{name}.value[at]"
+            out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+            excuse = context.excuse(table, value, columns)
+            if excuse:
+                out.line(excuse)
+            out.line(f"add_{name}({', '.join([*columns, value])});")
+            out.close()
+            out.line(f"report.updates += axioms_{name}.rows();")
+
+
+def _seal(context: ClassContext, table: Table, count: bool) -> None:
+    """Makes everything that a table has seen part of the chart."""
+    out, name = context.out, context.names.table[table.key]
+    out.open(f"DYNAGRAD_FIRED void seal_{name}()")
+    bound = f"{name}.bound()"
+    out.open(
+        f"for (int64_t cell = {name}.seen.next(0, {bound}); cell >= 0; cell = {name}.seen.next(cell + 1, {bound}))"
+    )
+    value = f"{name}.value[cell]"
+    wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
+    again = f"if ({wrong}) return fail(bad_value, {table.number}, cell);"
+    out.line(f"if (!{name}.popped.set(cell)) {{ {again} continue; }}  // sealed before, and may have grown")
+    if count:
+        out.line("report.pops++;")
+    if context.by_key.get(table.key):
+        context.unpack(table)
+        context.enter(table)
+    context.check(table, value)
+    out.close()
+    out.close()
+
+
+def write_sweep(context: ClassContext, stage: Stage) -> None:
+    """All rules of the stage again and again, from the last round's chart, until nothing changes."""
+    out, n = context.out, stage.number
+    out.open(f"bool round{n}()")
+    out.line("bool changed = false;")
+    out.line(f"convergence{n}.begin();")
+    if context.plan.adjoint:
+        out.line(f"if (recording) rounds{n}.push(tape.pops.size);")
+    _axioms(context, stage)
+    for join in stage.fires:
+        out.line(context.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
+        out.line("if (halt) return false;")
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        name = context.names.table[key]
+        if table.sink:
+            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+            out.line(f"if (!{name}.place[cell]) continue;")
+            out.line(f"{name}.place[cell] = 0;")
+            out.line(f"{name}.value[cell] = {name}.pending[cell];")
+            out.close()
+            continue
+        out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+        out.line(f"if (!{name}.place[cell]) continue;")
+        out.line(f"{name}.place[cell] = 0;")
+        out.line(f"const value_t now = {name}.pending[cell], old = {name}.value[cell];")
+        out.line(f"const bool first = {name}.popped.set(cell);")
+        if context.plan.adjoint:
+            out.open("if (recording)")
+            out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+            out.line("if (!first) tape.saved.push({old, now});")
+            out.close()
+        out.open("if (first)")
+        context.unpack(table)
+        context.enter(table)
+        out.close()
+        # what is infinite or NaN now may be a number in the next round
+        out.line("if (first) changed = true;")
+        out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
+        out.line(f"{name}.value[cell] = now;")
+        out.line("report.pops++;")
+        out.close()
+    out.line(f"return changed || convergence{n}.more(settings, report);")
+    out.close()
+    _finite(context, stage)
+    out.line()
+
+
+def _finite(context: ClassContext, stage: Stage) -> None:
+    """After the last round: no value is NaN, or infinite of its own making. What made others so is named first."""
+    out, n = context.out, stage.number
+    out.open(f"void finite{n}()")
+    out.open("for (int later = 0; later < 2; later++)")
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        name, value = context.names.table[key], f"{context.names.table[key]}.value[cell]"
+        out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+        wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
+        first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(context.plan, table) else "true"
+        out.line(f"if ({name}.seen.test(cell) && (later || {first}) && ({wrong}))")
+        out.line(f"  return fail(bad_value, {table.number}, cell);")
+        out.close()
+    out.close()
+    out.close()
+
+
+def write_run(context: ClassContext) -> None:
+    out = context.out
+    for stage in context.plan.stages:
+        _stage(context, stage)
+    out.open("void run()")
+    out.line("const int64_t started = clock_ns();")
+    out.line("halt = failed, budget = 0, report.status = done, report.partial = failed != 0;")
+    stages = ", ".join(f"&program::stage{stage.number}" for stage in context.plan.stages)
+    if stages:
+        out.line(f"static constexpr void (program::*stages[])(int64_t) = {{{stages}}};")
+        out.line(f"while (!halt && stage < {len(context.plan.stages)}) (this->*stages[stage])(started);")
+    if context.plan.resolves:
+        resolving.write_end(context)
+    out.line("report.status = halt, report.stage = stage;")
+    if context.plan.adjoint:
+        out.line(f"report.tape = {tape_bytes(context.plan)};")
+    out.line("report.bytes = account.bytes + world->account.bytes;")
+    out.line("report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;")
+    out.line("spent_before += clock_ns() - started;")
+    out.line("report.nanoseconds = spent_before;")
+    out.close()
+    out.line()
+
+
+def _stage(context: ClassContext, stage: Stage) -> None:
+    """What a run does of a stage: to its end, or until something halts it."""
+    out, plan = context.out, context.plan
+    n = stage.number
+    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t started)")
+    if stage.strategy in AGENDAS:
+        out.line("Handle next = 0;")
+    out.open("if (!begun)")
+    out.line(f"begin{n}();")
+    out.line("if (halt) report.partial = 1;")
+    out.line("begun = true;")
+    out.close()
+    convergence.write_begin(context, stage)
+    if stage.strategy == "sweep":
+        out.open("while (!halt)")
+        out.line("if (pause_here(started)) break;")
+        out.line(f"if (convergence{n}.idle > Rounds::patience) {{ fail(diverges, -1, -1); break; }}")
+        out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
+        out.close()
+    elif stage.strategy == "solve":
+        out.open("while (!halt)")
+        out.line("if (pause_here(started)) break;")
+        out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
+        out.line(f"step{n}();")
+        out.close()
+    elif stage.strategy != "once":
+        out.open("while (!halt)")
+        out.line("if (pause_here(started)) break;")
+        out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
+        out.line("const int64_t pops = report.pops;")
+        out.open("switch (table_of(next))")
+        for key in stage.keys:
+            table = plan.tables[key]
+            if not table.sink:
+                out.line(f"case {table.number}: pop_{context.names.table[key]}(cell_of(next)); break;")
+        out.close()
+        out.line("if (halt && report.pops != pops) report.partial = 1;")
+        convergence.write_check(context, stage)
+        if stage.final or stage.priority == "value" or stage.priority == "declared":
+            out.line(
+                "if (settings.until_table == (int64_t)table_of(next) && settings.until_cell == cell_of(next)"
+                " && !halt) stop(at_until);"
+            )
+        out.close()
+    if stage.strategy == "sweep":
+        out.line(f"if (!halt) finite{n}();")
+    sealed = [k for k in stage.keys if plan.tables[k].sink or stage.strategy in ("once", "sweep")]
+    for key in sealed:
+        out.line(f"seal_{context.names.table[key]}();")
+    waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
+    if stage.strategy == "solve":
+        waiting += f" + waiting{n}()"
+    out.line(f"report.pending = {waiting};")
+    out.line("if (!halt) stage++, begun = false;")
+    out.close()
+
+
+def write_order(context: ClassContext) -> None:
+    """`no_order_at`: what a user's plus and less say of two values does not fit together. Tells the values."""
+    out = context.out
+    out.line("char both[64 * semiring::words + 1] = {};")
+    out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
+    out.line("int64_t at = 0;")
+    for name in "ab":
+        out.line(f'for (double x : {name}.v) at += snprintf(both + at, sizeof both - at, "%a ", x);')
+    out.line("message = both;")
+    out.line("fail(no_order, table, cell);")
+    out.close()
+    out.line()
+
+
+def write_external(context: ClassContext) -> None:
+    """What asks a function of the host for the value of an item."""
+    out = context.out
+    out.open("bool external(int table, const int32_t* arguments, value_t& value)")
+    out.line("uint64_t words[semiring::words] = {};")
+    out.line("const int32_t answer = externals[table] ? externals[table](arguments, words) : -1;")
+    out.line("if (answer < 0) fail(host_error, table, -1);")
+    out.line("if (answer > 0) value = semiring::read(words);")
+    out.line("return answer > 0;")
+    out.close()
+    out.line()

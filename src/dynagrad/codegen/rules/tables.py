@@ -1,0 +1,272 @@
+"""The tables of a class: their facts and items as members, and the constructor that opens them.
+
+Where tables are very many, they are in groups, each a base of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...plan.aggregators import COPIES
+from ...plan.model import IndexPlan, Stage, Table
+from ...rules.syntax import Variable
+from .access import write_view, write_views
+from .backward.adjoints import write_view as write_adjoint_view
+from .backward.sweep import write_table_members
+from .combine import COMBINE, JET_COMBINE, copies, may_excuse
+from .context import ClassContext, level_type
+from .statements import local
+
+
+def write_plus(context: ClassContext) -> None:
+    for table in context.plan.tables.values():
+        name = context.names.table[table.key]
+        body = "semiring::plus(a, b)"
+        if table.kind == "facts" and context.plan.semiring in COPIES and context.plan.rules.semiring is None:
+            body = copies(COPIES[context.plan.semiring][table.aggregator], table.aggregator)
+        if context.plain:
+            body = JET_COMBINE[table.aggregator] if context.plan.order else COMBINE[table.aggregator][0]
+        context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
+    context.out.line()
+
+
+def write_facts(context: ClassContext, table: Table) -> None:
+    """The fact table of a predicate, with the groupings that its scans need."""
+    name, out = context.names.table[table.key], context.out
+    indexes = context.by_key.get(table.key, ()) if table.kind == "facts" else ()
+    if not indexes:
+        out.line(f"using facts_{name} = Ungrouped<{table.arity}>;")
+        out.line()
+        return
+    out.open(f"struct facts_{name} : Facts<{table.arity}>")
+    for index in indexes:
+        out.line(f"Grouping<{len(index.by)}> by{index.number}{{&account}};  // {context.index_text(index)}")
+    out.line(f"static void index_rows(FactTable* t, World* w) {{ static_cast<facts_{name}*>(t)->group_rows(w); }}")
+    out.open("void group_rows(World* world)")
+    for index in indexes:
+        _grouping(context, table, index)
+    out.close()
+    out.close("};")
+    out.line()
+
+
+def _simple(context: ClassContext, index: IndexPlan) -> bool:
+    names = [t.name for t in index.pattern if isinstance(t, Variable)]
+    return len(names) == len(index.pattern) == len(set(names))
+
+
+def _grouping(context: ClassContext, table: Table, index: IndexPlan) -> None:
+    out = context.out
+    if _simple(context, index):
+        columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
+        keys = ", ".join([*(str(columns[v]) for v in index.by), "0"])
+        out.line(f"static constexpr int32_t columns{index.number}[] = {{{keys}}};")
+        out.line(f"group(by{index.number}, columns{index.number});")
+        return
+    out.open("")
+    out.line("Array<uint8_t> keep(&account);")
+    out.line("keep.zeros(rows);")
+    key_columns = []
+    for k in range(len(index.by)):
+        out.line(f"Array<int32_t> key_column{k}(&account);")
+        out.line(f"key_column{k}.zeros(rows);")
+        key_columns.append(f"key_column{k}.data")
+    out.open("for (int64_t at = 0; at < rows; at++)")
+    base = out.depth
+    scope = context.pattern_scope(table, index)
+    for i, term in enumerate(index.pattern):
+        scope.match(term, f"column[{i}][at]", table.domains[i])
+    out.line("keep[at] = 1;")
+    for k, variable in enumerate(index.by):
+        out.line(f"key_column{k}[at] = {local(variable)};")
+    out.close_to(base)
+    out.close()
+    out.line(f"const int32_t* keys[] = {{{', '.join([*key_columns, 'nullptr'])}}};")
+    out.line(f"by{index.number}.build(keys, keep.data, rows);")
+    out.close()
+
+
+def write_group(context: ClassContext, k: int, group: Sequence[Table]) -> None:
+    """Some of very many tables: a base of the class, which makes and gives back their members."""
+    out = context.out
+    out.open(f"struct tables{k}")
+    out.line("Account* held;")
+    for table in group:
+        write_table(context, table, "held")
+    out.line(f"__attribute__((noinline)) explicit tables{k}(Account* a) : held(a) {{}}")
+    out.line(f"__attribute__((noinline)) ~tables{k}() {{}}")
+    out.close("};")
+    out.line()
+
+
+def write_table(context: ClassContext, table: Table, account: str) -> None:
+    """What the class has of a table, with what a way back needs of it."""
+    out, plan, name = context.out, context.plan, context.names.table[table.key]
+    if table.kind == "facts":
+        names = f"{name}{f', old_{name}' if plan.changes is not None else ''};"
+        indexes = context.by_key.get(table.key, ())
+        if not indexes:
+            out.line(f"Relation<facts_{name}, semiring> {names}")
+        else:
+            out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
+            for index in indexes:
+                by = f"by{index.number}"
+                out.line(f"const Grouping<{len(index.by)}>& {by}() const {{ return facts()->{by}; }}")
+            out.close(f"}} {names}")
+    else:
+        kind = "Dense" if table.kind == "dense" else "Hashed"
+        order = ", ".join(str(i + 1) for i in table.order)
+        stored = f"  // arguments stored in the order {order}" if table.kind == "dense" and table.arity else ""
+        out.line(f"{kind}<semiring, {table.arity}> {name}{{{account}}};{stored}")
+        if table.updates:
+            out.line(f"const value_t nothing_{name} = {context.zero(table)};  // an update that is none")
+        if context.has_axioms(table):
+            out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
+        for index in context.by_key.get(table.key, ()):
+            text = context.index_text(index)
+            out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{{account}}};  // {text}")
+        if may_excuse(plan, table):
+            out.line(f"Array<uint8_t> excused_{name}{{{account}}};  // infinite, and not of its own making")
+        if plan.changes is not None:
+            out.line(f"Array<uint8_t> marked_{name}{{{account}}}, indexed_{name}{{{account}}};")
+    if plan.adjoint:
+        write_table_members(context, table, account)
+
+
+def write_constructor(context: ClassContext) -> None:
+    out, groups = context.out, context.groups()
+    held = "".join(f", tables{k}(&account)" for k in range(len(groups)) if len(groups) > 1)
+    out.open(
+        "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : "
+        f"ChartBase(w){held}"
+    )
+    if context.goes_back:
+        out.line("recording = true;  // for C++ programs, too")
+    if len(groups) == 1:
+        for table in groups[0]:
+            _open(context, table)
+    else:
+        for k in range(len(groups)):
+            out.line(f"open{k}(facts, weights);")
+    count = len(context.names.weight_values)
+    if count:
+        out.line(f"for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));")
+    if count and context.plan.keeps_logs:
+        out.line(f"for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));")
+    write_views(context)
+    for n, beam in enumerate(context.plan.rules.beams):
+        if beam.item.key in context.plan.tables:
+            out.line(f"beam{n}.open();")
+    for stage in context.plan.stages:
+        _levels(context, stage)
+    out.close()
+    for k, group in enumerate(groups if len(groups) > 1 else ()):
+        out.open(f"DYNAGRAD_FIRED void open{k}(FactTable* const* facts, void* const* weights)")
+        out.line("World* const w = world;")
+        for table in group:
+            _open(context, table)
+        out.close()
+    out.line()
+
+
+def _open(context: ClassContext, table: Table) -> None:
+    """In the constructor: the facts of a table, and room for its items."""
+    out, name, n = context.out, context.names.table[table.key], table.number
+    if table.kind == "facts" or context.has_axioms(table):
+        member = name if table.kind == "facts" else f"axioms_{name}"
+        out.line(f"{member}.open(facts[{n}], (const Weights<semiring>*)weights[{n}]);")
+        out.line(f"has_zero = has_zero || {member}.has_zero;")
+        if context.plan.changes is not None and table.kind == "facts":
+            out.line(f"old_{name} = {name};")
+    if table.kind != "facts":
+        stage = context.stage_of[table.key]
+        places = stage.strategy in ("heap", "queue", "stack", "sweep") and not table.sink
+        updates = table.updates or stage.strategy == "sweep"
+        if table.kind == "dense":
+            out.line(f"const Range ranges_{name}[] = {{{', '.join(_ranges(table) or ['Range{}'])}}};")
+            out.line(f"{name}.open(ranges_{name}, {_bool(updates)}, {_bool(places)});")
+        else:
+            out.line(f"{name}.open(nullptr, {_bool(updates)}, {_bool(places)});")
+        for index in context.by_key.get(table.key, ()):
+            out.line(f"{name}_by{index.number}.open();")
+    write_view(context, table)
+    if context.plan.adjoint:
+        write_adjoint_view(context, table)
+    if table.kind == "facts" or context.has_axioms(table):
+        _one_value(context, table)
+
+
+def _one_value(context: ClassContext, table: Table) -> None:
+    """In the constructor: facts of one item that do not go together, as two values under `=`."""
+    if table.aggregator != "=" and context.plan.semiring not in ("plain", "real"):
+        return
+    status = "two_values" if table.aggregator == "=" else "bad_value"
+    name, n = context.names.table[table.key], table.number
+    cell = "at"
+    if table.kind != "facts":
+        order = table.order if table.kind == "dense" else range(table.arity)
+        cell = f"{name}.locate({', '.join(f'axioms_{name}.column({i})[at]' for i in order)})"
+    context.out.line(
+        f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) fail({status}, {n}, {cell});"
+    )
+
+
+def _levels(context: ClassContext, stage: Stage) -> None:
+    """The range of each form, and the agenda opened on it."""
+    out = context.out
+    for f, form in enumerate(stage.forms):
+        out.open("")
+        out.line("int64_t low = INT64_MAX, high = INT64_MIN;")
+        for key in stage.keys:
+            table = context.plan.tables[key]
+            lows, highs = [[str(form.constant.get(key, 0))] for _ in range(2)]
+            for i, c in form.coefficients.get(key, ()):
+                d, extent = table.domains[i], table.extents[i]
+                below, above = (extent.below, extent.above) if extent is not None else (0, 0)
+                low = f"(w->domain[{d}].low + ({below}))"
+                high = f"(w->domain[{d}].low + w->domain[{d}].count - 1 + ({above}))"
+                if context.plan.summary.domains[d].kind == "atom":
+                    low, high = "(int64_t)0", f"(w->domain[{d}].count - 1)"
+                elif extent is None:
+                    low, high = "(int64_t)-(1 << 30)", "(int64_t)(1 << 30)"
+                lows.append(f"{c} * {low if c > 0 else high}")
+                highs.append(f"{c} * {high if c > 0 else low}")
+            out.line(f"const int64_t low_{context.names.table[key]} = {' + '.join(lows)};")
+            out.line(f"const int64_t high_{context.names.table[key]} = {' + '.join(highs)};")
+            out.line(f"if (low_{context.names.table[key]} < low) low = low_{context.names.table[key]};")
+            out.line(f"if (high_{context.names.table[key]} > high) high = high_{context.names.table[key]};")
+        out.line(f"low{stage.number}_{f} = low, span{stage.number}_{f} = high >= low ? high - low + 1 : 1;")
+        out.close()
+    if stage.strategy in ("levels", "solve"):
+        spans = [f"({level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
+        out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
+        if stage.strategy == "solve":
+            out.line(f"levels{stage.number} = {' * '.join(spans) or '1'};")
+    elif stage.strategy == "heap":
+        out.line(f"agenda{stage.number}.open();")
+        for table in context.plan.tables.values():
+            held = table.key in stage.keys and not table.sink
+            place = f"&{context.names.table[table.key]}.place" if held else "nullptr"
+            out.line(f"agenda{stage.number}.places.push({place});")
+    elif stage.strategy in ("queue", "stack"):
+        out.line(f"agenda{stage.number}.open();")
+
+
+def _ranges(table: Table) -> list[str]:
+    """The range of each argument of a dense table, in the order in which they are stored."""
+    ranges = []
+    for i in table.order:
+        extent, d = table.extents[i], table.domains[i]
+        if extent is not None and (extent.below or extent.above):
+            low, count = (
+                f"w->domain[{d}].low + ({extent.below})",
+                f"w->domain[{d}].count + ({extent.above - extent.below})",
+            )
+            ranges.append(f"{{{low}, {count}}}")
+        else:
+            ranges.append(f"w->domain[{d}]")
+    return ranges
+
+
+def _bool(x: bool) -> str:
+    return "true" if x else "false"

@@ -1,0 +1,336 @@
+"""Arrays while a function is specialised: making them, and indexing.
+
+Their attributes and methods are in `compiler/objects/methods.py`, the functions of numpy in `compiler/numpy/calls.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...eager.numpy.functions import FUNCTIONS
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import constant
+from ...ir.ops import integers, places
+from ...ir.types import KINDS, Type, arrays
+from .masks import chosen, either, spread
+from .specialiser import Specialiser
+from .values import Array, Items, Masked, as_type, describe, node_of, type_of, unwrapped, wrapped
+
+FOREIGN = "it belongs to whoever made the function; change a copy of it"
+
+
+def holds_node(x: Any) -> bool:
+    """Whether there is a node in something without identities."""
+    if isinstance(x, Node | Masked):
+        return True
+    if isinstance(x, tuple | list):
+        return any(map(holds_node, x))
+    if isinstance(x, slice):
+        return holds_node((x.start, x.stop, x.step))
+    return isinstance(x, dict) and any(map(holds_node, x.values()))
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """An array of numbers, or arrays of one shape, along a new first axis: what numpy holds or a node."""
+    contents = [unwrapped(p) for p in parts]
+    if not any(map(holds_node, contents)):
+        return np.array(contents)
+    nodes = [node_of(content_of(c)) for c in contents]
+    shapes = {n.shape for n in nodes}
+    if len(shapes) > 1:
+        raise Error(f"arrays of different shapes cannot stand in one array: {', '.join(map(str, sorted(shapes)))}")
+    kinds = {n.type.kind for n in nodes}
+    if "real" in kinds or len(kinds) > 1:
+        return FUNCTIONS[np.stack](nodes)
+    dtype = np.int64 if kinds == {"integer"} else np.bool_
+    found: Any = constant(np.zeros((len(nodes), *shapes.pop()), dtype))
+    for i, n in enumerate(nodes):
+        found = places.at_set(found, i, n)
+    return found
+
+
+def content_of(x: Any) -> Any:
+    """A nested list as an array; anything else as it is."""
+    return stacked(list(x)) if isinstance(x, list | tuple) else x
+
+
+def as_array(s: Specialiser, x: Any) -> Array | Any:
+    """Something as an array, as `np.asarray` has it."""
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, Items):
+        x = s.apply("items", x)
+    return wrapped(content_of(unwrapped(x)) if holds_node(unwrapped(x)) else np.asarray(unwrapped(x)))
+
+
+def fitted(x: Any, t: Type) -> Any:
+    """The content of an array as the new content of another one of a type."""
+    content = unwrapped(x)
+    given = type_of(content)
+    if given is None:
+        raise Error(f"{describe(x)} cannot become part of an array")
+    if given.shape != t.shape:
+        raise Error(f"an array of shape {t.shape} cannot become one of shape {given.shape} in place")
+    if given.kind != t.kind and not (t.kind == "real" or (t.kind == "integer" and given.kind == "boolean")):
+        raise Error(f"{describe(x)} cannot be written into an array of another kind of number; convert it first")
+    if isinstance(content, Node):
+        return as_type(content, t)
+    return np.asarray(content, {"real": float, "integer": np.int64, "boolean": bool}[t.kind])
+
+
+# -- indexing ----------------------------------------------------------------------------------------------------------
+
+
+def index_of(index: Any) -> Any:
+    """An index as numpy and the graph take it."""
+    found = unwrapped(index)
+    parts = found if isinstance(found, tuple) else (found,)
+    out = [np.asarray(content_of(p)) if isinstance(p, list) and not holds_node(p) else content_of(p) for p in parts]
+    return tuple(out) if isinstance(found, tuple) else out[0]
+
+
+def _basic(index: Any) -> bool:
+    """Whether an index makes a view: whole numbers and slices alone."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(
+        p is None
+        or p is Ellipsis
+        or isinstance(p, slice | int)
+        or (isinstance(p, Node) and not p.shape and p.type.kind == "integer")
+        for p in parts
+    )
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, Node) and index.type.kind == "boolean" and bool(index.shape)
+
+
+def _look(content: Any, index: Any) -> Any:
+    """`content[index]`, of what numpy holds or a node."""
+    if not isinstance(content, Node) and not holds_node(index):
+        return content[index]
+    index = _without_masks(index, np.shape(content) if not isinstance(content, Node) else content.shape)
+    return node_of(content)[index]
+
+
+def _without_masks(index: Any, shape: tuple[int, ...]) -> Any:
+    """Masks that are known as whole numbers."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if any(isinstance(p, Masked) for p in parts):
+        raise Error("what a mask chooses cannot be an index: how many there are is known only as the function runs")
+    out: list[Any] = []
+    for p in parts:
+        if isinstance(p, np.ndarray) and p.dtype == bool:
+            out.extend(np.nonzero(p))
+        elif isinstance(p, Node) and p.type.kind == "boolean":
+            raise Error(
+                "how many elements a mask chooses is known only as the function runs, and shapes must be known when it "
+                "is compiled; use np.where(mask, x, 0.0), or np.sum with it"
+            )
+        else:
+            out.append(p)
+    return tuple(out) if isinstance(index, tuple) or len(out) > 1 else out[0]
+
+
+def at_index(s: Specialiser, x: Any, index: Any) -> Any:
+    """`x[index]` of an array."""
+    place = index_of(index)
+    content = unwrapped(x)
+    if _is_mask(place):
+        return chosen(content, place, s.at)
+    t = type_of(content)
+    if t is not None and not t.shape and _of_single(place):
+        if not isinstance(x, Array) or place == ():
+            return wrapped(_single(content, place))
+        return Array(None, x.owner, x, lambda c: _single(c, place), place, lambda _, new: _reshaped(new, ()))
+    if holds_node(place):
+        s.may_raise(IndexError)
+    found = _look(content, place)
+    shape = found.shape if isinstance(found, Node) else np.shape(found)
+    if not (shape or _has_ellipsis(place)) or not isinstance(x, Array) or not _basic(place):
+        return wrapped(found)
+    return Array(None, x.owner, x, lambda c: _look(c, place), place, lambda c, new: placed(c, place, new))
+
+
+def _has_ellipsis(index: Any) -> bool:
+    """With one, what an index gives is an array, even without axes."""
+    return any(p is Ellipsis for p in (index if isinstance(index, tuple) else (index,)))
+
+
+def _of_single(index: Any) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(p is None or p is Ellipsis for p in parts)
+
+
+def _single(content: Any, index: Any) -> Any:
+    """A number at an index of no axes, which may give it some of length 1."""
+    parts = index if isinstance(index, tuple) else (index,)
+    extra = sum(p is None for p in parts)
+    return _reshaped(content, (1,) * extra) if extra else content
+
+
+def _reshaped(content: Any, shape: tuple[int, ...]) -> Any:
+    return (FUNCTIONS[np.reshape] if isinstance(content, Node) else np.reshape)(content, shape)
+
+
+def placed(content: Any, index: Any, value: Any) -> Any:
+    """The content of an array with something else at an index."""
+    if not holds_node((content, index, value)):
+        new = np.array(content)
+        new[index] = value
+        return new
+    if isinstance(content, np.ndarray) and content.dtype not in KIND_OF:
+        raise Error(_OTHERS.format(content.dtype))
+    node = node_of(content)
+    t = node.type
+    if _is_mask(index):
+        return _masked(node, index, value)
+    given = type_of(value)
+    if given is None:
+        raise Error(f"{describe(value)} cannot be written into an array")
+    if given.kind != t.kind and t.kind != "real":
+        raise Error(f"{describe(value)} cannot be written into {describe(content)}; convert one of them")
+    place = _without_masks(index, node.shape)
+    return places.at_set(node, place, _with_fewer_axes(as_type(value, shaped(t, given)), node[place]))
+
+
+def _with_fewer_axes(value: Any, there: Any) -> Any:
+    """What is written, without the axes of length 1 in front that numpy leaves out as it writes."""
+    shape, ndim = np.shape(value) if not isinstance(value, Node) else value.shape, len(there.shape)
+    skip = len(shape) - ndim
+    return _reshaped(value, shape[skip:]) if skip > 0 and set(shape[:skip]) == {1} else value
+
+
+def shaped(kind: Type, shape: Type) -> Type:
+
+    return arrays(kind, shape.shape)
+
+
+def _masked(node: Node, mask: Node, value: Any) -> Any:
+    """The content of an array with something else where a mask chooses, which only the graph knows."""
+
+    rows = node.shape[mask.ndim :]
+    if isinstance(value, Masked):
+        if value.mask is not mask:
+            raise Error("what a mask chooses can be written to the places that the same mask chooses, and to no others")
+        value, fits = value.values, value.values.shape == node.shape
+    else:
+        value = node_of(value)
+        fits = value.ndim <= len(rows) and value.shape == rows[len(rows) - value.ndim :]
+        fits = fits or value.shape == node.shape
+    if node.shape[: mask.ndim] != mask.shape or not fits:
+        raise Error("only one number, or an array as large, can be written where a mask says that is not known yet")
+    if value.type.kind != node.type.kind:
+        if node.type.kind != "real":
+            raise Error(f"{describe(value)} cannot be written into {describe(node)}; convert one of them")
+        value = as_type(value, shaped(node.type, value.type))
+    return either(spread(mask, node.shape), value, node)
+
+
+def store(s: Specialiser, a: Array, content: Any) -> None:
+    """Another content of an array, or of the place of another array that it is a view of."""
+    if a.base is None:
+        s.write(a, content)
+        return
+    if a.back is None:
+        raise Error(
+            "this view of an array cannot be changed: numpy does not allow it, or whether it is a view depends on how "
+            "the array lies in memory; change the array itself, or a copy of the view"
+        )
+    if a.owner:
+        s.write(a, content)  # which raises
+    store(s, a.base, a.back(a.base.read(), content))
+
+
+def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
+    """`x[index] = value` of an array."""
+
+    if not isinstance(x, Array):
+        raise Error(f"this array cannot be changed: {FOREIGN}")
+    if holds_node(unwrapped(index)):
+        s.may_raise(IndexError)
+    content = content_of(unwrapped(value))
+    t, place = type_of(x), index_of(index)
+    if t is not None and not t.shape and _of_single(place):
+        store(s, x, node_of(fitted(content, t)))
+        return
+    store(s, x, placed(x.read(), place, content))
+
+
+def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
+    """`x[index] += value` and `x[index] -= value` of an array."""
+
+    if not isinstance(x, Array):
+        raise Error(f"this array cannot be changed: {FOREIGN}")
+    place, content, z = index_of(index), x.read(), content_of(unwrapped(value))
+    t = type_of(content)
+    real = t is not None and bool(t.shape) and t.kind == "real" and type_of(z) is not None
+    if not (real and _basic(place) and holds_node((content, place, z))):
+        old = at_index(s, x, index)
+        set_index(s, x, index, s.apply("subtract" if negative else "add", old, value))
+        return
+    _add(s, x, place, z, negative)
+
+
+def add_each(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
+    """`np.add.at`: as `x[index] += value`, but places that occur several times count as often."""
+    t = type_of(x)
+    if not isinstance(x, Array):
+        raise Error(f"this array cannot be changed: {FOREIGN}")
+    if t is None or t.kind != "real":
+        raise Error(f"np.add.at is of arrays of reals, and not of {describe(x)}")
+    _add(s, x, index_of(index), content_of(unwrapped(value)), negative)
+
+
+def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
+
+    content = x.read()
+    if holds_node(place):
+        s.may_raise(IndexError)
+    t, given = type_of(content), type_of(z)
+    if t is None or given is None:
+        raise Error(f"{describe(z)} cannot be added to an array")
+    z = as_type(z, shaped(t, given))
+    place = _without_masks(place, t.shape)
+    store(s, x, places.at_add(node_of(content), place, -z if negative else z))
+
+
+KIND_OF = {np.dtype(np.float64): "real", np.dtype(np.int64): "integer", np.dtype(np.bool_): "boolean"}
+_OTHERS = (
+    "{} numbers cannot be had in a compiled function, where all are float64, int64 or bool: their arithmetic rounds, "
+    "or wraps around, otherwise; use float, int or bool, or convert the result outside of the function"
+)
+
+
+def converted(content: Any, dtype: Any) -> Any:
+    """The content of an array, or a number, as one of another kind."""
+    if not isinstance(content, Node):
+        return np.asarray(content).astype(dtype)
+    kind = KIND_OF.get(np.dtype(dtype))
+    if kind is None:
+        raise Error(_OTHERS.format(np.dtype(dtype)))
+    if kind == content.type.kind:
+        return content
+    if kind == "real":
+        return as_type(content, shaped(KINDS[kind], content.type))
+    if kind == "boolean":
+        return content != 0
+    return (integers.count_true if content.type.kind == "boolean" else integers.to_integer)(content)
+
+
+def of_kind(x: Any, kind: str) -> Any:
+    """A result, or several, as whole numbers or truth values."""
+    if isinstance(x, tuple | list):
+        return type(x)(of_kind(part, kind) for part in x)
+    if not isinstance(x, Node) or x.type.kind == kind:
+        return x
+    if kind == "boolean":
+        return x != (0 if x.type.kind == "integer" else 0.0)
+    return converted(x, np.int64)

@@ -1,0 +1,228 @@
+"""Going over things while a function is specialised: what loops, comprehensions and unpacking go over."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import whole
+from ...ir.ops import integers
+from .arrays import at_index, stacked
+from .specialiser import Specialiser, primitive
+from .values import Array, Dict, Instance, Items, List, Masked, describe, type_of
+
+LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Walk:
+    """What a loop goes over: how long it is, its item at a known place, and at one that the graph knows, if any."""
+
+    what: str
+    length: int | Node
+    known: Callable[[int], Any]
+    at: Callable[[Node], Any] | None
+    grown: Callable[[], int] | None = None  # how long it is by now, of what may change while it is gone over
+
+    def now(self) -> int:
+        """How long it is by now, if that is known."""
+        return self.grown() if self.grown is not None else self.length  # type: ignore[return-value]
+
+
+def walk(s: Specialiser, x: Any) -> Walk:
+    """How to go over something. Raises Error where that cannot be."""
+    if isinstance(x, Items):
+        return _WALKS[x.kind](s, *x.held)
+    if isinstance(x, range):
+        return _range(s, x.start, x.stop, x.step)
+    if isinstance(x, Array | np.ndarray) and type_of(x) is not None:
+        t = type_of(x)
+        assert t is not None
+        if not t.shape:
+            raise Error(f"{describe(x)} cannot be looped over")
+        return Walk(describe(x), t.shape[0], lambda i: at_index(s, x, i), lambda i: at_index(s, x, i))
+    if isinstance(x, Node):
+        raise Error("a single number cannot be looped over")
+    if isinstance(x, List):
+        return Walk(
+            describe(x),
+            len(x.content),
+            lambda i: x.content[i],
+            chooser(s, x.content) and (lambda i: _chosen(s, x, i)),
+            lambda: len(x.content),
+        )
+    if isinstance(x, Masked):
+        raise Error(
+            "how many elements a mask or filter() chooses is known only as the function runs, so there is no loop over "
+            "them: go over all elements, and write `if` inside of the loop; of those that are chosen there are sums "
+            "and other reductions, and their number, len()"
+        )
+    inside = _content(s, x)
+    if inside is None:
+        raise Error(f"{describe(x)} cannot be looped over in a compiled function")
+    return Walk(describe(x), len(inside), lambda i: inside[i], chooser(s, inside))
+
+
+def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
+    if isinstance(x, tuple):
+        return x
+    if isinstance(x, List):
+        inside: tuple[Any, ...] = x.content
+        return inside
+    if isinstance(x, Dict):
+        return tuple(x.content)
+    if isinstance(x, str | bytes | frozenset | set | list | dict | KeysView | ValuesView | ItemsView):
+        return tuple(x)
+    if isinstance(x, Instance) and hasattr(x.cls, "__iter__"):
+        return items(s, s.call(s.apply("attribute", x, "__iter__"), []))
+    return None
+
+
+def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
+    """Items at a place that only the graph knows: where all are numbers, or arrays of one shape."""
+    types = [type_of(x) for x in inside]
+    if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]
+        return None
+    if any((t.kind == "boolean") != (types[0].kind == "boolean") for t in types if t and types[0]):
+        return None
+
+    def at(i: Node) -> Any:
+        return at_index(s, stacked(list(inside)), i)
+
+    return at
+
+
+def _chosen(s: Specialiser, x: List, i: Node) -> Any:
+    """The item of a list, which a loop may change while it goes over it."""
+    choose = chooser(s, x.content)
+    if choose is None:
+        raise Error(f"{describe(x)} is changed by a loop that goes over it; go over a copy of it")
+    return choose(i)
+
+
+def _count(x: Any) -> Any:
+    """A length, in arithmetic of nodes where it is one."""
+    return x if isinstance(x, Node) else int(x)
+
+
+def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> Walk:
+    for x in (start, stop, step):
+        t = type_of(x)
+        if t is None or t.kind not in ("integer", "boolean") or t.shape:
+            raise Error(f"range() wants whole numbers, and was given {describe(x)}")
+    if type(step) is int and step == 0:
+        raise Error("the step of a range cannot be 0")
+    length: Any
+    if not isinstance(step, int):
+        distance = stop - start
+        rounds = integers.where(step > 0, (distance + step - 1) // step, (distance + step + 1) // step)
+        length = integers.maximum(rounds, whole(0))
+    elif isinstance(start, int) and isinstance(stop, int):
+        length = len(range(start, stop, step))
+    else:
+        distance = stop - start if step > 0 else start - stop
+        size = abs(step)
+        rounds = distance if size == 1 else (distance + (size - 1)) // size
+        length = integers.maximum(rounds, whole(0))
+
+    def at(i: Any) -> Any:
+        return start + (i if type(step) is int and step == 1 else i * step)
+
+    return Walk("a range", length, at, at)
+
+
+def _enumerate(s: Specialiser, x: Any, start: Any) -> Walk:
+    inner = walk(s, x)
+    at = inner.at
+    return Walk(
+        inner.what,
+        inner.length,
+        lambda i: (start + i, inner.known(i)),
+        None if at is None else lambda i: (i + start, at(i)),
+        inner.grown and (lambda: inner.now()),
+    )
+
+
+def _zip(s: Specialiser, *xs: Any) -> Walk:
+    walks = [walk(s, x) for x in xs]
+    if not walks:
+        return Walk("an empty zip", 0, lambda i: (), lambda i: ())
+    lengths = [w.length for w in walks]
+    fixed = [n for n in lengths if isinstance(n, int)]
+    length: Any = min(fixed) if fixed else lengths[0]
+    for n in lengths:
+        if isinstance(n, Node) and n is not length:
+            length = integers.minimum(n, whole(length) if isinstance(length, int) else length)
+    ways = [w.at for w in walks]
+    return Walk(
+        next((w.what for w in walks if w.at is None), "a zip"),
+        length,
+        lambda i: tuple(w.known(i) for w in walks),
+        None if any(at is None for at in ways) else lambda i: tuple(at(i) for at in ways if at is not None),
+        (lambda: min(w.now() for w in walks)) if any(w.grown for w in walks) and len(fixed) == len(walks) else None,
+    )
+
+
+def _reversed(s: Specialiser, x: Any) -> Walk:
+    inner = walk(s, x)
+    n, at = inner.length, inner.at
+    return Walk(
+        inner.what,
+        n,
+        lambda i: inner.known(n - 1 - i) if isinstance(n, int) else inner.at(n - 1 - i),  # type: ignore[misc]
+        None if at is None else lambda i: at((whole(n) if isinstance(n, int) else n) - 1 - i),
+    )
+
+
+def _cycle(s: Specialiser, inside: tuple[Any, ...]) -> Walk:
+    n, choose = len(inside), chooser(s, inside)
+    return Walk(
+        "itertools.cycle() or repeat()",
+        2**62 if n else 0,
+        lambda i: inside[i % n],
+        choose and (lambda i: choose(i % n)),
+    )
+
+
+_WALKS: dict[str, Callable[..., Walk]] = {
+    "range": _range,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "reversed": _reversed,
+    "cycle": _cycle,
+}
+
+
+@primitive("items")
+def items(s: Specialiser, x: Any) -> tuple[Any, ...]:
+    """Everything that a loop over something would meet, as a tuple."""
+    found = walk(s, x)
+    if not isinstance(found.length, int):
+        raise Error(
+            f"how many items {found.what} has is known only as the function runs, and a structure of a compiled "
+            "function has a fixed length; loop over it with numbers or an array as the state of the loop"
+        )
+    if found.length > LONGEST:
+        raise Error(
+            f"{found.what} has {found.length} items, too many for a structure in a compiled function; use arrays"
+        )
+    return tuple(found.known(i) for i in range(found.length))
+
+
+@primitive("collect")
+def collect(s: Specialiser, function: Any, x: Any) -> tuple[Any, ...]:
+    """The tuples that a function gives for each item, joined: what comprehensions are made of."""
+    found: list[Any] = []
+    for item in items(s, x):
+        part = s.call(function, [item])
+        if not isinstance(part, tuple):
+            raise Error("which items a comprehension keeps must be known when the function is compiled")
+        found.extend(part)
+        if len(found) > LONGEST:
+            raise Error("this comprehension makes too many items for a compiled function; use arrays")
+    return tuple(found)

@@ -1,0 +1,363 @@
+"""What two values have in common, so that one of them, or the other, can be held where only the graph knows which.
+
+A pattern says which parts of a value are known and which are numbers in the graph. `merge` joins two: parts that agree
+stay known, numbers that differ become nodes (whole numbers become reals where the other is one), and structures must
+agree, or `Mismatch` says where they do not. `flatten` takes the numbers out of a value, `build` puts others in. What is
+built of things with an identity is something new, unless it was the same thing on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import constant
+from ...ir.types import KINDS, Type, arrays
+from ..frontend.core import UNDEFINED
+from .values import (
+    NOW,
+    Array,
+    Cell,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    Masked,
+    Perhaps,
+    Ref,
+    Sight,
+    as_type,
+    describe,
+    is_number,
+    node_of,
+    rebuilt,
+    type_of,
+    zero,
+)
+
+SHARED = (
+    "it may be the same as what another name holds, since which one it is is decided by a choice or a loop; "
+    "change a copy of it (x = x.copy()), or write x = x + y instead of x += y"
+)
+
+
+class Mismatch(Exception):
+    """Two values that cannot be joined: what they are, and where in the whole they are."""
+
+    def __init__(self, path: str, a: Any, b: Any) -> None:
+        super().__init__(path, a, b)
+        self.path, self.a, self.b = path, a, b
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Known:
+    """The value itself."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Leaf:
+    """A number of the graph, or an array with an identity of its own."""
+
+    type: Type
+    array: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Parts:
+    """A structure; structures with the same key have the same parts."""
+
+    key: tuple[Any, ...]
+    parts: tuple[Pattern, ...]
+    make: Callable[[list[Any]], Any]
+
+
+Pattern = Known | Leaf | Parts
+
+
+def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
+    """The key, the parts and the way back of a structure; None for anything else."""
+    content: Any = sight.get(x, x.content) if isinstance(x, Ref) else None
+    match x:
+        case tuple():
+            return ("tuple", type(x), len(x)), list(x), lambda parts: rebuilt(x, parts)
+        case List():
+            return ("list", len(content)), list(content), lambda parts: List(tuple(parts), SHARED)
+        case Dict():
+            keys, empty = tuple(content), x.empty
+            return (
+                ("dict", type(empty), x.factory, keys),
+                list(content.values()),
+                lambda parts: Dict(dict(zip(keys, parts, strict=True)), SHARED, empty),
+            )
+        case Instance():
+            names, cls, fixed = tuple(content), x.cls, x.fixed
+            return (
+                ("object", cls, names),
+                list(content.values()),
+                lambda parts: Instance(cls, dict(zip(names, parts, strict=True)), SHARED, fixed),
+            )
+        case Cell():
+            name = x.name
+            return ("cell", name), [content], lambda parts: Cell(parts[0], name, SHARED)
+        case Closure():
+            names = tuple(x.held)
+            defaults = tuple(x.defaults)
+            code, group, n = x.code, x.group, len(names)
+            return (
+                ("function", code, names, defaults),
+                [*x.held.values(), *x.defaults.values()],
+                lambda parts: Closure(
+                    code,
+                    dict(zip(names, parts[:n], strict=True)),
+                    group,
+                    dict(zip(defaults, parts[n:], strict=True)),
+                ),
+            )
+        case Made():
+            kind, run = x.kind, x.run
+            return ("made", kind, len(x.held)), list(x.held), lambda parts: Made(kind, run, tuple(parts))
+        case Items():
+            kind = x.kind
+            return ("items", kind, len(x.held)), list(x.held), lambda parts: Items(kind, tuple(parts))
+        case Masked():
+            at = x.at
+            return ("masked",), [x.values, x.mask], lambda parts: Masked(node_of(parts[0]), node_of(parts[1]), at)
+        case Perhaps():
+            return ("perhaps",), [x.present, x.value], lambda parts: Perhaps(*parts)
+        case slice():
+            return ("slice",), [x.start, x.stop, x.step], lambda parts: slice(*parts)
+    return None
+
+
+def pattern(x: Any, *, deep: bool = False, vary: bool = False, sight: Sight = NOW) -> Pattern:
+    """The pattern of a value. `deep` takes things with an identity apart too; `vary` takes known reals for unknown."""
+    if isinstance(x, Node):
+        return Leaf(x.type, False)
+    if isinstance(x, Array):
+        return _leaf(x) if deep and isinstance(x.read(sight), Node) else Known(x)
+    if vary and type(x) is float:
+        return Leaf(_type(x), False)
+    if isinstance(x, Ref) and not deep:
+        return Known(x)
+    if isinstance(x, Closure | Made) and not deep:
+        return Known(x)
+    parts = taken(x, sight)
+    if parts is None:
+        return Known(x)
+    key, inside, make = parts
+    vary = vary and not isinstance(x, slice)
+    return Parts(key, tuple(pattern(p, deep=deep, vary=vary, sight=sight) for p in inside), make)
+
+
+def _type(x: Any) -> Type:
+    t = type_of(x)
+    assert t is not None
+    return t
+
+
+def _leaf(x: Any) -> Leaf:
+    return Leaf(_type(x), True)
+
+
+def opened(p: Pattern, sight: Sight = NOW) -> Pattern:
+    """A known structure as its parts."""
+    if not isinstance(p, Known):
+        return p
+    x = p.value
+    if isinstance(x, Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
+        return _leaf(x)
+    parts = taken(x, sight)
+    return p if parts is None else Parts(parts[0], tuple(pattern(part, sight=sight) for part in parts[1]), parts[2])
+
+
+_ORDER = {"boolean": 0, "integer": 1, "real": 2}
+
+
+def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Sight = NOW) -> Pattern:
+    """The pattern of what may be either, where things with an identity hold other values. Raises Mismatch."""
+    if isinstance(p, Known) and isinstance(q, Known) and same(p.value, q.value):
+        return p
+    if isinstance(p, Known) and p.value is UNDEFINED:
+        return q
+    if isinstance(q, Known) and q.value is UNDEFINED:
+        return p
+    if _optional.get() and (_none(p) or _none(q) or _perhaps(p) or _perhaps(q)):
+        return _merged_perhaps(p, q, path, first, second)
+    a, b = opened(p, first), opened(q, second)
+    if isinstance(a, Parts) and isinstance(b, Parts):
+        if a.key != b.key:
+            raise Mismatch(path, shown(p), shown(q))
+        names: Sequence[Any] = range(len(a.parts))
+        if a.key[0] in ("dict", "object"):
+            names = a.key[-1]
+        elif a.key[0] == "function":
+            names = [*a.key[2], *a.key[3]]
+        merged = tuple(
+            merge(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}", first, second)
+            for n, x, y in zip(names, a.parts, b.parts, strict=True)
+        )
+        return Parts(a.key, merged, a.make)
+    types = _type_in(a), _type_in(b)
+    if types[0] is None or types[1] is None or types[0].shape != types[1].shape:
+        raise Mismatch(path, shown(p), shown(q))
+    kinds = types[0].kind, types[1].kind
+    if "boolean" in kinds and kinds[0] != kinds[1]:
+        raise Mismatch(path, shown(p), shown(q))
+    higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]
+    assert higher is not None
+    return Leaf(arrays(higher, types[0].shape), bool(higher.shape))
+
+
+# -- None or a value ---------------------------------------------------------------------------------------------------
+
+_optional: ContextVar[bool] = ContextVar("optional", default=False)
+
+
+@contextmanager
+def perhaps_none() -> Iterator[None]:
+    """None and a value may be joined inside."""
+    before = _optional.set(True)
+    try:
+        yield
+    finally:
+        _optional.reset(before)
+
+
+def _none(p: Pattern) -> bool:
+    return isinstance(p, Known) and p.value is None
+
+
+def _perhaps(p: Pattern) -> bool:
+    return isinstance(p, Parts) and p.key == ("perhaps",)
+
+
+def _deep(p: Pattern, sight: Sight) -> Pattern:
+    """A pattern whose numbers are all leaves: what is computed in the one branch is not to be in the other."""
+    if isinstance(p, Known):
+        return pattern(p.value, deep=True, sight=sight)
+    return p if isinstance(p, Leaf) else Parts(p.key, tuple(_deep(part, sight) for part in p.parts), p.make)
+
+
+def _merged_perhaps(p: Pattern, q: Pattern, path: str, first: Sight, second: Sight) -> Pattern:
+    """The pattern of what may be None or something else, where not both are None."""
+
+    def value_of(x: Pattern, sight: Sight) -> Pattern:
+        if _none(x):
+            return Known(UNDEFINED)
+        return x.parts[1] if isinstance(x, Parts) and _perhaps(x) else _deep(x, sight)
+
+    value = merge(value_of(p, first), value_of(q, second), path, first, second)
+    return Parts(("perhaps",), (Leaf(KINDS["boolean"], False), value), lambda parts: Perhaps(*parts))
+
+
+def _type_in(p: Pattern) -> Type | None:
+    if isinstance(p, Leaf):
+        return p.type
+    return type_of(p.value) if isinstance(p, Known) else None
+
+
+def shown(p: Pattern) -> str:
+    """What a pattern stands for, in a message."""
+    match p:
+        case Known():
+            return "nothing" if p.value is UNDEFINED else describe(p.value)
+        case Leaf():
+            names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
+            plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[p.type.kind]
+            return f"an array of {plural} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
+    if _perhaps(p):
+        return f"either None or {shown(p.parts[1])}"
+    kind = {"tuple": "tuple", "list": "list", "dict": "dict"}.get(p.key[0])
+    if kind is None:
+        return f"the function {p.key[1].name}" if p.key[0] == "function" else f"a {p.key[0]}"
+    return f"a {kind} of {len(p.parts)}"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two known values are one."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | Made | Items):
+        return False
+    if isinstance(a, float):
+        return (a == b and str(a) == str(b)) or (a != a and b != b)
+    if is_number(a) or isinstance(a, str | bytes):
+        return bool(a == b)
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(np.array_equal(a, b))
+    try:
+        return bool(a == b) if hasattr(a, "__eq__") and not isinstance(a, Node) else False
+    except Exception:
+        return False
+
+
+def flatten(x: Any, p: Pattern, sight: Sight = NOW) -> Iterator[Node]:
+    """The numbers of a value at the leaves of a pattern that it fits."""
+    if isinstance(p, Known):
+        return
+    if isinstance(p, Leaf):
+        yield zero(p.type) if x is UNDEFINED else as_type(x.read(sight) if isinstance(x, Array) else x, p.type)
+        return
+    if x is UNDEFINED:
+        for part in p.parts:
+            yield from flatten(x, part)
+        return
+    if p.key == ("perhaps",) and not isinstance(x, Perhaps):
+        x = Perhaps(constant(x is not None), UNDEFINED if x is None else x)
+    parts = taken(x, sight)
+    if parts is None or parts[0] != p.key:
+        raise Error(f"{describe(x)} is not {shown(p)}")
+    for each, part in zip(parts[1], p.parts, strict=True):
+        yield from flatten(each, part, sight)
+
+
+def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:
+    """The value of a pattern with these numbers."""
+    if isinstance(p, Known):
+        return p.value
+    if isinstance(p, Leaf):
+        node = next(nodes)
+        return Array(node, owner) if p.array else node
+    return p.make([build(part, nodes, owner) for part in p.parts])
+
+
+def leaf_types(p: Pattern) -> list[Type]:
+    """The types of the numbers of a pattern, in order."""
+    if isinstance(p, Known):
+        return []
+    return [p.type] if isinstance(p, Leaf) else [t for part in p.parts for t in leaf_types(part)]
+
+
+def equal(p: Pattern, q: Pattern) -> bool:
+    """Whether two patterns say the same."""
+    if isinstance(p, Known) and isinstance(q, Known):
+        return same(p.value, q.value)
+    if isinstance(p, Leaf) and isinstance(q, Leaf):
+        return p.type is q.type and p.array == q.array
+    if isinstance(p, Parts) and isinstance(q, Parts):
+        return p.key == q.key and all(map(equal, p.parts, q.parts))
+    return False
+
+
+def replaced(x: Any, change: Callable[[Node], Node]) -> Any:
+    """A value with all its numbers changed; things with an identity that hold some are new."""
+    p = pattern(x, deep=True)
+    if not leaf_types(p):
+        return x
+    return build(p, iter([change(n) for n in flatten(x, p)]))
+
+
+def numbers(x: Any) -> list[Node]:
+    """All numbers of a value that the graph knows."""
+    return list(flatten(x, pattern(x, deep=True)))

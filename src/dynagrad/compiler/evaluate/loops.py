@@ -1,0 +1,302 @@
+"""Loops: unrolled where they are short, loops of the graph where they are not.
+
+A loop of the graph has as its state what its rounds change: variables, and the contents of arrays, lists and cells.
+What kind each of these has is found by trial: a round is specialised from what is known before the loop; what it leaves
+alone stays known, what it changes becomes a number of the graph, and so on until nothing more changes. Known reals are
+taken for unknown from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import LiftError
+from ...ir import Node, tracing
+from ...ir.node import fresh, whole
+from ...ir.ops import integers
+from ...ir.ops.scalars import logical_and
+from ...ir.types import integer
+from ..frontend.core import For, While
+from .iteration import Walk, walk
+from .joins import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
+from .limits import most_copies
+from .specialiser import Specialiser, inside, outside, primitive
+from .values import NOW, Ref, describe, node_of
+
+SHORT = 16  # rounds that are unrolled
+REPEATED = 64  # copies of a round, all loops around it counted
+TRIALS = 60
+
+State = tuple[Any, ...]
+
+
+class Unknown(Exception):
+    """A loop cannot be unrolled: how it goes on is decided as the function runs, or it is too long."""
+
+
+class TooLong(Unknown):
+    """It is too long: so many copies of a round would be needed, at least."""
+
+    def __init__(self, copies: int) -> None:
+        super().__init__()
+        self.copies = copies
+
+
+@primitive("loop")
+def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
+    """The state after a loop."""
+    initial = tuple(s.look(a, env) for a in e.initial)
+    run = _While(s, e, env) if isinstance(e, While) else _For(s, e, env)
+    s.at = e.at or s.at
+    if run.short:
+        try:
+            return _unrolled(s, run, initial, min(SHORT, REPEATED // s.product))
+        except Unknown:
+            pass
+    try:
+        return run.in_graph(initial)
+    except (Mismatch, LiftError) as problem:
+        s.at = e.at or s.at
+        wrong = s.mismatch(problem, e) if isinstance(problem, Mismatch) else problem
+        most, product = most_copies(), s.product
+        try:
+            return _unrolled(s, run, initial, most // product)
+        except TooLong as long:
+            s.at = e.at or s.at
+            raise s.error(
+                "this loop could be compiled only by unrolling it, to at least "
+                f"{long.copies * product:,} copies of a round with the loops around it, and the limit on unrolling is "
+                f"{most:,} copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a loop since "
+                f"{_reason(wrong)}"
+            ) from None
+        except Unknown:
+            raise wrong from None
+
+
+def _reason(problem: LiftError) -> str:
+    """What an error says, without its place."""
+    return str(problem).split("\n", 1)[0]
+
+
+def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
+    """The loop round by round; raises Unknown, and leaves everything as it was, where that cannot be."""
+    with s.journal() as changed:
+        rounds = 0
+        count = run.count if run.count is not None else 2  # which is a guess
+        if count > most:
+            raise TooLong(count)
+        s.product *= max(count, 1)
+        while run.goes_on(rounds, state):
+            if rounds >= most:
+                raise TooLong(rounds + 1)
+            state = run.round(rounds, state)
+            rounds += 1
+    for ref, content in changed.items():
+        s.put(ref, content)
+    return state
+
+
+class _While:
+    """A `while` and what it is made of."""
+
+    count: int | None = None
+    short = True
+
+    def __init__(self, s: Specialiser, e: While, env: dict[str, Any]) -> None:
+        self.s, self.e, self.env = s, e, env
+
+    def _see(self, state: State) -> dict[str, Any]:
+        return self.env | dict(zip(self.e.state, state, strict=True))
+
+    def test(self, state: State) -> bool | Node:
+        self.s.at = self.e.at or self.s.at
+        return self.s.truth(self.s.evaluate(self.e.condition, self._see(state)))
+
+    def goes_on(self, rounds: int, state: State) -> bool:
+        found = self.test(state)
+        if not isinstance(found, bool):
+            raise Unknown
+        return found
+
+    def round(self, rounds: int, state: State) -> State:
+        found: State = self.s.evaluate(self.e.body, self._see(state))
+        return found
+
+    def in_graph(self, initial: State) -> State:
+        s = self.s
+        changes = False  # whether the condition changes something itself
+
+        def once(state: State) -> tuple[Any, State]:
+            nonlocal changes
+            with s.journal() as changed:
+                test = self.test(state)
+            for ref, content in changed.items():
+                s.put(ref, content)
+            changes = bool(changed)
+            return test, self.round(0, state)
+
+        def finish(trial: _Trial) -> list[Node]:
+            test = node_of(trial.test)
+            if not trial.states or (test.is_constant and test.attribute):
+                raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
+            return tracing.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
+
+        found = _in_graph(s, initial, once, finish)
+        if changes:
+            self.test(found)  # the last one, after which there is no round
+        return found
+
+
+class _For:
+    """A `for` and what it goes over."""
+
+    def __init__(self, s: Specialiser, e: For, env: dict[str, Any]) -> None:
+        self.s, self.e, self.env = s, e, env
+        self.over: Walk = walk(s, s.read(e.sequence, env))
+        length = self.over.length
+        self.count = length if isinstance(length, int) else None
+        self.short = self.count is not None
+
+    def _see(self, item: Any, state: State) -> dict[str, Any]:
+        return self.env | dict(zip(self.e.state, state, strict=True)) | {self.e.item: item}
+
+    def going(self, state: State) -> bool | Node:
+        if self.e.going is None:
+            return True
+        return self.s.truth(self.s.evaluate(self.e.going, self._see(None, state)))
+
+    def goes_on(self, rounds: int, state: State) -> bool:
+        if self.count is None:
+            raise Unknown
+        if rounds >= self.over.now():  # a list may have grown
+            return False
+        found = self.going(state)
+        if isinstance(found, bool):
+            return found
+        if self.over.at is None:
+            return True  # then each round is a choice
+        raise Unknown
+
+    def round(self, rounds: int, state: State) -> State:
+        going = self.going(state)
+        item = self.over.known(rounds)
+
+        def body() -> State:
+            found: State = self.s.evaluate(self.e.body, self._see(item, state))
+            return found
+
+        if isinstance(going, bool):
+            return body()
+        try:
+            found: State = self.s.either(going, body, lambda: state)
+        except Mismatch as problem:
+            raise self.s.mismatch(problem, self.e) from None
+        return found
+
+    def in_graph(self, initial: State) -> State:
+        s, over = self.s, self.over
+        if over.at is None:
+            raise s.error(f"{over.what} cannot be looped over at a place that is known only as the function runs")
+        count = whole(over.length) if isinstance(over.length, int) else over.length
+        if self.e.going is None:
+            return self._repeated(initial, count, over.at)
+        at = over.at
+
+        def once(state: State) -> tuple[Any, State]:
+            i, rest = state[0], state[1:]
+            going = s.truth(self.going(rest))
+            return going, (i + 1, *s.evaluate(self.e.body, self._see(at(i), rest)))
+
+        def finish(trial: _Trial) -> list[Node]:
+
+            test = logical_and(integers.less(trial.counter, count), node_of(trial.test))
+            return tracing.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
+
+        zero = whole(0)
+        found = _in_graph(s, (zero, *initial), once, finish)
+        return found[1:]
+
+    def _repeated(self, initial: State, count: Node, at: Callable[[Node], Any]) -> State:
+        s, i = self.s, fresh(integer)
+
+        def once(state: State) -> tuple[Any, State]:
+            found: State = s.evaluate(self.e.body, self._see(at(i), state))
+            return i, found
+
+        def finish(trial: _Trial) -> list[Node]:
+            return tracing.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
+
+        return _in_graph(s, initial, once, finish)
+
+
+class _Trial:
+    """A round from states that are variables: the condition, these, what they become, and where they start."""
+
+    def __init__(self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int) -> None:
+        self.test, self.states, self.after, self.start, self.since = test, states, after, start, since
+        self.counter = states[0] if states else None
+
+    def before(self, place: int) -> None:
+        """Moves a state to the front, so that it is computed before the others."""
+        for nodes in (self.states, self.after, self.start):
+            nodes.insert(0, nodes.pop(place))
+
+
+def _in_graph(
+    s: Specialiser,
+    initial: State,
+    once: Callable[[State], tuple[Any, State]],
+    finish: Callable[[_Trial], list[Node]],
+) -> State:
+    """The state after a loop of the graph. Raises Mismatch where a round changes the kind of something."""
+    since = tracing.now()
+    forms: list[Pattern] = [pattern(x, vary=True) for x in initial]
+    kept: dict[Ref, Pattern] = {}
+    for _ in range(TRIALS):
+        states: list[Node] = []
+
+        def built(p: Pattern, states: list[Node] = states) -> Any:
+            variables = [fresh(t) for t in leaf_types(p)]
+            states.extend(variables)
+            return build(p, iter(variables))
+
+        given = tuple(map(built, forms))
+        with s.journal() as changed:
+            s.level += 1
+            for ref, p in kept.items():
+                s.put(ref, outside(ref, built(p)))
+            test, result = once(given)
+        again = [
+            merge(p, pattern(x, sight=changed), f"[{i}]", NOW, changed)
+            for i, (p, x) in enumerate(zip(forms, result, strict=True))
+        ]
+        refs: dict[Ref, Pattern] = {}
+        for ref, content in changed.items():
+            old = kept.get(ref, pattern(inside(ref, ref.content)))
+            new = pattern(inside(ref, content), sight=changed)
+            refs[ref] = merge(old, new, f" ({describe(ref)})", NOW, changed)
+        stable = all(map(equal, forms, again)) and refs.keys() == kept.keys()
+        if stable and all(equal(kept[ref], refs[ref]) for ref in refs):
+            break
+        forms, kept = again, refs
+    else:
+        raise s.error("what this loop changes does not settle down to one kind")
+    order = list(kept)
+    after = [n for x, p in zip(result, forms, strict=True) for n in flatten(x, p, changed)]
+    after += [n for ref in order for n in flatten(inside(ref, changed[ref]), kept[ref], changed)]
+    start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
+    start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
+    trial = _Trial(test, states, after, start, since)
+    place = s.place_of_token(forms, order, list(kept.values()))
+    if place >= 0:  # what is checked comes first
+        trial.before(place)
+        made = finish(trial)
+        made.insert(place, made.pop(0))
+    else:
+        made = finish(trial)
+    nodes = iter(made)
+    found = tuple(build(p, nodes) for p in forms)
+    for ref in order:
+        s.put(ref, outside(ref, build(kept[ref], nodes)))
+    return found

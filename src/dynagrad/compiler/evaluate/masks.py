@@ -1,0 +1,82 @@
+"""The elements of an array that a mask chooses, where only the graph knows which: what they are, and how they are
+computed with as the whole array is. Their reductions, and calls with them, are in `compiler/numpy/masked.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import Error, LiftError
+from ...ir import Node
+from ...ir.ops import integers
+from ...ir.ops import scalars as ops
+from ..frontend.core import Position
+from ..frontend.source import error
+from .values import Masked, node_of, type_of, unwrapped
+
+
+def refused(x: Masked) -> LiftError:
+    """The error for what cannot be done with them."""
+    return error(
+        "how many elements a mask or filter() chooses is known only as the function runs, and shapes must be known "
+        "when it is compiled; use np.where(mask, x, 0.0), or np.sum with it; what can be done with x[mask] itself is "
+        "arithmetic, writing to the same places (x[mask] *= 2), and reductions (x[mask].sum()), with filter(f, x) "
+        "functions of it such as sum(), len(list()) and np.mean(list())",
+        x.at,
+    )
+
+
+def none_inside(x: Any) -> None:
+    """Raises LiftError where there are such elements in something without identities."""
+    if isinstance(x, Masked):
+        raise refused(x)
+    for part in x if isinstance(x, tuple | list) else ():
+        none_inside(part)
+
+
+def chosen(content: Any, mask: Node, at: Position | None) -> Masked:
+    """`content[mask]`, asked for at a place in the text."""
+    node = node_of(content)
+    if node.shape[: mask.ndim] != mask.shape:
+        raise Error(f"a mask of shape {mask.shape} does not fit an array of shape {node.shape}")
+    return Masked(node, mask, at)
+
+
+def spread(mask: Node, shape: tuple[int, ...]) -> Node:
+    """A mask of the first axes for all elements."""
+    extra = len(shape) - mask.ndim
+    return mask[(..., *(None,) * extra)] if extra else mask
+
+
+def either(test: Node, a: Node, b: Node) -> Node:
+    """Elements of the one array where a test holds, and of the other elsewhere."""
+    kinds = {a.type.kind, b.type.kind}
+    operation = ops.where
+    if kinds == {"boolean"}:
+        operation = integers.choose
+    elif "real" not in kinds:
+        operation = integers.where
+    found: Node = operation(test, a, b)
+    return found
+
+
+# -- element by element ------------------------------------------------------------------------------------------------
+
+
+def elementwise(compute: Callable[..., Any], given: Sequence[Any]) -> Masked:
+    """What a function of single numbers gives, where some of its arguments are chosen by a mask."""
+    first = next(x for x in given if isinstance(x, Masked))
+    depth = first.values.ndim - first.mask.ndim  # the axes that a row of what is chosen has
+    found = []
+    for x in given:
+        t = None if isinstance(x, Masked) else type_of(x)
+        alike = isinstance(x, Masked) and x.mask is first.mask and x.values.ndim - x.mask.ndim <= depth
+        if not alike and (t is None or t.ndim > depth):
+            raise refused(first)
+        found.append(x.values if isinstance(x, Masked) else unwrapped(x))
+    result = compute(*found)
+    shape = getattr(result, "shape", ())
+    if not isinstance(result, Node) or shape[: first.mask.ndim] != first.mask.shape:
+        raise refused(first)
+    return Masked(result, first.mask, first.at)

@@ -1,0 +1,60 @@
+"""Which single numbers of a graph numpy has as scalars of its own: elements of arrays, and what was computed of them.
+
+A graph does not know: it has one kind of single number. It matters for sums of truth values alone, which are truth
+values in numpy and whole numbers in Python. So here the graph is looked through, backward. The state of a loop that is
+being made, and what a function of numpy makes of one of Python's floats, count as Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...ir import Node, control
+
+
+def is_element(x: Any) -> bool:
+    """Whether an array is among what a value was computed of; an array itself is one."""
+    if not isinstance(x, Node):
+        return isinstance(x, np.generic | np.ndarray)
+    stack, seen, means = [x], {x}, dict[Node, list[Node]]()
+    while stack:
+        node = stack.pop()
+        if node.shape:
+            return True
+        if node.operation is control.PART:
+            before = _behind(node.arguments[0], node.attribute, means)
+        else:
+            before = node.arguments
+        for one in (*before, *means.get(node, ())):
+            if one not in seen:
+                seen.add(one)
+                stack.append(one)
+    return False
+
+
+def _behind(node: Node, index: int, means: dict[Node, list[Node]]) -> Iterable[Node]:
+    """What one of several values is made of, inside of a branch, a loop or a call; `means` is told of the inputs."""
+    what = node.attribute
+    if isinstance(what, control.Loop):
+        given = node.arguments[1:] if node.operation is control.REPEAT else node.arguments
+        states = what.body.inputs[len(what.body.inputs) - len(given) :]
+        _enter(means, states, given)
+        for state, after in zip(states, what.body.outputs, strict=False):
+            means[state].append(after)
+        return (given[index], what.body.outputs[index])
+    if isinstance(what, control.Branches):
+        for graph in (what.then, what.otherwise):
+            _enter(means, graph.inputs, node.arguments[1:])
+        return (what.then.outputs[index], what.otherwise.outputs[index])
+    if isinstance(what, control.Called) and what.function.graph is not None:
+        _enter(means, what.function.graph.inputs, node.arguments)
+        return (what.function.graph.outputs[index],)
+    return ()
+
+
+def _enter(means: dict[Node, list[Node]], inputs: Iterable[Node], given: Iterable[Node]) -> None:
+    for variable, one in zip(inputs, given, strict=True):
+        means.setdefault(variable, []).append(one)

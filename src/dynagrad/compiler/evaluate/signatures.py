@@ -1,0 +1,292 @@
+"""What a compiled function takes and returns: structures with numbers at their leaves, in order.
+
+Floats, numpy's floats and arrays are numbers of the graph; whole numbers, truth values, strings, None, functions and
+all other objects are known when it is made, and part of what tells one specialisation from another. Tuples, lists,
+dicts and dataclasses are gone through.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...eager.pytree import is_registered
+from ...errors import Error
+from ...ir import Node
+from ...ir.failures import after
+from ...ir.node import fresh
+from ...ir.types import KINDS, Type, arrays
+from ...runtime.walking import LEAF, Keyed, Known, Sequenced, Structure
+from ..frontend.core import UNDEFINED
+from .masks import refused
+from .values import (
+    Array,
+    Cell,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    Masked,
+    Perhaps,
+    Unclear,
+    describe,
+    node_of,
+    type_of,
+)
+
+OWNED = "it is an argument of the compiled function, which must not change it; change a copy of it (x = x.copy())"
+_OURS = __name__.split(".")[0] + "."
+_DICTS: tuple[type, ...] = (dict, OrderedDict, defaultdict)
+_DTYPES = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}
+
+
+def leaf_type(x: Any) -> Type | None:
+    """The type of an argument that is a number of the graph; None for everything else."""
+    if type(x) is float or isinstance(x, np.floating):
+        return KINDS["real"]
+    if isinstance(x, np.ndarray) and x.dtype.kind in _DTYPES:
+        return arrays(KINDS[_DTYPES[x.dtype.kind]], x.shape)
+    if isinstance(x, Type):
+        return x
+    return x.type if isinstance(x, Node) else None
+
+
+def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
+    """The key and the parts of a structure of arguments."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return (kind, len(x)), x
+    if kind in _DICTS:
+        factory = x.default_factory if kind is defaultdict else None
+        return (kind, factory, tuple(x), tuple(map(type, x))), list(x.values())
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return (kind, len(x)), x
+    if dataclasses.is_dataclass(x) and not isinstance(x, type) and not _ours(x):
+        return (kind, "fields"), [getattr(x, f.name) for f in dataclasses.fields(x)]
+    return None
+
+
+def taken_apart(x: Any, leaves: list[Any]) -> Any:
+    """What tells the structure of arguments from others, with its known values; its numbers are added to `leaves`.
+
+    >>> leaves = []
+    >>> key = taken_apart(((1.5, 2), {"a": 2.5}), leaves)
+    >>> leaves, key == taken_apart(((3.5, 2), {"a": 4.5}), []), key == taken_apart(((3.5, 3), {"a": 4.5}), [])
+    ([1.5, 2.5], True, False)
+    """
+    t = leaf_type(x)
+    if t is not None:
+        if isinstance(x, np.matrix | np.ma.MaskedArray):
+            raise Error(
+                f"an argument is a {type(x).__name__}, and a compiled function takes plain arrays; use np.asarray"
+            )
+        leaves.append(x)
+        return t
+    if isinstance(x, np.ndarray):
+        raise Error(
+            f"an argument is an array of {x.dtype}; a compiled function takes arrays of "
+            + ("reals; keep the two parts of complex numbers" if x.dtype.kind == "c" else "numbers and truth values")
+        )
+    taken = parts_of(x)
+    if taken is not None:
+        return (taken[0], *(taken_apart(part, leaves) for part in taken[1]))
+    return _constant(x)
+
+
+def structure(x: Any) -> Structure | None:
+    """The structure of an argument as native code walks over it; None where there is more to it than containers."""
+    if leaf_type(x) is not None:
+        return LEAF
+    if type(x) is tuple or type(x) is list:
+        return joined(type(x), map(structure, x))
+    if type(x) is dict:
+        parts = [structure(part) for part in x.values()]
+        return None if None in parts else Keyed(tuple(x), tuple(p for p in parts if p is not None))
+    return None if parts_of(x) is not None else Known(x)
+
+
+def joined(kind: type, parts: Iterable[Structure | None]) -> Structure | None:
+    """A list or tuple of structures; none where one of them is none."""
+    found = list(parts)
+    return None if None in found else Sequenced(kind, tuple(p for p in found if p is not None))
+
+
+def _ours(x: Any) -> bool:
+    """Whether something is a function of this package, though it has fields."""
+    return callable(x) and type(x).__module__.startswith(_OURS)
+
+
+def _constant(x: Any) -> Any:
+    """What tells something that is known from other things. Raises Error for containers that are not gone through:
+    their numbers would be constants, which they are not for whoever changes them."""
+    kind = type(x)
+    if isinstance(x, set | frozenset):
+        return (kind, frozenset((type(item), item) for item in x))
+    if isinstance(x, tuple) and not any(map(_has_numbers, x)):
+        return (kind, *(taken_apart(part, []) for part in x))
+    instead = next((name for cls, name in _INSTEAD.items() if isinstance(x, cls)), None)
+    if is_registered(kind):
+        instead = "a dataclass"
+    if instead is not None:
+        raise Error(
+            f"an argument is a {kind.__name__}, and a compiled function takes tuples, lists, dicts and dataclasses; "
+            f"make {instead} of it"
+        )
+    try:
+        hash(x)
+    except TypeError:
+        return Same(x)
+    return (kind, x)
+
+
+_INSTEAD: dict[type, str] = {MutableMapping: "a dict", MutableSequence: "a list", tuple: "a tuple"}
+
+
+def _has_numbers(x: Any) -> bool:
+    leaves: list[Any] = []
+    taken_apart(x, leaves)
+    return bool(leaves)
+
+
+class Same:
+    """A known value that has no hash: the same only as itself."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def opened(x: Any, variables: list[Node]) -> Any:
+    """Arguments as values, with a variable for each number, in the order of `taken_apart`."""
+    t = leaf_type(x)
+    if t is not None:
+        variables.append(x if isinstance(x, Node) and x.is_variable else fresh(t))
+        return Array(variables[-1], OWNED) if t.shape else variables[-1]
+    taken = parts_of(x)
+    if taken is None:
+        return x
+    parts = [opened(part, variables) for part in taken[1]]
+    if isinstance(x, list):
+        return List(tuple(parts), OWNED)
+    if isinstance(x, dict):
+        empty = defaultdict(x.default_factory) if isinstance(x, defaultdict) else type(x)()
+        return Dict(dict(zip(x, parts, strict=True)), OWNED, empty)
+    if isinstance(x, tuple):
+        return type(x)._make(parts) if hasattr(x, "_fields") else tuple(parts)  # type: ignore[attr-defined]
+    names = [f.name for f in dataclasses.fields(x)]
+    return Instance(type(x), dict(zip(names, parts, strict=True)), OWNED, x.__dataclass_params__.frozen)
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+Build = Callable[[Iterator[Any]], Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Output:
+    """The structure of a result: `build(values)` puts the outputs of the graph into it."""
+
+    build: Build
+    outputs: tuple[Node, ...]
+    shown: str
+    structure: Structure | None = None  # as native code walks over it; None where it cannot
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        return self.build(iter(values))
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
+def output(x: Any, token: Any = 0) -> Output:
+    """The structure of what a function returned. Raises Error where there is something in it that cannot come out.
+
+    `token` is what is checked before: it becomes part of the results, or the only one.
+    """
+    nodes: list[Node] = []
+    shown: list[str] = []
+    build = _output(x, nodes, shown)
+    if isinstance(token, Node) and not nodes:
+        return Output(lambda values: (next(values), build(values))[1], (token,), "".join(shown))
+    tied = tuple(after(token, node) for node in nodes) if isinstance(token, Node) else tuple(nodes)
+    return Output(build, tied, "".join(shown), _structure(x) if nodes else None)
+
+
+def _structure(x: Any) -> Structure | None:
+    """The structure of a result that `_output` has found to be one."""
+    if isinstance(x, Node | Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
+        return LEAF
+    if isinstance(x, List) or type(x) is tuple:
+        parts = x.content if isinstance(x, List) else x
+        return joined(list if isinstance(x, List) else tuple, map(_structure, parts))
+    if isinstance(x, Dict) and type(x.empty) is dict:
+        inside = [_structure(part) for part in x.content.values()]
+        return None if None in inside else Keyed(tuple(x.content), tuple(p for p in inside if p is not None))
+    return None if isinstance(x, tuple | Dict | Instance) else Known(x)
+
+
+def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
+    if isinstance(x, Node | Array):
+        nodes.append(node_of(x))
+        shown.append(str(nodes[-1].type))
+        return next
+    if isinstance(x, Unclear):
+        raise Error(f"a text in the result has a number in it that is known only as the function runs: {x!s:.60}")
+    if x is UNDEFINED:
+        raise Error("the function may return a variable that has no value")
+    if isinstance(x, Masked):
+        raise refused(x)
+    if isinstance(x, Perhaps):
+        raise Error(
+            f"the function may return {describe(x)}, and which is decided as it runs; return a number that says so"
+        )
+    if isinstance(x, np.ndarray) and type_of(x) is not None:
+        return _output(Array(x), nodes, shown)
+    if isinstance(x, tuple | List):
+        cls: Any = list if isinstance(x, List) else type(x)
+        parts = [_output(part, nodes, shown) for part in (x.content if isinstance(x, List) else x)]
+        if hasattr(cls, "_fields"):
+            return lambda values: cls._make(build(values) for build in parts)
+        return lambda values: cls([build(values) for build in parts])
+    if isinstance(x, Dict):
+        inside = {key: _output(part, nodes, shown) for key, part in x.content.items()}
+        empty: Any = x.empty
+        if type(empty) is dict:
+            return lambda values: {key: build(values) for key, build in inside.items()}
+        return lambda values: _filled(empty, {key: build(values) for key, build in inside.items()})
+    if isinstance(x, Instance):
+        fields: dict[str, Build] = {key: _output(part, nodes, shown) for key, part in x.content.items()}
+        of: type = x.cls
+        return lambda values: _object(of, {key: build(values) for key, build in fields.items()})
+    if isinstance(x, Closure | Made | Items | Cell) or (callable(x) and not isinstance(x, type)):
+        raise Error(
+            f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call it "
+            "inside, or compile what calls it"
+        )
+    shown.append(f"{x!r:.40}")
+    return lambda values: x
+
+
+def _filled(empty: Any, content: Mapping[Any, Any]) -> Any:
+    made = copy.copy(empty)
+    made.update(content)
+    return made
+
+
+def _object(cls: type, fields: Mapping[str, Any]) -> Any:
+    made: Any = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made

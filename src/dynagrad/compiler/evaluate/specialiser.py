@@ -1,0 +1,574 @@
+"""Runs the core language on values of which some are not known yet, and so makes a graph of those.
+
+What is known is computed at once: functions are inlined, structures taken apart, conditions decided. What is not
+becomes a node. A choice that only the graph can make is specialised both ways and joined. This file has the evaluation
+itself, calls, and what is changed in place, of which journals are kept so that a branch can be undone. Loops, recursion
+and the tables of primitives and library functions are in the files beside it, which enter themselves here.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...eager.names.numpy_names import ORIGINALS
+from ...errors import Error, LiftError
+from ...ir import Node, control, tracing
+from ...ir.failures import after
+from ...ir.node import constant
+from ...ir.ops import integers
+from ...ir.ops import scalars as ops
+from ..frontend.core import (
+    KEPT,
+    UNDEFINED,
+    Apply,
+    Atom,
+    Constant,
+    Expression,
+    Fix,
+    For,
+    If,
+    Lambda,
+    Let,
+    Name,
+    Position,
+    Primitive,
+    Project,
+    Tuple,
+    While,
+)
+from ..frontend.operators import simple
+from ..frontend.source import error
+from ..frontend.statements import lift
+from .joins import Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
+from .limits import most_calls
+from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
+
+Handler = Callable[..., Any]
+Given = Sequence[Any]
+"""The arguments of a call by place, and those by name."""
+Named = Mapping[str, Any]
+H = TypeVar("H", bound=Handler)
+
+PRIMITIVES: dict[str, Handler] = {}
+"""What primitives do: `(specialiser, *arguments)`."""
+CALLS: dict[Any, Handler] = {}
+"""What functions of libraries do: `(specialiser, arguments, named)`."""
+PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
+"""What Python raises where something known cannot be computed."""
+LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
+
+
+class Diverges(Exception):
+    """What is being specialised has no value: it recurses before any of its results is known."""
+
+
+class Recursion(Exception):
+    """A function calls itself, as the graph decides: it must become a function of the graph."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self.frame = frame
+
+
+Finder = Callable[["Specialiser", Any], Handler | None]
+
+
+class Frame:
+    """A call that is being specialised."""
+
+    def __init__(self, code: Lambda, level: int, at: Position | None) -> None:
+        self.code, self.level, self.at = code, level, at
+
+
+def _classes_in(x: Any) -> Iterator[type[BaseException]]:
+    """The classes of exceptions that an `except` names."""
+    for cls in x if isinstance(x, tuple) else (x,):
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            raise Error(f"`except` wants classes of exceptions, and {describe(cls)} is none")
+        yield cls
+
+
+def _needed(code: Lambda) -> list[str]:
+    """What a function has to hold: what it takes from outside, and its default values."""
+    return [*code.free, *(p.default.name for p in code.parameters if isinstance(p.default, Name))]
+
+
+def primitive(name: str) -> Callable[[H], H]:
+    """Enter a handler for a primitive."""
+
+    def enter(handler: H) -> H:
+        PRIMITIVES[name] = handler
+        return handler
+
+    return enter
+
+
+def calls(*functions: Any) -> Callable[[H], H]:
+    """Enter a handler for functions of a library."""
+
+    def enter(handler: H) -> H:
+        for function in functions:
+            CALLS[function] = handler
+        return handler
+
+    return enter
+
+
+class Specialiser:
+    """One run. `finders` find the handlers of functions that are not in `CALLS`; they are asked in this order."""
+
+    def __init__(self, finders: Sequence[Finder]) -> None:
+        self.finders = finders
+        self.at: Position | None = None
+        self.level = 0  # choices and loops around that only the graph can decide
+        self.product = 1  # how often what is specialised now is repeated by loops that are unrolled
+        self.frames: list[Frame] = []
+        self.recursions: dict[Lambda, Any] = {}
+        self.functions: dict[Lambda, list[Any]] = {}
+        self.apart: dict[
+            Any, list[Any]
+        ] = {}  # functions with derivatives of their own; see compiler/transforms/captured.py
+        self.lifted: dict[Callable[..., Any], Lambda] = {}
+        self.journals: list[dict[Ref, Any]] = []
+        self.token = Cell(0, "%token")  # what is checked as the graph runs; see exceptions.py
+        self.test: Node | None = None  # of the choice around that the graph makes
+        self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # what the `try` around catch
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    def error(self, message: str, at: Position | None = None) -> LiftError:
+        return error(message, at or self.at)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, e: Expression, env: dict[str, Any]) -> Any:
+        """The value of an expression; names that it binds stay in `env`."""
+        while True:
+            match e:
+                case Let():
+                    env[e.name] = self.evaluate(e.value, env)
+                    e = e.body
+                case Fix():
+                    for name, code in e.functions:
+                        env[name] = self._closure(code, env, e.functions)
+                    e = e.body
+                case Apply():
+                    return self._apply(e, env)
+                case If() if e.catches:
+                    return self._trying(e, env)
+                case If():
+                    with self.placed(e.at):
+                        test = self.truth(self.read(e.condition, env))
+                        if not isinstance(test, bool):
+                            return self.choose(e, test, env)
+                    e = e.then if test else e.otherwise
+                case Name() | Constant():
+                    return self.read(e, env)
+                case Tuple():
+                    return tuple(self.look(item, env) for item in e.items)
+                case Project():
+                    return self.read(e.value, env)[e.index]
+                case Lambda():
+                    return self._closure(e, env, ())
+                case While() | For():
+                    with self.placed(e.at):
+                        return self.apply("loop", e, env)
+
+    def _trying(self, e: If, env: dict[str, Any]) -> Any:
+        """The body of a `try`, in which nothing may be raised that it catches."""
+        with self.placed(e.at):
+            caught = tuple(c for atom in e.catches for c in _classes_in(self.read(atom, env)))
+        self.tries.append((caught, e.at))
+        try:
+            return self.evaluate(e.then, env)
+        finally:
+            self.tries.pop()
+
+    def may_raise(self, *classes: type[BaseException]) -> None:
+        """Raises LiftError where a `try` around would catch what may be raised here as the graph runs."""
+        for caught, at in self.tries:
+            for cls in classes:
+                if issubclass(cls, caught):
+                    where = "" if at is None else f" in line {at.line}"
+                    raise self.error(
+                        f"this may raise {cls.__name__} as the function runs, and the `try`{where} catches it; what "
+                        "a compiled function raises can be caught only outside of it: ask with `if` instead"
+                    )
+
+    def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
+        """The value of an atom, which may be undefined."""
+        if isinstance(atom, Constant):
+            return normal(atom.value)
+        return env.get(atom.name, UNDEFINED)
+
+    def read(self, atom: Atom, env: Mapping[str, Any]) -> Any:
+        """The value of an atom."""
+        value = self.look(atom, env)
+        if value is UNDEFINED and isinstance(atom, Name):
+            raise self.error(f"{atom.name} has no value here", atom.at)
+        return value
+
+    def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
+        own = {name for name, _ in group}
+        needed = [name for each in (code, *(c for _, c in group)) for name in _needed(each)]
+        held = {name: env[name] for name in needed if name not in own and name in env}
+        defaults = {p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)}
+        return Closure(code, held, group, defaults)
+
+    def truth(self, x: Any) -> bool | Node:
+        """A value as a condition."""
+        found: bool | Node = self.apply("truth", x)
+        return found
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _apply(self, e: Apply, env: dict[str, Any]) -> Any:
+        function = self.read(e.function, env)
+        if isinstance(function, Primitive) and function.name in _TAKES_UNDEFINED:
+            given = [self.look(a, env) for a in e.arguments]
+        else:
+            given = [self.read(a, env) for a in e.arguments]
+        named = {name: self.read(a, env) for name, a in e.named}
+        with self.placed(e.at):
+            return self.call(function, given, named)
+
+    @contextmanager
+    def placed(self, at: Position | None) -> Iterator[None]:
+        """Errors inside point to a place, unless they have one."""
+        self.at = at = at or self.at
+        try:
+            yield
+        except (LiftError, Diverges, Recursion):
+            raise
+        except RecursionError as problem:
+            raise error("calls are nested too deep to be compiled", at) from problem
+        except (Error, *PROBLEMS) as problem:
+            text = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
+            raise error(text, at) from problem
+        finally:
+            self.at = at
+
+    def apply(self, name: str, *arguments: Any) -> Any:
+        """A primitive on values. Handlers call each other in this way, so that no file of them needs another."""
+        return PRIMITIVES[name](self, *arguments)
+
+    def call(self, function: Any, arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
+        """Calls anything that can be called."""
+        named = named or {}
+        if isinstance(function, Primitive):
+            if any(isinstance(a, Masked) for a in arguments):
+                return self.apply("masked call", function, arguments, named)
+            return self.apply(function.name, *arguments)
+        if isinstance(function, Closure):
+            return self.enter(function, arguments, named)
+        if isinstance(function, Made):
+            return function.run(self, function.held, arguments, named)
+        handler = self.handler(function)
+        if handler is not None:
+            if any(isinstance(a, Masked) for a in arguments):
+                return self.apply("masked call", function, arguments, named)
+            return handler(self, list(arguments), dict(named))
+        if isinstance(function, types.FunctionType):
+            if function.__code__.co_filename.startswith(_OURS):
+                raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
+            return self.enter(self.closure_of(function), arguments, named)
+        raise self.error(
+            f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
+            "to be had, classes that are dataclasses, numpy, math, and the functions of dynagrad"
+        )
+
+    def closure_of(self, function: Callable[..., Any]) -> Closure:
+        """A function by its text."""
+        if function not in self.lifted:
+            assert isinstance(function, types.FunctionType)
+            self.lifted[function] = lift(function)
+        return Closure(self.lifted[function])
+
+    def handler(self, function: Any) -> Handler | None:
+        """What is known about a function of a library."""
+        try:
+            function = ORIGINALS.get(function, function)
+            found = CALLS.get(function)
+        except TypeError:  # it has no hash
+            found = None
+        if found is not None:
+            return found
+        for find in self.finders:
+            found = find(self, function)
+            if found is not None:
+                return found
+        return None
+
+    def bind(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of a function with their values."""
+        code, given, left = function.code, list(arguments), dict(named)
+        env: dict[str, Any] = {}
+        for p in code.parameters:
+            if p.kind == "rest":
+                env[p.name], given = tuple(given), []
+            elif p.kind == "named rest":
+                env[p.name], left = Dict(left), {}
+            elif p.kind in ("either", "positional") and given:
+                if p.name in left and p.kind == "either":
+                    raise self.error(f"{code.name}() got two values for {p.name}")
+                env[p.name] = given.pop(0)
+            elif p.kind != "positional" and p.name in left:
+                env[p.name] = left.pop(p.name)
+            elif p.name in function.defaults:
+                env[p.name] = function.defaults[p.name]
+            elif isinstance(p.default, Constant):
+                env[p.name] = normal(p.default.value)
+            else:
+                raise self.error(f"{code.name}() needs a value for {p.name}")
+        if given or left:
+            extra = f"the argument {next(iter(left))!r}" if left else f"{len(arguments)} arguments"
+            raise self.error(f"{code.name}() does not take {extra}")
+        return env
+
+    def enter(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Calls a closure: inlines it, or makes it a function of the graph where that would not end."""
+        given = self.bind(function, arguments, named)
+        code = function.code
+        if code in self.recursions:
+            return self.apply("call again", function, given)
+        active = [f for f in self.frames if f.code is code]
+        if active:
+            loose = len({f.level for f in active if f.level < self.level})
+            if loose >= LOOSE_CALLS:
+                raise Recursion(active[0])
+            if len(active) >= (most := most_calls()):
+                raise self.error(
+                    f"{code.name} calls itself more than {most} times while it is compiled, which is the limit on "
+                    "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. Only a condition "
+                    "that is decided as the function runs, or a shorter way, can end what never ends"
+                )
+        frame = Frame(code, self.level, self.at)
+        depth, at = len(self.frames), self.at
+        self.frames.append(frame)
+        try:
+            return self.evaluate(code.body, self.environment(function, given))
+        except Recursion as found:
+            if found.frame is not frame:
+                raise
+            del self.frames[depth:]
+            self.at = at
+            return self.apply("recurse", function, given)
+        finally:
+            del self.frames[depth:]
+            self.at = at
+
+    def environment(self, function: Closure, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the body of a function sees."""
+        held = function.held
+        env = {name: held[name] for name in function.code.free if name in held}
+        for name, code in function.group:
+            if code is function.code:
+                env[name] = function
+                continue
+            names = ((p.name, p.default.name) for p in code.parameters if isinstance(p.default, Name))
+            defaults = {parameter: held[name] for parameter, name in names if name in held}
+            env[name] = Closure(code, held, function.group, defaults)
+        env.update(given)
+        return env
+
+    # -- what is changed in place ------------------------------------------------------------------------------------
+
+    def write(self, ref: Ref, content: Any) -> None:
+        """Changes something; raises LiftError where it must not be changed."""
+        if ref.owner and not isinstance(ref, Cell):
+            raise self.error(f"this {type(ref).__name__.lower()} cannot be changed in place: {ref.owner}")
+        self.put(ref, content)
+
+    def put(self, ref: Ref, content: Any) -> None:
+        for journal in self.journals[-1:]:
+            journal.setdefault(ref, ref.content)
+        ref.content = content
+
+    @contextmanager
+    def journal(self) -> Iterator[dict[Ref, Any]]:
+        """Changes inside are undone at the end; what is yielded is then what the changed things had become.
+
+        Things made inside are left out.
+        """
+        old: dict[Ref, Any] = {}
+        changed: dict[Ref, Any] = {}
+        start = Ref(None).born
+        level, product, depth = self.level, self.product, len(self.journals)
+        self.journals.append(old)
+        try:
+            yield changed
+        finally:
+            del self.journals[depth:]
+            self.level, self.product = level, product
+            for ref, content in old.items():
+                if ref.born < start:
+                    changed[ref] = ref.content
+                    ref.content = content
+
+    # -- choices -----------------------------------------------------------------------------------------------------
+
+    def choose(self, e: If, test: Node, env: dict[str, Any]) -> Any:
+        """A choice that the graph makes."""
+        easy = simple(e.then) and simple(e.otherwise)
+
+        def branch(part: Expression, holds: bool) -> Callable[[], Any]:
+            return lambda: self.evaluate(part, _settled(env, test, holds))
+
+        try:
+            return self.either(test, branch(e.then, True), branch(e.otherwise, False), easy)
+        except Mismatch as problem:
+            raise self.mismatch(problem, e) from None
+
+    def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
+        """An error that says which variable became what."""
+        if isinstance(e, If) and e.names == KEPT:
+            return self.error(
+                "which items a comprehension keeps is decided here as the function runs, and what it makes has a fixed "
+                "length; write a value for each item, as [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, of "
+                "numbers, functions of filter(), as sum(filter(f, x))",
+                e.at,
+            )
+        what, path = "the result", problem.path
+        names = e.names if isinstance(e, If) else e.state
+        first, _, rest = path.removeprefix("[").partition("]")
+        if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
+            what, path = names[int(first)], rest
+        what = {"%result": "the result"}.get(what, what)
+        if path.startswith(" ("):  # something that is changed in place
+            what, path = path.strip(" ()"), ""
+        if isinstance(e, If):
+            return self.error(
+                f"{what}{path} is {problem.a} in one branch and {problem.b} in the other, and which one is taken is "
+                "decided as the function runs; both must be of the same kind, shape and structure",
+                e.at,
+            )
+        return self.error(
+            f"{what}{path} is {problem.a} before a round of this loop and {problem.b} after it; what a loop changes "
+            "must keep its kind, shape and structure",
+            e.at,
+        )
+
+    def either(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False) -> Any:
+        """What one function returns, or the other, and what they change. Raises Mismatch."""
+        since = tracing.now()
+        results: list[Any] = []
+        changes: list[dict[Ref, Any]] = []
+        diverged = 0
+        for run in (then, otherwise):
+            with self.journal() as changed:
+                self.level += 1
+                outer, self.test = self.test, test
+                try:
+                    results.append(run())
+                except Diverges:
+                    diverged += 1
+                    results.append(UNDEFINED)
+                finally:
+                    self.test = outer
+            changes.append(changed)
+        if diverged == 2:
+            raise Diverges
+        refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
+        whole = [pattern(result, sight=changed) for result, changed in zip(results, changes, strict=True)]
+        joined = [merge(whole[0], whole[1], "", *changes)]
+        sides = [[results[0]], [results[1]]]
+        for ref in refs:
+            contents = [inside(ref, changed.get(ref, ref.content)) for changed in changes]
+            for side, content in zip(sides, contents, strict=True):
+                side.append(content)
+            forms = [pattern(content, sight=changed) for content, changed in zip(contents, changes, strict=True)]
+            joined.append(merge(forms[0], forms[1], f" ({describe(ref)}) ", *changes))
+        flat = [
+            [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
+            for side, changed in zip(sides, changes, strict=True)
+        ]
+        first = self.place_of_token(joined[:1], refs, joined[1:])
+        held = self.token.content
+        if first >= 0 and isinstance(held, Node):  # what was checked before comes before the test
+            test = after(held, test)
+        nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs, first))
+        value = build(joined[0], nodes)
+        for ref, p in zip(refs, joined[1:], strict=True):
+            self.put(ref, outside(ref, build(p, nodes)))
+        return value
+
+    def place_of_token(self, results: Sequence[Pattern], refs: Sequence[Ref], contents: Sequence[Pattern]) -> int:
+        """Which of the numbers of some results, and then of what changed, is the token's; -1 if it did not change."""
+        if self.token not in refs:
+            return -1
+        return sum(len(leaf_types(p)) for p in (*results, *contents[: refs.index(self.token)]))
+
+    def selected(
+        self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool, before: int = -1
+    ) -> list[Node]:
+        """The nodes of one list or of the other: chosen among, if both are easy to compute, or else computed alone.
+
+        What is at the place `before` is computed before the others.
+        """
+        differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
+        differ.sort(key=lambda i: i != before)
+        found = list(first)
+        if easy and not any(first[i].type.shape for i in differ):
+            for i in differ:
+                found[i] = select(test, first[i], second[i])
+            return found
+        if differ:
+            outputs = [[side[i] for i in differ] for side in (first, second)]
+            [yes, no], captured = tracing.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
+            made = control.parts(control.make_cond(test, control.Branches(yes, no), captured))
+            for i, node in zip(differ, made, strict=True):
+                found[i] = node
+        return found
+
+
+_OURS = str(Path(__file__).parents[2]) + os.sep
+_TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
+
+
+def _settled(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
+    """The variables in a branch, where it may be known which of them are None."""
+    found = dict(env)
+    for name, x in env.items():
+        if isinstance(x, Perhaps) and (test is x.present or test is ops.logical_not(x.present)):
+            found[name] = x.value if holds == (test is x.present) else None
+    return found
+
+
+def select(test: Node, a: Node, b: Node) -> Node:
+    """One of two numbers."""
+
+    found: Node
+    if a.type.kind != "boolean":
+        found = (integers.where if a.type.kind == "integer" else ops.where)(test, a, b)
+    elif b is constant(False):
+        found = ops.logical_and(test, a)
+    elif a is constant(True):
+        found = ops.logical_or(test, b)
+    else:
+        found = integers.choose(test, a, b)
+    return found
+
+
+def inside(ref: Ref, content: Any) -> tuple[Any, ...]:
+    """The content of something as a tuple of values."""
+    if isinstance(ref, Array | Cell):
+        return (content,)
+    if isinstance(ref, List):
+        return tuple(content)
+    return (tuple(content), *content.values())
+
+
+def outside(ref: Ref, values: tuple[Any, ...]) -> Any:
+    """The content again."""
+    if isinstance(ref, Array):
+        return values[0].content if isinstance(values[0], Array) else values[0]
+    if isinstance(ref, Cell):
+        return values[0]
+    if isinstance(ref, List):
+        return tuple(values)
+    return dict(zip(values[0], values[1:], strict=True))

@@ -1,0 +1,360 @@
+"""What a variable may hold while a function is specialised.
+
+Numbers that are known are Python's own, as are strings, None, classes and the functions of libraries. Numbers that are
+not known are nodes of the graph; tuples are tuples. What can be changed in place has an identity: arrays, lists, dicts,
+objects and the cells of variables are a `Ref` whose content is one of the other values and is replaced when it changes.
+A view of an array reads its base again each time, so writing to either shows in both, as in numpy. Functions are
+closures, or `Made` by the specialiser. How two values are joined is in `joins.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...eager.closures import Dual
+from ...eager.mutation.arrays import MutableArray
+from ...eager.numbers import Number
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import as_node, constant, whole
+from ...ir.tracing import convert
+from ...ir.types import KINDS, Type, arrays
+from ..frontend.core import Lambda, Position
+
+_serial = itertools.count()
+
+
+Sight = Mapping["Ref", Any]
+"""What things with an identity hold, where that is not what they hold now."""
+NOW: Sight = {}
+
+
+_EMPTY: Mapping[Any, Any] = {}
+
+
+class Ref:
+    """Something that can be changed in place. `owner` says why it must not be, if so."""
+
+    __slots__ = ("born", "content", "owner")
+
+    def __init__(self, content: Any, owner: str = "") -> None:
+        self.content, self.owner, self.born = content, owner, next(_serial)
+
+
+class Cell(Ref):
+    """A variable that functions hold on to."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, content: Any, name: str, owner: str = "") -> None:
+        super().__init__(content, owner)
+        self.name = name
+
+
+class Array(Ref):
+    """An array; its content is a node or a numpy array that nobody changes.
+
+    A view has a base and a function that reads it; `index` is what of the base it is, if it is that simple, and
+    `back(content of the base, new content)` is what the base becomes as the view is written to, if it can be. `ordered`
+    says that its elements certainly lie in the order of their places.
+    """
+
+    __slots__ = ("back", "base", "index", "look", "ordered")
+
+    def __init__(
+        self,
+        content: Any,
+        owner: str = "",
+        base: Array | None = None,
+        look: Any = None,
+        index: Any = None,
+        back: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(content, owner)
+        self.base, self.look, self.index, self.back = base, look, index, back
+        self.ordered = isinstance(content, np.ndarray) and content.flags.c_contiguous
+
+    def read(self, sight: Sight = NOW) -> Any:
+        return sight.get(self, self.content) if self.base is None else self.look(self.base.read(sight))
+
+
+class Unclear(str):
+    """A text with numbers in it that are known only as the function runs: for messages, and nothing else.
+
+    `parts` are texts and single numbers in turn; as a text, it says what kind of number there is.
+    """
+
+    parts: tuple[Any, ...]
+
+    @staticmethod
+    def of(*parts: Any) -> Unclear:
+        inside = [p for part in parts for p in (part.parts if isinstance(part, Unclear) else (part,))]
+        shown = [p if isinstance(p, str) else f"<{describe(p)}>" for p in inside]
+        made = Unclear("".join(shown))
+        single = [isinstance(p, Node) and not p.shape for p in inside]
+        made.parts = tuple(p if is_one else text for p, is_one, text in zip(inside, single, shown, strict=True))
+        return made
+
+
+class List(Ref):
+    """A list; its content is a tuple."""
+
+    __slots__ = ()
+
+
+class Dict(Ref):
+    """A dict; its content is one whose keys are known, and which nobody changes. `empty` is one of its kind, such as
+    an OrderedDict, with nothing in it."""
+
+    __slots__ = ("empty",)
+
+    def __init__(self, content: Mapping[Any, Any], owner: str = "", empty: Mapping[Any, Any] = _EMPTY) -> None:
+        super().__init__(content, owner)
+        self.empty = empty
+
+    @property
+    def factory(self) -> Any:
+        """What makes the values of missing keys, in a defaultdict."""
+        return getattr(self.empty, "default_factory", None)
+
+
+class Instance(Ref):
+    """An object of a class that has fields; its content is a dict of these, which nobody changes."""
+
+    __slots__ = ("cls", "fixed")
+
+    def __init__(self, cls: type, content: dict[str, Any], owner: str = "", fixed: bool = False) -> None:
+        super().__init__(content, owner)
+        self.cls, self.fixed = cls, fixed
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Closure:
+    """A function with what it holds; `group` are the functions that were defined with it and may be called by it."""
+
+    code: Lambda
+    held: Mapping[str, Any] = field(default_factory=dict)
+    group: tuple[tuple[str, Lambda], ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.code.name
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Made:
+    """A function that the specialiser runs itself: `run(specialiser, held, arguments, named)`."""
+
+    kind: Any
+    run: Callable[..., Any]
+    held: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return str(self.kind[1] if isinstance(self.kind, tuple) else self.kind)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Items:
+    """What a loop may go over that is no container: `range`, `enumerate`, `zip`, `reversed`."""
+
+    kind: str
+    held: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Perhaps:
+    """None, or a value: that is there if `present`."""
+
+    present: Node
+    value: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Masked:
+    """The elements of an array that a mask chooses, where only the graph knows which; the mask is of its first axes.
+    They may be those of a list, which has no arithmetic."""
+
+    values: Node
+    mask: Node
+    at: Position | None = None
+    listed: bool = False
+
+
+def function_like(x: Any) -> bool:
+    """Whether something can be called, as far as is known without looking into it."""
+    return isinstance(x, Closure | Made) or (callable(x) and not isinstance(x, Node | Ref))
+
+
+def is_dual(x: Any) -> bool:
+    """Whether something is a linear functional on functions."""
+    return isinstance(x, Dual) or (isinstance(x, Made) and x.kind[0] == "dual")
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def is_number(x: Any) -> bool:
+    """A known number."""
+    return isinstance(x, bool | int | float | np.bool_ | np.number) and not isinstance(x, complex | np.complexfloating)
+
+
+def normal(x: Any) -> Any:
+    """A known value as specialising wants it: numbers of numpy as Python's own."""
+    if isinstance(x, np.bool_ | np.integer | np.floating) or (isinstance(x, np.ndarray) and not x.ndim):
+        return x.item()
+    return x
+
+
+def known(x: Any) -> bool:
+    """Whether nothing in a value waits for the graph to run."""
+    if isinstance(x, Node):
+        return False
+    if isinstance(x, Array):
+        return not isinstance(x.read(), Node)
+    if isinstance(x, tuple):
+        return all(map(known, x))
+    if isinstance(x, List | Cell):
+        return known(x.content)
+    if isinstance(x, Dict | Instance):
+        return all(map(known, x.content.values()))
+    if isinstance(x, Closure):
+        return all(map(known, x.held.values())) and all(map(known, x.defaults.values()))
+    if isinstance(x, Made | Items):
+        return all(map(known, x.held))
+    if isinstance(x, slice):
+        return known((x.start, x.stop, x.step))
+    return not isinstance(x, Perhaps | Masked)
+
+
+def type_of(x: Any) -> Type | None:
+    """The type in the graph of a number or an array; None of anything else."""
+    if isinstance(x, Array):
+        x = x.read()
+    if isinstance(x, Node):
+        return x.type
+    if isinstance(x, bool | np.bool_):
+        return KINDS["boolean"]
+    if isinstance(x, int | np.integer):
+        return KINDS["integer"]
+    if isinstance(x, float | np.floating):
+        return KINDS["real"]
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+        return arrays(KINDS[{"b": "boolean", "f": "real"}.get(x.dtype.kind, "integer")], x.shape)
+    return None
+
+
+def as_type(x: Any, wanted: Type) -> Node:
+    """A number or the content of an array as a node of a type; whole numbers and truth values become reals."""
+
+    if isinstance(x, Array):
+        x = x.read()
+    if isinstance(x, np.ndarray) and wanted.kind == "real":
+        x = x.astype(np.float64)
+    node = convert(normal(x), wanted)
+    if node is None or node.type is not wanted:
+        raise Error(f"{x!r:.60} cannot become a {wanted}")
+    return node
+
+
+def node_of(x: Any) -> Node:
+    """A number or array as a node of its own type."""
+    if isinstance(x, Array):
+        x = x.read()
+    x = normal(x)
+    if isinstance(x, int) and not isinstance(x, bool):
+        if not -(2**63) <= x < 2**63:
+            raise Error("a whole number of a compiled function has 64 bits, and this one is larger")
+        return whole(x)
+    node = as_node(x)
+    if node is None:
+        raise Error(f"{describe(x)} is no number")
+    return node
+
+
+def zero(t: Type) -> Node:
+    """Something of a type, for what is never read."""
+    if t.shape:
+        return constant(np.zeros(t.shape, {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
+    return whole(0) if t.kind == "integer" else constant(False if t.kind == "boolean" else 0.0)
+
+
+def wrapped(x: Any) -> Any:
+    """A result of numpy, or of the graph, as a value: arrays get an identity."""
+    if isinstance(x, Node):
+        return Array(x) if x.type.shape else x
+    x = normal(x)
+    if isinstance(x, np.ndarray):
+        return Array(x)
+    if isinstance(x, list):
+        return List(tuple(map(wrapped, x)))
+    if isinstance(x, tuple):
+        return rebuilt(x, [wrapped(part) for part in x])
+    return x
+
+
+def unwrapped(x: Any) -> Any:
+    """A value as numpy and the graph take it: without identities."""
+    if isinstance(x, Array):
+        return x.read()
+    if isinstance(x, List):
+        return [unwrapped(part) for part in x.content]
+    if isinstance(x, tuple):
+        return rebuilt(x, [unwrapped(part) for part in x])
+    if isinstance(x, Dict):
+        return {key: unwrapped(value) for key, value in x.content.items()}
+    if isinstance(x, Items) and x.kind == "range" and known(x):
+        return range(*x.held)
+    return x
+
+
+def rebuilt(old: tuple[Any, ...], parts: list[Any]) -> Any:
+    """A tuple of the same kind with other parts."""
+    kind: Any = type(old)
+    return kind._make(parts) if hasattr(old, "_fields") else tuple(parts)
+
+
+def describe(x: Any) -> str:
+    """A value in a message."""
+    t = type_of(x)
+    if t is not None:
+        names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
+        if t.shape:
+            plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[t.kind]
+            return f"an array of {plural} of shape {t.shape}"
+        return names[t.kind] if isinstance(x, Node) else f"{x!r}, {names[t.kind]}"
+    if isinstance(x, tuple):
+        return f"a tuple of {len(x)}"
+    if isinstance(x, List):
+        return f"a list of {len(x.content)}"
+    if isinstance(x, Dict):
+        return f"a dict of {len(x.content)}"
+    if isinstance(x, Instance):
+        return f"an object of {x.cls.__name__}"
+    if isinstance(x, Closure | Made):
+        return f"the function {x.name}"
+    if isinstance(x, Items):
+        return f"a {x.kind}"
+    if isinstance(x, Masked):
+        return "what a mask chooses of an array"
+    if isinstance(x, Perhaps):
+        return f"either None or {describe(x.value)}"
+    content = x.content if isinstance(x, Array) else x
+    if is_complex(content):
+        return "an array of complex numbers" if isinstance(content, np.ndarray) else f"the complex number {content:.60}"
+    if isinstance(content, np.ndarray):
+        return f"an array of {content.dtype}"
+    if isinstance(content, Number | MutableArray):
+        return "a value with derivatives from outside (make it an argument of the compiled function, or compile it all)"
+    return f"{x!r:.60} of type {type(x).__name__}"
+
+
+def is_complex(x: Any) -> bool:
+    """A complex number, or an array of such."""
+    return isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c")

@@ -1,0 +1,289 @@
+"""Python's own functions of structures while a function is specialised, and looking at what something is.
+
+Those of numbers are in `math.py`, numpy's in `compiler/numpy/calls.py`, classes in `compiler/objects/classes.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...ir import Node
+from ..evaluate.arrays import as_array, stacked
+from ..evaluate.iteration import chooser, items, walk
+from ..evaluate.operators import both, negated, truth
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import (
+    Array,
+    Closure,
+    Dict,
+    Instance,
+    Items,
+    List,
+    Made,
+    Masked,
+    Unclear,
+    describe,
+    known,
+    node_of,
+    rebuilt,
+    type_of,
+    unwrapped,
+    wrapped,
+)
+from ..objects.containers import attribute, mapping, setattr_, vars_of
+
+# -- structures --------------------------------------------------------------------------------------------------------
+
+
+@calls(len)
+def _len(s: Specialiser, given: Given, named: Named) -> Any:
+    (x,) = given
+    if isinstance(x, Instance):
+        return s.call(attribute(s, x, "__len__"), [])
+    if isinstance(x, Node):
+        raise Error("a single number has no length")
+    return walk(s, x).length
+
+
+def _walks(kind: str) -> Callable[..., Any]:
+    return lambda s, given, named: Items(kind, tuple(given))
+
+
+calls(zip)(lambda s, given, named: _zip(s, given, named))
+calls(reversed)(_walks("reversed"))
+
+
+@calls(range)
+def _range(s: Specialiser, given: Given, named: Named) -> Any:
+    start, stop, step = (0, given[0], 1) if len(given) == 1 else (*given, 1) if len(given) == 2 else given
+    return Items("range", (start, stop, step))
+
+
+@calls(enumerate)
+def _enumerate(s: Specialiser, given: Given, named: Named) -> Any:
+    return Items("enumerate", (given[0], given[1] if len(given) > 1 else named.get("start", 0)))
+
+
+def _zip(s: Specialiser, given: Given, named: Named) -> Any:
+    if named.get("strict"):
+        lengths = [walk(s, x).length for x in given]
+        if len({n for n in lengths if isinstance(n, int)}) > 1:
+            raise Error(f"zip() with strict=True of {' and '.join(map(describe, given))}, which differ in length")
+    return Items("zip", tuple(given))
+
+
+@calls(map)
+def _map(s: Specialiser, given: Given, named: Named) -> Any:
+    function, *xs = given
+    return tuple(s.call(function, parts) for parts in items(s, Items("zip", tuple(xs))))
+
+
+@calls(filter)
+def _filter(s: Specialiser, given: Given, named: Named) -> Any:
+    function, x = given
+    inside, kept = items(s, x), []
+    for item in inside:
+        kept.append(truth(s, item if function is None else s.call(function, [item])))
+    if any(isinstance(keep, Node) for keep in kept):
+        return _chosen(s, inside, kept)
+    return tuple(item for item, keep in zip(inside, kept, strict=True) if keep)
+
+
+def _chosen(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
+    """Items of which only the graph knows which are kept: as the elements of an array that a mask chooses."""
+    if chooser(s, inside) is None:
+        raise Error(
+            "which of these items filter() keeps is decided as the function runs, and so is their number; this can be "
+            "had of numbers alone, or of arrays of one shape: go over all items, and write `if` inside of the loop"
+        )
+    mask = node_of(wrapped(stacked(kept)))
+    return Masked(node_of(wrapped(stacked(list(inside)))), mask, s.at, listed=True)
+
+
+@calls(functools.reduce)
+def _reduce(s: Specialiser, given: Given, named: Named) -> Any:
+    function, x, *start = given
+    inside = [*start, *items(s, x)]
+    if not inside:
+        raise Error("reduce() of nothing")
+    found = inside[0]
+    for item in inside[1:]:
+        found = s.call(function, [found, item])
+    return found
+
+
+@calls(tuple)
+def _tuple(s: Specialiser, given: Given, named: Named) -> Any:
+    return items(s, given[0]) if given else ()
+
+
+@calls(list)
+def _list(s: Specialiser, given: Given, named: Named) -> Any:
+    return List(items(s, given[0]) if given else ())
+
+
+@calls(set, frozenset)
+def _set(s: Specialiser, given: Given, named: Named) -> Any:
+    inside = items(s, given[0]) if given else ()
+    if not all(map(known, inside)):
+        raise Error("the members of a set must be known when the function is compiled")
+    return frozenset(map(unwrapped, inside))
+
+
+@calls(dict)
+def _dict(s: Specialiser, given: Given, named: Named) -> Any:
+    content: dict[Any, Any] = {}
+    if given:
+        x = given[0]
+        content = dict(mapping(x)) if isinstance(x, Dict | dict) else dict(items(s, p) for p in items(s, x))
+    return Dict(content | dict(named))
+
+
+@calls(any)
+def _any(s: Specialiser, given: Given, named: Named) -> Any:
+    found: Any = True
+    for item in items(s, given[0]):
+        found = both(found, negated(truth(s, item)))
+    return negated(found)
+
+
+@calls(all)
+def _all(s: Specialiser, given: Given, named: Named) -> Any:
+    found: Any = True
+    for item in items(s, given[0]):
+        found = both(found, truth(s, item))
+    return found
+
+
+@calls(copy.copy)
+def _copied(s: Specialiser, given: Given, named: Named) -> Any:
+    (x,) = given
+    if isinstance(x, Array):
+        return wrapped(x.read())
+    if isinstance(x, List):
+        return List(x.content)
+    if isinstance(x, Dict):
+        return Dict(x.content, empty=x.empty)
+    if isinstance(x, Instance):
+        return Instance(x.cls, x.content, "", x.fixed)
+    return x
+
+
+@calls(copy.deepcopy)
+def _copied_deep(s: Specialiser, given: Given, named: Named) -> Any:
+    (x,) = given
+    if isinstance(x, List):
+        return List(tuple(_copied_deep(s, [part], {}) for part in x.content))
+    if isinstance(x, tuple):
+        return rebuilt(x, [_copied_deep(s, [part], {}) for part in x])
+    if isinstance(x, Dict):
+        return Dict({key: _copied_deep(s, [value], {}) for key, value in x.content.items()}, empty=x.empty)
+    if isinstance(x, Instance):
+        fields = {key: _copied_deep(s, [value], {}) for key, value in x.content.items()}
+        return Instance(x.cls, fields, "", x.fixed)
+    return _copied(s, [x], {})
+
+
+# -- looking at things -------------------------------------------------------------------------------------------------
+
+
+def class_of(x: Any) -> type:
+    """What type() would say."""
+    t = type_of(x)
+    if t is not None:
+        if isinstance(x, Array | np.ndarray):
+            return np.ndarray
+        return {"real": float, "integer": int, "boolean": bool}[t.kind]
+    if isinstance(x, Instance):
+        return x.cls
+    if isinstance(x, Closure | Made):
+        return types.FunctionType
+    if isinstance(x, Items):
+        return {"range": range, "zip": zip, "enumerate": enumerate}.get(x.kind, object)
+    if isinstance(x, Dict):
+        return type(x.empty)
+    return list if isinstance(x, List) else type(x)
+
+
+@calls(type)
+def _type(s: Specialiser, given: Given, named: Named) -> Any:
+    return class_of(given[0])
+
+
+@calls(isinstance)
+def _isinstance(s: Specialiser, given: Given, named: Named) -> bool:
+    x, classes = given
+    mine = class_of(x)
+    return any(
+        issubclass(mine, c) or (c is np.floating and mine is float) or (c is np.integer and mine is int)
+        for c in _classes(classes)
+    )
+
+
+def _classes(x: Any) -> list[type]:
+    if isinstance(x, tuple):
+        return [c for part in x for c in _classes(part)]
+    return list(x.__args__) if isinstance(x, types.UnionType) else [x]
+
+
+@calls(callable)
+def _callable(s: Specialiser, given: Given, named: Named) -> bool:
+    (x,) = given
+    if isinstance(x, Instance):
+        return "__call__" in vars_of(x.cls)
+    return isinstance(x, Closure | Made) or (callable(x) and type_of(x) is None)
+
+
+@calls(getattr)
+def _getattr(s: Specialiser, given: Given, named: Named) -> Any:
+    try:
+        return attribute(s, given[0], given[1])
+    except (Error, AttributeError):
+        if len(given) > 2:
+            return given[2]
+        raise
+
+
+@calls(hasattr)
+def _hasattr(s: Specialiser, given: Given, named: Named) -> bool:
+    try:
+        attribute(s, *given)
+    except (Error, AttributeError):
+        return False
+    return True
+
+
+@calls(setattr)
+def _setattr(s: Specialiser, given: Given, named: Named) -> None:
+    setattr_(s, *given)
+
+
+@calls(object.__setattr__)
+def _set_frozen(s: Specialiser, given: Given, named: Named) -> None:
+    x, name, value = given
+    if not isinstance(x, Instance):
+        raise Error(f"{describe(x)} does not let its attributes be changed in a compiled function")
+    s.write(x, {**x.content, name: value})
+
+
+@calls(str, repr)
+def _str(s: Specialiser, given: Given, named: Named) -> str:
+    if given and not known(given[0]):
+        return Unclear.of(given[0])
+    return str(*map(unwrapped, given))
+
+
+@calls(print)
+def _print(s: Specialiser, given: Given, named: Named) -> Any:
+    raise Error("print() cannot be compiled; call the function without compiling it to see what it prints")
+
+
+calls(slice)(lambda s, given, named: slice(*given))
+calls(np.copy)(lambda s, given, named: _copied(s, [as_array(s, given[0])], {}))

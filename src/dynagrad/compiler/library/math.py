@@ -1,0 +1,330 @@
+"""Functions of numbers while a function is specialised: Python's own, those of `math`, and operators as functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...eager.names.math_names import MATH, SPECIAL
+from ...errors import Error
+from ...ir import Node
+from ...ir.ops import integers
+from ...ir.ops import scalars as ops
+from ...ir.types import KINDS
+from ..evaluate.arrays import holds_node
+from ..evaluate.exceptions import check
+from ..evaluate.iteration import items
+from ..evaluate.joins import Mismatch
+from ..evaluate.operators import binary, truth, whole_power
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import Array, Instance, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
+from ..numpy.calls import numpy_call
+from ..objects.containers import attribute
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _scalar(x: Any, name: str) -> Node:
+    """A single number that is not known."""
+    content = unwrapped(x)
+    t = type_of(content)
+    if t is None or t.size != 1:
+        raise Error(f"{name}() is of one number, and was given {describe(x)}")
+    node = node_of(content)
+    return node[(0,) * node.ndim] if node.ndim else node
+
+
+@calls(float)
+def _float(s: Specialiser, given: Given, named: Named) -> Any:
+    if not given or known(given[0]):
+        return float(*map(unwrapped, given))
+    return as_type(_scalar(given[0], "float"), KINDS["real"])
+
+
+@calls(int)
+def _int(s: Specialiser, given: Given, named: Named) -> Any:
+    if not given or known(given[0]):
+        return int(*map(unwrapped, given))
+    node = _scalar(given[0], "int")
+    if node.type.kind == "integer":
+        return node
+    return integers.count_true(node) if node.type.kind == "boolean" else _whole(s, "int", node)
+
+
+def _whole(s: Specialiser, name: str, x: Node) -> Node:
+    """A real without a fraction, or cut off, as a whole number. Raises RunError for those that it has none for."""
+    s.may_raise(ValueError, OverflowError)
+    test = ops.less(ops.absolute(x), 2.0**63)
+    check(s, test, f"{name}() of ", x, ": a whole number of a compiled function has 64 bits")
+    found: Node = integers.to_integer(x)
+    return found
+
+
+@calls(bool)
+def _bool(s: Specialiser, given: Given, named: Named) -> Any:
+    return truth(s, given[0]) if given else False
+
+
+@calls(complex)
+def _complex(s: Specialiser, given: Given, named: Named) -> Any:
+    raise Error("complex numbers cannot be compiled; keep two parts of your own")
+
+
+@calls(abs)
+def _abs(s: Specialiser, given: Given, named: Named) -> Any:
+    (x,) = given
+    if isinstance(x, Instance):
+        return s.call(attribute(s, x, "__abs__"), [])
+    content = unwrapped(x)
+    if isinstance(content, Node) and content.type.kind == "boolean":
+        return wrapped(content) if content.shape else integers.count_true(content)
+    return wrapped(abs(content))
+
+
+@calls(round)
+def _round(s: Specialiser, given: Given, named: Named) -> Any:
+    x, *digits = given
+    if known(x):
+        return wrapped(round(unwrapped(x), *digits))
+    digits = [n for n in (*digits, *named.values()) if n is not None]
+    t = type_of(x)
+    if isinstance(x, Array) or (digits and t is not None and t.kind != "real"):
+        return numpy_call(s, np.round, [x, *digits], {})
+    node = _scalar(x, "round")
+    if digits:
+        return _to_decimals(node, digits[0])
+    return node if node.type.kind == "integer" else _whole(s, "round", ops.rint(node))
+
+
+def _to_decimals(x: Node, n: Any) -> Any:
+    """A real to so many decimals as Python rounds it: the double next to the decimal number that is nearest to what the
+    real is exactly, and to the even one of two. Multiplying by a power of ten, as numpy does, may round before."""
+    if not isinstance(n, int) or not -_MOST_ZEROS <= n <= _MOST_DECIMALS:
+        raise Error(
+            f"round() to a number of decimals that is known when the function is compiled, from -{_MOST_ZEROS} to "
+            f"{_MOST_DECIMALS}; without rounding, or with np.round, others can be had"
+        )
+    if n == 0:
+        return ops.rint(x)
+    scale, a = 10.0 ** abs(n), abs(x)
+    if n > 0:
+        scaled = a * scale
+        low = ops.floor(scaled)
+        half = (2.0 * low + 1.0) / (2.0 * scale)  # the number between the two candidates, rounded
+        rest = ops.fmod(2.0 * low + 1.0, a)  # where that is `a`, this says exactly on which side it is
+        up = (a > half) | ((a == half) & (((rest == 0.0) & _odd(low)) | (rest > 0.5 * a)))
+        found = (low + ops.where(up & (scaled < 2.0**52), 1.0, 0.0)) / scale
+    else:
+        scaled, last = a / scale, ops.fmod(a, 4.0 * scale)
+        rest = ops.fmod(last, scale)
+        low = 4.0 * ops.rint((a - last) / (4.0 * scale)) + ops.rint((last - rest) / scale)  # in two, to be exact
+        up = (rest > 0.5 * scale) | ((rest == 0.5 * scale) & _odd(low))
+        found = (low + ops.where(up, 1.0, 0.0)) * scale
+    itself = ops.where(a < 2.0**53, ops.rint(a * 2.0**52) * 2.0**-52, ops.rint(a))  # as a step, which has no slope
+    return ops.copysign(ops.where(scaled < 2.0**53, found, itself), ops.where(x < 0.0, -1.0, ops.copysign(1.0, x)))
+
+
+def _odd(x: Any) -> Any:
+    return ops.fmod(x, 2.0) == 1.0
+
+
+_MOST_DECIMALS, _MOST_ZEROS = 15, 22  # up to which remainders above, and powers of ten, are exact
+
+
+@calls(divmod)
+def _divmod(s: Specialiser, given: Given, named: Named) -> Any:
+    return binary(s, "floor_divide", *given), binary(s, "modulo", *given)
+
+
+@calls(pow)
+def _pow(s: Specialiser, given: Given, named: Named) -> Any:
+    if len(given) == 3:
+        if not all(map(known, given)):
+            raise Error("pow() with three arguments is of whole numbers that are known; write (a**b) % n")
+        return pow(*map(unwrapped, given))
+    return binary(s, "power", *given)
+
+
+@calls(np.power)
+def _numpy_power(s: Specialiser, given: Given, named: Named) -> Any:
+    types = [type_of(x) for x in given]
+    if len(given) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
+        exponent = unwrapped(given[1])
+        if isinstance(exponent, Node) and types[1].kind == "integer":  # type: ignore[union-attr]
+            return whole_power(s, given[0], given[1], exact=False)
+    return numpy_call(s, np.power, given, dict(named))
+
+
+def _extreme(largest: bool) -> Callable[..., Any]:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        inside = items(s, given[0]) if len(given) == 1 else tuple(given)
+        if not inside:
+            if "default" in named:
+                return named["default"]
+            raise Error(f"{'max' if largest else 'min'}() of nothing")
+        key = named.get("key")
+        if all(map(known, inside)):
+            keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
+            if not any(map(holds_node, keys)):
+                return inside[keys.index((max if largest else min)(keys))]
+        if key is not None or any(isinstance(x, tuple | List) for x in inside):
+            return _by_key(s, inside, key, "greater" if largest else "less")
+        found = inside[0]
+        for x in inside[1:]:
+            found = _larger(s, found, x) if largest else _larger(s, found, x, integers.minimum, ops.less)
+        return found
+
+    return handler
+
+
+def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> Any:
+    """The item whose key is the largest, or the least; the first one of several."""
+    keys = [x if key is None else s.call(key, [x]) for x in inside]
+    best = inside[0], keys[0]
+    for pair in zip(inside[1:], keys[1:], strict=True):
+        test = truth(s, binary(s, further, pair[1], best[1]))
+        if isinstance(test, bool):
+            best = pair if test else best
+            continue
+        try:
+            best = s.either(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
+        except Mismatch as problem:
+            raise Error(
+                f"{'max' if further == 'greater' else 'min'}() chooses among items as the function runs, so all must "
+                f"be alike; there are {problem.a} and {problem.b}"
+            ) from None
+    return best[0]
+
+
+def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, further: Any = ops.greater) -> Any:
+    """The second where it is larger than the first, as Python has it: this decides about NaN and about ties."""
+    if known(a) and known(b):
+        return (max if further is ops.greater else min)(unwrapped(a), unwrapped(b))
+    x, y = _scalar(a, "max"), _scalar(b, "max")
+    kinds = {x.type.kind, y.type.kind}
+    if kinds == {"boolean"}:
+        return (ops.logical_or if further is ops.greater else ops.logical_and)(x, y)
+    return ops.where(further(y, x), y, x) if "real" in kinds else of_whole(x, y)
+
+
+calls(max)(_extreme(True))
+calls(min)(_extreme(False))
+
+
+@calls(sum)
+def _sum(s: Specialiser, given: Given, named: Named) -> Any:
+    x, *start = given
+    found = start[0] if start else named.get("start", 0)
+    if isinstance(x, Array | np.ndarray):
+        return binary(s, "add", found, numpy_call(s, np.sum, [x], {"axis": 0}))
+    for item in items(s, x):
+        t = type_of(item)
+        nothing = type(found) is int and found == 0 and t is not None and t.kind != "boolean"  # these are counted
+        found = item if nothing else binary(s, "add", found, item)
+    return found
+
+
+@calls(math.prod)
+def _prod(s: Specialiser, given: Given, named: Named) -> Any:
+    found = named.get("start", 1)
+    for item in items(s, given[0]):
+        found = binary(s, "multiply", found, item)
+    return found
+
+
+@calls(math.fsum)
+def _fsum(s: Specialiser, given: Given, named: Named) -> Any:
+    inside = items(s, given[0])
+    return math.fsum(map(unwrapped, inside)) if all(map(known, inside)) else _sum(s, [inside, 0.0], {})
+
+
+# -- math --------------------------------------------------------------------------------------------------------------
+
+
+def _of_math(function: Any, instead: Any) -> None:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        if all(map(known, given)):
+            return function(*map(unwrapped, given))
+        s.may_raise(ValueError, OverflowError)
+        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given], {})
+
+    calls(function)(handler)
+
+
+for _function, _instead in MATH.items():
+    _of_math(_function, _instead)
+
+
+def _special(function: Any, instead: Any) -> None:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        if all(map(known, given)):
+            return function(*map(unwrapped, given))
+        s.may_raise(ValueError, OverflowError)
+        return s.call(instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given])
+
+    calls(function)(handler)
+
+
+for _function, _instead in SPECIAL.items():
+    _special(_function, _instead)
+
+
+@calls(math.isclose)
+def _isclose(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, [*given, *named.values()])):
+        return math.isclose(*map(unwrapped, given), **{key: unwrapped(x) for key, x in named.items()})
+    a, b = (as_type(_scalar(x, "isclose"), KINDS["real"]) for x in given)
+    relative, absolute = named.get("rel_tol", 1e-9), named.get("abs_tol", 0.0)
+    apart, size = abs(a - b), np.maximum(abs(a), abs(b))
+    near = (apart <= np.maximum(size * relative, absolute)) & (apart < math.inf)
+    return near | (a == b)
+
+
+@calls(math.dist)
+def _dist(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, given)):
+        return math.dist(*map(unwrapped, given))
+    pairs = zip(*(items(s, x) for x in given), strict=True)
+    gaps = [binary(s, "subtract", a, b) for a, b in pairs]
+    return s.call(math.sqrt, [_sum(s, [tuple(binary(s, "multiply", g, g) for g in gaps), 0.0], {})])
+
+
+@calls(math.log)
+def _log(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, given)):
+        return math.log(*map(unwrapped, given))
+    s.may_raise(ValueError)
+    found = numpy_call(s, np.log, [_scalar(given[0], "log")], {})
+    return found if len(given) == 1 else binary(s, "divide", found, _log(s, [given[1]], {}))
+
+
+def _rounding(function: Any, operation: Any) -> None:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        if known(given[0]):
+            return function(unwrapped(given[0]))
+        node = _scalar(given[0], function.__name__)
+        return node if node.type.kind == "integer" else _whole(s, function.__name__, operation(node))
+
+    calls(function)(handler)
+
+
+_rounding(math.floor, ops.floor)
+_rounding(math.ceil, ops.ceil)
+_rounding(math.trunc, ops.trunc)
+
+
+@calls(math.ldexp)
+def _ldexp(s: Specialiser, given: Given, named: Named) -> Any:
+    if all(map(known, given)):
+        return math.ldexp(*map(unwrapped, given))
+    return binary(s, "multiply", given[0], binary(s, "power", 2.0, s.call(float, [given[1]])))
+
+
+@calls(math.modf)
+def _modf(s: Specialiser, given: Given, named: Named) -> Any:
+    if known(given[0]):
+        return math.modf(unwrapped(given[0]))
+    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), KINDS["real"])], {})

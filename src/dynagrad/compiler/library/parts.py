@@ -1,0 +1,205 @@
+"""numpy's functions that take a function, or go over something, while a function is specialised.
+
+Of most one round is specialised, and goes over all parts of an array in a loop. Without derivatives being taken as it
+runs, the same is in `eager/numpy/callables.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...ir import Node
+from ...ir.ops import integers
+from ..evaluate.arrays import as_array, at_index, set_index
+from ..evaluate.exceptions import check
+from ..evaluate.iteration import items
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import Closure, List, Made, describe, function_like, node_of, type_of, unwrapped, wrapped
+from ..frontend.core import Lambda
+from ..frontend.statements import lift
+from ..numpy.calls import numpy_call
+
+_DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
+
+
+def _fill(parts_at: Any, found: Any) -> Any:
+    for i in range(len(found[0])):
+        parts = parts_at(i)
+        for k in range(len(found)):
+            found[k][i] = parts[k]
+    return found
+
+
+_lifted: list[Lambda] = []
+
+
+def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What a function of a number gives for 0, 1, ..., stacked; it gives a tuple of numbers or arrays."""
+    with s.journal():  # once, for the types alone
+        first = parts_at(0)
+    kinds = [type_of(part) for part in first]
+    if None in kinds:
+        raise Error(f"numbers or arrays are joined here, and {describe(first[kinds.index(None)])} is none")
+    found = tuple(wrapped(np.zeros((count, *t.shape), _DTYPES[t.kind])) for t in kinds if t is not None)
+    if not _lifted:
+        assert isinstance(_fill, FunctionType)
+        _lifted.append(lift(_fill))
+    made = Made(("part", "parts of an array"), lambda s, held, given, named: parts_at(given[0]))
+    s.enter(Closure(_lifted[0]), [made, found], {})
+    return found
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    t = type_of(x)
+    return () if t is None else t.shape
+
+
+def _axis(axis: Any, n: int) -> int:
+    if not isinstance(axis, int) or not -n <= axis < n:
+        raise Error(
+            f"the axis should be a whole number from {-n} to {n - 1} that is known when the function is compiled"
+        )
+    return axis % n
+
+
+# -- along and over axes -----------------------------------------------------------------------------------------------
+
+
+@calls(np.apply_along_axis)
+def _along(s: Specialiser, given: Given, named: Named) -> Any:
+    names = dict(named)
+    first = [names.pop(name) for name in ("func1d", "axis", "arr")[len(given) :]]
+    f, axis, x, *rest = [*given, *first]
+    a = as_array(s, x)
+    shape = _shape(a)
+    along = _axis(axis, len(shape))
+    last = numpy_call(s, np.moveaxis, [a, along, -1], {})
+    outer = _shape(last)[:-1]
+    if 0 in outer:
+        raise Error("Cannot apply_along_axis when any iteration dimensions are 0")
+    rows = numpy_call(s, np.reshape, [last, (-1, shape[along])], {})
+    (found,) = _filled(s, _shape(rows)[0], lambda i: (as_array(s, s.call(f, [at_index(s, rows, i), *rest], names)),))
+    inside = _shape(found)[1:]
+    found = numpy_call(s, np.reshape, [found, (*outer, *inside)], {})
+    n = len(outer)
+    order = (*range(along), *range(n, n + len(inside)), *range(along, n))
+    return numpy_call(s, np.transpose, [found, order], {}) if len(order) > 1 else found
+
+
+@calls(np.apply_over_axes)
+def _over(s: Specialiser, given: Given, named: Named) -> Any:
+    f, x, axes = [*given, *(named[name] for name in ("func", "a", "axes")[len(given) :])]
+    found = as_array(s, x)
+    n = len(_shape(found))
+    for axis in axes.content if isinstance(axes, List) else axes if isinstance(axes, tuple) else (axes,):
+        part = as_array(s, s.call(f, [found, _axis(axis, n)]))
+        found = part if len(_shape(part)) == n else numpy_call(s, np.expand_dims, [part, _axis(axis, n)], {})
+    return found
+
+
+# -- arrays of functions and of what is gone over ----------------------------------------------------------------------
+
+
+@calls(np.fromfunction)
+def _from_function(s: Specialiser, given: Given, named: Named) -> Any:
+    names = dict(named)
+    f, shape, *rest = [*given, *(names.pop(name) for name in ("function", "shape")[len(given) :])]
+    dtype = rest[0] if rest else names.pop("dtype", float)
+    names.pop("like", None)
+    places = numpy_call(s, np.indices, [shape], {"dtype": dtype})
+    return s.call(f, [at_index(s, places, i) for i in range(_shape(places)[0])], names)
+
+
+@calls(np.fromiter)
+def _from_items(s: Specialiser, given: Given, named: Named) -> Any:
+    names = dict(named)
+    x, dtype, *rest = [*given, *(names.pop(name) for name in ("iter", "dtype")[len(given) :])]
+    count = rest[0] if rest else names.get("count", -1)
+    if not isinstance(count, int):
+        raise Error("np.fromiter: count must be known when the function is compiled")
+    found = items(s, x) if count < 0 else s.call(itertools.islice, [x, count])
+    if len(found) < count:
+        raise Error(f"np.fromiter: there are {len(found)} items, and count={count}")
+    return numpy_call(s, np.array, [List(found)], {"dtype": dtype})
+
+
+@calls(np.delete)
+def _without(s: Specialiser, given: Given, named: Named) -> Any:
+    """Without the element at a place that the graph knows: one is left out, so the length is known."""
+    names = ("arr", "obj", "axis")
+    options = dict(zip(names, given, strict=False)) | dict(named)
+    place = unwrapped(options.get("obj"))
+    t = type_of(place)
+    if not isinstance(place, Node) or t is None or t.kind != "integer" or t.shape:
+        return numpy_call(s, np.delete, given, dict(named))
+    x, axis = as_array(s, options["arr"]), options.get("axis")
+    if axis is None:
+        x, axis = numpy_call(s, np.ravel, [x], {}), 0
+    along = _axis(axis, len(_shape(x)))
+    n = _shape(x)[along]
+    s.may_raise(IndexError)
+    check(
+        s, (place >= -n) & (place < n), "np.delete: the index ", place,
+        f" is out of bounds for axis {along} with size {n}",
+    )  # fmt: skip
+    if n < 2:  # there is one element, or the check fails
+        return at_index(s, x, (*(slice(None),) * along, slice(0, 0)))
+    first = integers.where(place < 0, place + n, place)
+    every = np.arange(n - 1)
+    left = wrapped(node_of(every) + s.call(np.where, [wrapped(node_of(every) >= first), 1, 0]).read())
+    return numpy_call(s, np.take, [x, left, along], {})
+
+
+# -- piece by piece ----------------------------------------------------------------------------------------------------
+
+
+@calls(np.piecewise)
+def _piecewise(s: Specialiser, given: Given, named: Named) -> Any:
+    x, conditions, functions, *rest = given
+    a = as_array(s, x)
+    shape = _shape(a)
+    masks = _masks(s, conditions, shape)
+    functions = list(functions.content if isinstance(functions, List) else functions)
+    if len(functions) == len(masks) + 1:
+        masks.append(numpy_call(s, np.logical_not, [numpy_call(s, np.any, [List(tuple(masks))], {"axis": 0})], {}))
+    if len(functions) != len(masks):
+        raise Error(
+            f"np.piecewise: {len(masks)} conditions go with as many functions, or one more, not {len(functions)}"
+        )
+    t = type_of(a)
+    assert t is not None
+    wide = shape or (1,)
+    a = numpy_call(s, np.reshape, [a, wide], {})
+    found = wrapped(np.zeros(wide, _DTYPES[t.kind]))
+    for mask, f in zip(masks, functions, strict=True):
+        place = numpy_call(s, np.reshape, [mask, wide], {})
+        if not function_like(f) and not isinstance(f, np.ufunc) and type_of(f) is not None:
+            set_index(s, found, place, f)
+        else:
+            set_index(s, found, place, s.call(f, [at_index(s, a, place), *rest], named))
+    return found if shape else at_index(s, found, 0)
+
+
+def _masks(s: Specialiser, x: Any, shape: tuple[int, ...]) -> list[Any]:
+    parts: Sequence[Any]
+    if isinstance(x, List | tuple):
+        parts = x.content if isinstance(x, List) else x
+        if parts and shape and not _shape(parts[0]) and not isinstance(parts[0], List):
+            parts = [x]  # a list of truth values is one condition
+    else:
+        rows = _shape(x)
+        parts = [at_index(s, x, i) for i in range(rows[0])] if len(rows) > max(len(shape), 1) else [x]
+    found = []
+    for part in parts:
+        mask = numpy_call(s, np.broadcast_to, [as_array(s, part), shape], {}) if shape else part
+        t = type_of(mask)
+        if t is None or t.kind != "boolean":
+            mask = numpy_call(s, np.not_equal, [mask, 0], {})
+        found.append(mask)
+    return found

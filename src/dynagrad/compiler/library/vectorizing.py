@@ -1,0 +1,128 @@
+"""`np.vectorize` while a function is specialised: a function of numbers, called for each element of arrays.
+
+The two functions below are not run but read, as those of users are, so their loops are unrolled where they are short,
+and loops of the graph where they are long. As in numpy, the first call says of what kind the results are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...eager.names import numpy_names
+from ...errors import Error
+from ..evaluate.iteration import items
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import Array, List, Made, describe, known, type_of, unwrapped
+from ..numpy.calls import numpy_call
+
+
+def _filled(f: Any, out: Any, xs: Any) -> Any:
+    for i in range(out.shape[0]):
+        out[i] = f(*[x[i] for x in xs])
+    return out
+
+
+def _several_filled(f: Any, outs: Any, xs: Any) -> Any:
+    for i in range(outs[0].shape[0]):
+        ys = f(*[x[i] for x in xs])
+        for out, y in zip(outs, ys, strict=True):
+            out[i] = y
+    return outs
+
+
+_DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
+
+
+def _vectorized(f: Any, otypes: Any, excluded: frozenset[Any]) -> Made:
+    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+        return _called(s, held[0], otypes, excluded, given, named)
+
+    return Made(("vectorize", f"np.vectorize of {describe(f)}", otypes, excluded), run, (f,))
+
+
+def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given: Given, named: Named) -> Any:
+    places = [i for i in range(len(given)) if i not in excluded]
+    names = [name for name in named if name not in excluded]
+    if not places and not names:
+        raise Error("np.vectorize: all arguments are excluded")
+
+    def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
+        every = list(held[1 : 1 + len(given)])
+        for i, x in zip(places, xs, strict=False):
+            every[i] = x
+        others = dict(zip(named, held[1 + len(given) :], strict=True))
+        return s.call(held[0], every, others | dict(zip(names, xs[len(places) :], strict=True)))
+
+    kept = (*(None if i in places else x for i, x in enumerate(given)), *(named[n] for n in named))
+    each = Made(("element", "np.vectorize", tuple(places), tuple(names)), one, (f, *kept))
+    wide = numpy_call(s, np.broadcast_arrays, [*(given[i] for i in places), *(named[n] for n in names)], {})
+    t = type_of(items(s, wide)[0])
+    if t is None:
+        raise Error("np.vectorize is of numbers and arrays")
+    if not t.shape:
+        return s.call(each, list(items(s, wide)))
+    flat = [numpy_call(s, np.ravel, [x], {}) for x in items(s, wide)]
+    kinds, several = _kinds(s, each, otypes, flat, math.prod(t.shape))
+    outs = [Array(np.zeros(math.prod(t.shape), kind)) for kind in kinds]
+    if several:
+        filled = items(s, s.enter(s.closure_of(_several_filled), [each, tuple(outs), tuple(flat)], {}))
+    else:
+        filled = (s.enter(s.closure_of(_filled), [each, outs[0], tuple(flat)], {}),)
+    found = tuple(numpy_call(s, np.reshape, [x, t.shape], {}) for x in filled)
+    return found if several else found[0]
+
+
+def _kinds(s: Specialiser, each: Made, otypes: Any, flat: list[Any], count: int) -> tuple[list[Any], bool]:
+    """What kinds of numbers come out, and whether these are several."""
+    if otypes:
+        return [_DTYPES[_KIND[np.dtype(o).kind]] for o in otypes], len(otypes) > 1
+    if not count:
+        raise Error("np.vectorize of arrays without elements wants otypes=, as in numpy")
+    with s.journal():
+        first = s.call(each, [items(s, x)[0] for x in flat])
+    parts = first if isinstance(first, tuple) else (first,)
+    types = [type_of(part) for part in parts]
+    if any(t is None or t.shape for t in types):
+        raise Error(f"np.vectorize is of functions that return numbers, and this one returns {describe(first)}")
+    return [_DTYPES[t.kind] for t in types if t is not None], isinstance(first, tuple)
+
+
+_KIND = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}
+
+
+def _options(
+    f: Any = None, otypes: Any = None, doc: Any = None, excluded: Any = None, cache: Any = False, signature: Any = None
+) -> tuple[Any, Any, frozenset[Any]]:
+    if signature is not None:
+        raise Error("np.vectorize with a signature cannot be compiled; write the loop over the first axis")
+    kinds = tuple(np.dtype(o).char for o in (otypes.content if isinstance(otypes, List) else otypes or ()))
+    if any(np.dtype(o).kind not in _KIND for o in kinds):
+        raise Error(f"np.vectorize: otypes are of reals, whole numbers or truth values, and not {kinds}")
+    return f, kinds, frozenset(unwrapped(excluded) or ())
+
+
+@calls(np.vectorize)
+def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
+    if not all(known(x) for key, x in named.items() if key != "pyfunc"):
+        raise Error("the options of np.vectorize must be known when the function is compiled")
+    function = named.get("pyfunc", given[0] if given else None)
+    others = {key: x for key, x in named.items() if key != "pyfunc"}
+    _, kinds, excluded = _options(None, *given[1:], **others)
+    if function is not None:
+        return _vectorized(function, kinds, excluded)
+    return Made(("vectorize", "np.vectorize"), lambda s, held, xs, _: _vectorized(xs[0], kinds, excluded))
+
+
+def of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """One that was made before anything was compiled."""
+    function = function.original if isinstance(function, numpy_names.vectorize) else function
+    if not isinstance(function, np.vectorize):
+        return None
+    f, kinds, excluded = _options(
+        function.pyfunc, function.otypes, None, function.excluded, False, getattr(function, "signature", None)
+    )
+    return lambda s, given, named: s.call(_vectorized(f, kinds, excluded), given, named)

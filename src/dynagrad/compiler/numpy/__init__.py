@@ -1,0 +1,1 @@
+"""numpy's functions while a function is specialised."""

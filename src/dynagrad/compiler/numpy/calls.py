@@ -1,0 +1,312 @@
+"""numpy's functions while a function is specialised.
+
+Where everything is known numpy computes. Elsewhere the handlers make nodes that differentiate numpy's functions for
+numbers (`eager/numpy/functions.py` has their table), or those of `nodes.py`. Here is how a call gets to them,
+which kind of numbers comes out, and which arrays are written to or are views; no function of numpy by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...eager import special
+from ...eager.names.numpy_names import join_along
+from ...eager.numpy import exponentials
+from ...eager.numpy.functions import FUNCTIONS
+from ...eager.numpy.missing import unknown
+from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, check_options, name_of, spelled
+from ...eager.numpy.ufuncs import METHODS
+from ...errors import Error
+from ...ir import Node
+from ...ir.operation import Operation, apply
+from ...ir.ops.arrays import shape_of
+from ..evaluate.arrays import as_array, at_index, content_of, fitted, holds_node, of_kind, set_index, store
+from ..evaluate.iteration import items
+from ..evaluate.masks import none_inside
+from ..evaluate.specialiser import Specialiser
+from ..evaluate.values import Array, Items, List, known, node_of, type_of, unwrapped, wrapped
+from .exact import EACH, kind_of_result
+from .known_arguments import check_known
+from .nodes import ON_NODES, ufunc_of_nodes
+from .ufunc_at import at
+from .views import VIEWS, einsum_view, meshgrid_views, view
+
+
+def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A function of numpy. Raises Error for those that have no handler, where something is not known yet."""
+    if function in _WRITE and len(arguments) == 2 and not named:
+        return _WRITE[function](s, *arguments)
+    if function in _CHANGE:
+        raise Error(f"{name_of(function)} changes an array in place; write x[index] = value, or use np.where")
+    out = named.get("out")
+    named = {k: v for k, v in named.items() if k != "out"}
+    if out is not None:
+        return _into(s, out, numpy_call(s, function, arguments, named))
+    if function in _SAME and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
+        return arguments[0]
+    arguments = [_spelled(s, a) for a in arguments]
+    given = [unwrapped(a) for a in arguments]
+    options = {key: unwrapped(_spelled(s, value)) for key, value in named.items()}
+    if holds_node(given) and "linalg" in (getattr(function, "__module__", None) or ""):
+        s.may_raise(np.linalg.LinAlgError)
+    with np.errstate(all="ignore"):
+        result = _computed(function, given, options)
+    first = arguments[0] if arguments else None
+    if function is np.einsum and (seen := einsum_view(arguments, options, _computed)) is not None:
+        return seen
+    if function is np.meshgrid and options.get("copy", True) is False:
+        return meshgrid_views(arguments, result, _computed, options)
+    if isinstance(first, Array):
+        if function in VIEWS and not isinstance(result, tuple | list):
+            seen = view(function, first, given[1:], options, _computed)
+            if seen is not None:
+                return seen
+        if function in _SPLITS:
+            axis = _axis_of_pieces(function, given, options, len(shape_of(first.read())))
+            return List(tuple(_pieces(s, first, axis, [shape_of(x)[axis] for x in result])))
+    made = wrapped(result)
+    if function in _MADE and not isinstance(made, Array) and type_of(made) is not None:
+        return Array(node_of(made))
+    if isinstance(made, Array):
+        if function in (np.reshape, np.ravel, np.full) or (function is np.array and isinstance(first, List | tuple)):
+            made.ordered = True
+        elif function in _LIKE and isinstance(given[0], Node):
+            made.ordered = False  # as what it is like, which may lie otherwise
+    return made
+
+
+_MADE: frozenset[Any] = frozenset([np.array, np.asarray, np.asanyarray, np.copy, np.zeros, np.ones, np.full])
+"""Functions that make an array of a single number, too: one without axes."""
+
+
+def _into(s: Specialiser, out: Any, result: Any) -> Any:
+    """`out=`: the result, written into an array that is there already."""
+    into = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    t = type_of(into)
+    if not isinstance(into, Array) or t is None:
+        raise Error("out= wants one array; assign the result")
+    store(s, into, fitted(result, t))
+    return into
+
+
+def _fill_diagonal(s: Specialiser, x: Any, value: Any) -> None:
+    t = type_of(x)
+    if t is None or t.ndim != 2:
+        raise Error("np.fill_diagonal of anything but a matrix cannot be compiled; write x[i, i] = value")
+    places = np.arange(min(t.shape))
+    set_index(s, x, (places, places), value)
+
+
+_WRITE: dict[Any, Callable[..., None]] = {
+    np.fill_diagonal: _fill_diagonal,
+    np.copyto: lambda s, x, value: set_index(s, x, Ellipsis, value),
+}
+
+
+def _outer(s: Specialiser, ufunc: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    a, b = given
+    axes = len(shape_of(unwrapped(b)))
+    first = at_index(s, a, (Ellipsis, *(None,) * axes)) if type_of(a) is not None else a
+    return numpy_call(s, ufunc, [first, b], named)
+
+
+def flat(x: Array) -> Any:
+    """All elements of an array, which are written through wherever they lie."""
+    return view(np.ravel, x, [], {}, _computed, always=True)
+
+
+_LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
+_SPLITS = frozenset({np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit})
+
+
+def _axis_of_pieces(function: Any, given: list[Any], options: dict[str, Any], ndim: int) -> int:
+    """The axis that a function splits an array along."""
+    if function in (np.hsplit, np.vsplit, np.dsplit):
+        return 2 if function is np.dsplit else int(function is np.hsplit and ndim > 1)
+    axis: int = options.get("axis", given[2] if len(given) > 2 else 0)
+    return axis % ndim
+
+
+def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator[Any]:
+    """The pieces that an array is split into, which are views of it."""
+    start = 0
+    for length in lengths:
+        yield at_index(s, x, (*(slice(None),) * axis, slice(start, start + length)))
+        start += length
+
+
+_CHANGE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
+_SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of arrays
+
+
+def _spelled(s: Specialiser, x: Any) -> Any:
+    """What is gone over as a tuple."""
+    if isinstance(x, Items) and not (x.kind == "range" and known(x)):
+        return items(s, x)
+    return x
+
+
+_inside = threading.local()
+
+
+def _computed(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+    """By numpy, if all is known, or in the graph."""
+    if not holds_node(given) and not holds_node(options):
+        return function(*given, **options)
+    return _computed_by(lambda: _in_graph(function, given, options))
+
+
+_ordinary = Node.__array_function__, Node.__array_ufunc__
+
+
+def _array_function(self: Node, function: Any, types: Any, given: Any, options: Any) -> Any:
+    """What handlers get when they call numpy's functions on nodes themselves."""
+    if getattr(_inside, "is_so", False):
+        return _in_graph(function, list(given), dict(options))
+    return _ordinary[0](self, function, types, given, options)
+
+
+def _array_ufunc(self: Node, function: Any, method: str, *given: Any, **options: Any) -> Any:
+    if getattr(_inside, "is_so", False) and method == "__call__":
+        return _in_graph(function, list(given), options)
+    return _ordinary[1](self, function, method, *given, **options)
+
+
+setattr(Node, "__array_function__", _array_function)  # noqa: B010
+setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010
+
+
+def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+
+    none_inside((*given, *options.values()))
+    depth: int = getattr(_inside, "depth", 0)
+    if depth > _DEEPEST:
+        raise Error(f"{name_of(function)} cannot be compiled with such arguments")
+    _inside.depth = depth + 1
+    try:
+        found = _of_reals(function, given, options)
+        kind = kind_of_result(function, given, options)
+    finally:
+        _inside.depth = depth
+    if function in EACH and isinstance(found, tuple):  # several arrays, each of its own kind
+        return tuple(_of_own_kind(function, part, x) for part, x in zip(found, given, strict=True))
+    return found if kind is None else of_kind(found, kind)
+
+
+def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
+    t = type_of(content_of(x))
+    if not holds_node(x) and function is not np.meshgrid:
+        return function(x)
+    if t is None:
+        return part
+    return of_kind(part, t.kind) if isinstance(part, Node) else np.asarray(part).astype(_DTYPES[t.kind])
+
+
+_DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
+_DEEPEST = 100  # handlers that are made of numpy's functions again, inside of each other
+
+
+def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+    own = ON_NODES.get(function)
+    if own is not None:
+        check_known(function, own, given, options)
+        return own(*given, **options)
+    if isinstance(function, np.ufunc):
+        return ufunc_of_nodes(function, given, options)
+    handler = FUNCTIONS.get(function)
+    if handler is not None:
+        if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
+            return METHODS["reduce"](BY_UFUNC[function], *given, **({"axis": None} | options))
+        arguments, options = spelled(function, given, options)
+        given = list(arguments)
+        check_known(function, handler, given, options)
+        made = _arrays_of if function in _OF_MANY else _array_of
+        if function is not np.block:  # whose lists are rows
+            given = [made(x) for x in given]
+            options = {name: made(x) for name, x in options.items()}
+        return handler(*given, **options)
+    raise unknown(name_of(function))
+
+
+def _array_of(x: Any) -> Any:
+    return content_of(x) if isinstance(x, list) and holds_node(x) else x
+
+
+def _arrays_of(x: Any) -> Any:
+    """A list of arrays, each of which may be a list of numbers."""
+    if not isinstance(x, list | tuple) or not holds_node(x):
+        return x
+    return [content_of(part) if holds_node(part) else part for part in x]
+
+
+_OF_MANY = frozenset(
+    {np.stack, np.concatenate, np.vstack, np.hstack, np.dstack, np.column_stack, np.select, np.choose, np.gradient}
+    | {np.linalg.multi_dot}
+)
+
+
+def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """The handler of a function of numpy."""
+    if isinstance(function, Operation):
+        return lambda s, given, named: wrapped(apply(function, *map(unwrapped, given)))
+    module = getattr(function, "__module__", None) or ""
+    owner = getattr(function, "__self__", None)
+    if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
+        raise s.error("random numbers in a compiled function would be the same in every call; make them an argument")
+    if module in (special.__name__, exponentials.__name__):
+        return lambda s, given, named: _of_special(function, given, named)
+    if isinstance(function, np.ufunc) or (
+        module.split(".")[0] == "numpy" and isinstance(function, types.FunctionType | types.BuiltinFunctionType | type)
+    ):
+        return lambda s, given, named: numpy_call(s, function, given, named)
+    if type(function).__name__ == "_ArrayFunctionDispatcher":
+        return lambda s, given, named: numpy_call(s, function, given, named)
+    if isinstance(owner, np.ufunc):
+        return lambda s, given, named: _method_of_ufunc(s, owner, function, given, named)
+    return None
+
+
+def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    """A function of `dg.special`: made of operations, which nodes know."""
+    return wrapped(
+        _computed_by(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
+    )
+
+
+def joined_along(original: Any, key: Any) -> Any:
+    """`np.r_[key]`."""
+    return _of_special(join_along, [original, key], {}) if holds_node(key) else wrapped(original[key])
+
+
+def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    """`np.add.reduce` and its kin."""
+    if method.__name__ == "at":
+        return at(s, ufunc, given)
+    if not holds_node([unwrapped(x) for x in (*given, *named.values())]):
+        return wrapped(method(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
+    if method.__name__ == "outer" and len(given) == 2:
+        return _outer(s, ufunc, [as_array(s, x) for x in given], named)
+    arrays_ = [content_of(unwrapped(_spelled(s, x))) for x in given]
+    options = {name: unwrapped(value) for name, value in named.items()}
+    check_options(f"np.{ufunc.__name__}.{method.__name__}", {k: v for k, v in options.items() if k in _REFUSED})
+    options = {k: v for k, v in options.items() if k not in _REFUSED}
+    return wrapped(_computed_by(lambda: METHODS[method.__name__](ufunc, *arrays_, **options)))
+
+
+_REFUSED = frozenset({"dtype", "out"})
+
+
+def _computed_by(compute: Callable[[], Any]) -> Any:
+    """What a function gives in which numpy's functions make nodes."""
+    before = getattr(_inside, "is_so", False)
+    _inside.is_so = True
+    try:
+        with np.errstate(all="ignore"):
+            return compute()
+    finally:
+        _inside.is_so = before

@@ -1,0 +1,205 @@
+"""The elements of an array that a mask chooses, where only the graph knows which: what can be done with them.
+
+They are computed with as the whole array is, and reduced with something neutral in the places that are not chosen; they
+can be written back to where the same mask chooses. Their number is not known, so they are no array for anything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir import Node
+from ...ir.ops import scalars as ops
+from ...ir.types import KINDS
+from ..evaluate.masks import either, elementwise, refused, spread
+from ..evaluate.specialiser import Specialiser, primitive
+from ..evaluate.values import Made, Masked, as_type, unwrapped
+from ..frontend.core import Primitive
+from ..frontend.operators import PYTHON, UNARY
+
+_TAKE = frozenset({*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict", "is", "is_not", "write_cell", "cell"})
+"""The primitives that know of such elements."""
+
+
+_OF_ARRAYS = frozenset({*PYTHON, *UNARY, "attribute", "getitem", "setitem", "update_item"}) - {"is", "is_not"}
+"""Those that mean something else of lists."""
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+
+
+def _filled(x: Masked, neutral: Any) -> Node:
+    """The whole array, with something neutral in the places that are not chosen."""
+    kind = x.values.type.kind
+    other = {"integer": int, "boolean": bool, "real": float}[kind](neutral)
+    return either(spread(x.mask, x.values.shape), x.values, as_type(other, KINDS[kind]))
+
+
+def _over(x: Masked, axis: Any) -> Any:
+    """The axes of the whole array that a reduction goes over."""
+    rows = x.values.ndim - x.mask.ndim
+    if axis is None:
+        return None
+    if axis == 0 or (axis == -1 and not rows):
+        return tuple(range(x.mask.ndim))
+    raise refused(x)
+
+
+def _count(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+    """How many numbers there are: all of them, or along the first axis."""
+    rows = 1 if axis is not None else math.prod(x.values.shape[x.mask.ndim :])
+    return s.call(PRIMITIVE["multiply"], [s.call(np.sum, [x.mask]), rows])
+
+
+def _sum(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+    return s.call(np.sum, [_filled(x, 0), _over(x, axis)])
+
+
+def _prod(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+    return s.call(np.prod, [_filled(x, 1), _over(x, axis)])
+
+
+def _mean(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+    return s.call(PRIMITIVE["divide"], [_sum(s, x, axis), _count(s, x, axis)])
+
+
+def _var(s: Specialiser, x: Masked, axis: Any = None, ddof: Any = 0) -> Any:
+    apart = elementwise(lambda v, m: (v - m) ** 2, [x, _mean(s, x, axis)])
+    return s.call(
+        PRIMITIVE["divide"], [_sum(s, apart, axis), s.call(PRIMITIVE["subtract"], [_count(s, x, axis), ddof])]
+    )
+
+
+def _std(s: Specialiser, x: Masked, axis: Any = None, ddof: Any = 0) -> Any:
+    return s.call(np.sqrt, [_var(s, x, axis, ddof)])
+
+
+def _extreme(function: Any, least: float) -> Callable[..., Any]:
+    def handler(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+        """NaN, where numpy raises since there is none."""
+        if x.values.type.kind != "real":
+            raise refused(x)
+        found = s.call(function, [_filled(x, least), _over(x, axis)])
+        return s.call(np.where, [s.call(np.any, [x.mask]), found, math.nan])
+
+    return handler
+
+
+def _any(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+    return s.call(np.any, [_filled(_true(x), False), _over(x, axis)])
+
+
+def _all(s: Specialiser, x: Masked, axis: Any = None) -> Any:
+    return s.call(np.all, [_filled(_true(x), True), _over(x, axis)])
+
+
+def _true(x: Masked) -> Masked:
+    return x if x.values.type.kind == "boolean" else elementwise(lambda v: v != 0, [x])
+
+
+def _dot(s: Specialiser, a: Any, b: Any) -> Any:
+    for x in (a, b):
+        if not isinstance(x, Masked) or x.values.ndim != x.mask.ndim:
+            raise refused(a if isinstance(a, Masked) else b)
+    return _sum(s, elementwise(PYTHON["multiply"][0], [a, b]))
+
+
+def _norm(s: Specialiser, x: Masked) -> Any:
+    return s.call(np.linalg.norm, [s.call(np.ravel, [_filled(x, 0)])])
+
+
+def _length(s: Specialiser, x: Masked) -> Any:
+    return _count(s, x, 0)
+
+
+REDUCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: _sum,
+    np.prod: _prod,
+    np.mean: _mean,
+    np.var: _var,
+    np.std: _std,
+    np.max: _extreme(np.max, -math.inf),
+    np.min: _extreme(np.min, math.inf),
+    np.any: _any,
+    np.all: _all,
+    np.dot: _dot,
+    np.vdot: _dot,
+    np.inner: _dot,
+    np.linalg.norm: _norm,
+    np.size: _count,
+    np.count_nonzero: lambda s, x, axis=None: _sum(s, _true(x), axis),
+    len: _length,
+}
+_PYTHON: dict[Any, Any] = {sum: np.sum, max: np.max, min: np.min, any: np.any, all: np.all, abs: np.absolute}
+_EACH = frozenset({np.where, np.clip, np.round, np.isclose, np.fix, np.nan_to_num})
+_METHODS: dict[str, Any] = {
+    name: getattr(np, name)
+    for name in ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "dot", "clip", "round")
+}
+PRIMITIVE = {name: Primitive(name) for name in PYTHON}
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+@primitive("masked call")
+def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Calls something that is no function of the user's with elements among its arguments that a mask chooses."""
+    first = next(x for x in given if isinstance(x, Masked))
+    if isinstance(function, Primitive):
+        return _primitive(s, function, given, first)
+    if function in (list, tuple) and len(given) == 1:
+        return dataclasses.replace(first, listed=True)
+    if function in (np.array, np.asarray) and len(given) == 1 and not named:
+        return dataclasses.replace(first, listed=False)
+    function = _PYTHON.get(function, function) if len(given) == 1 else function
+    reduction = REDUCTIONS.get(function)
+    if reduction is not None:
+        if function in (np.max, np.min, np.amax, np.amin):  # of nothing
+            s.may_raise(ValueError)
+        try:
+            return reduction(s, *given, **named)
+        except TypeError:
+            raise refused(first) from None
+    if isinstance(function, np.ufunc) or function in _EACH:
+        return elementwise(lambda *xs: unwrapped(s.call(function, xs, named)), given)
+    raise refused(first)
+
+
+def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first: Masked) -> Any:
+    name = function.name
+    if name in _OF_ARRAYS and any(isinstance(x, Masked) and x.listed for x in given):
+        raise refused(first)
+    if name == "attribute":
+        return _attribute(s, first, given[1])
+    if name == "matmul":
+        return _dot(s, *given)
+    if name == "getitem" and isinstance(given[0], Masked) and isinstance(given[1], Masked):
+        x, test = given
+        if test.mask is x.mask and test.values.type.kind == "boolean" and test.values.ndim == test.mask.ndim:
+            return Masked(x.values, ops.logical_and(x.mask, test.values), x.at)
+    if name == "update" and isinstance(given[1], Masked):
+        raise s.error(
+            "what a mask chooses is not changed in place, for it is a copy; write y = y * 2 instead of y *= 2"
+        )
+    if name not in _TAKE:
+        raise refused(first)
+    return s.apply(name, *given)
+
+
+def _attribute(s: Specialiser, x: Masked, name: str) -> Any:
+    if name == "dtype":
+        return np.dtype({"real": "float64", "integer": "int64", "boolean": "bool"}[x.values.type.kind])
+    if name == "size":
+        return _count(s, x)
+    if name == "copy":
+        return Made(("method", name), lambda s, held, given, named: held[0], (x,))
+    if name not in _METHODS:
+        raise refused(x)
+    function = _METHODS[name]
+    return Made(("method", name), lambda s, held, given, named: call(s, function, [held[0], *given], named), (x,))

@@ -1,0 +1,135 @@
+"""Views of arrays: where a function of numpy gives one, and how what is written to it gets to the array.
+
+Whether `reshape` and `ravel` give a view depends on how an array lies in memory. numpy says so of an array of bytes
+that lies as the user's does; where that is not known, both orders are asked, and a view of which they disagree can be
+read, but not written to. Views by an index are in `compiler/evaluate/arrays.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...eager.numpy.linalg import rearranged
+from ...ir import Node
+from ..evaluate.arrays import holds_node
+from ..evaluate.values import Array, List, type_of, unwrapped, wrapped
+
+Compute = Callable[[Any, list[Any], dict[str, Any]], Any]
+Back = tuple[Any, list[Any]]
+"""A function of numpy, and its arguments after the first, that takes the elements of a view to where they are."""
+
+
+def _permuted(shape: tuple[int, ...], axes: Any = None) -> Back:
+    return np.transpose, [None if axes is None else tuple(np.argsort([a % len(shape) for a in axes]).tolist())]
+
+
+def _reshaped(shape: tuple[int, ...], *_: Any, order: str = "C", **__: Any) -> Back | None:
+    return (np.reshape, [shape]) if order == "C" else None
+
+
+VIEWS: dict[Any, Callable[..., Back | None]] = {
+    np.transpose: _permuted,
+    np.swapaxes: lambda shape, axis1, axis2: (np.swapaxes, [axis1, axis2]),
+    np.moveaxis: lambda shape, source, destination: (np.moveaxis, [destination, source]),
+    np.flip: lambda shape, axis=None: (np.flip, [axis]),
+    np.fliplr: lambda shape: (np.fliplr, []),
+    np.flipud: lambda shape: (np.flipud, []),
+    np.rot90: lambda shape, k=1, axes=(0, 1): (np.rot90, [-k, axes]),
+    np.diagonal: lambda *_, **__: None,  # in numpy they cannot be written to either
+    np.broadcast_to: lambda *_, **__: None,
+} | dict.fromkeys(
+    (np.reshape, np.ravel, np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d, np.atleast_3d), _reshaped
+)
+"""Functions of numpy that give views, and the way back."""
+
+
+def view(
+    function: Any, x: Array, rest: list[Any], options: dict[str, Any], compute: Compute, always: bool = False
+) -> Array | None:
+    """What a function gives of an array, as a view; None where numpy makes a copy."""
+
+    def look(content: Any) -> Any:
+        return compute(function, [content, *rest], options)
+
+    shared = {True} if always or holds_node((rest, options)) else set(_shared(x, look))
+    if shared == {False}:
+        return None
+    t = type_of(x)
+    assert t is not None
+    way = VIEWS[function](t.shape, *rest, **options) if shared == {True} else None
+
+    def back(content: Any, new: Any) -> Any:
+        assert way is not None
+        return compute(way[0], [new, *way[1]], {})
+
+    return Array(None, x.owner, x, look, None, None if way is None else back)
+
+
+def einsum_view(arguments: Sequence[Any], options: dict[str, Any], compute: Compute) -> Array | None:
+    """What `einsum` gives of one array whose axes it only rearranges: a view, which can be written to unless it is of
+    diagonals; None for all else."""
+    at = [i for i, x in enumerate(arguments) if isinstance(x, Array)]
+    given = [unwrapped(x) for x in arguments]
+    one = rearranged(given) if len(at) == 1 else None
+    if one is None:
+        return None
+    x, (_, names, output) = arguments[at[0]], one
+
+    def back(content: Any, new: Any) -> Any:
+        return compute(np.einsum, [f"{output}->{names}", new], options)
+
+    return Array(
+        None,
+        x.owner,
+        x,
+        lambda content: compute(np.einsum, [f"{names}->{output}", content], options),
+        None,
+        back if len(set(names)) == len(names) else None,
+    )
+
+
+def meshgrid_views(arguments: Sequence[Any], found: Sequence[Any], compute: Compute, options: dict[str, Any]) -> Any:
+    """What `meshgrid` without copies gives: views of the arrays, which can be read."""
+    given = [unwrapped(x) for x in arguments]
+
+    def one(i: int) -> Any:
+        def look(content: Any) -> Any:
+            return compute(np.meshgrid, [*given[:i], content, *given[i + 1 :]], options)[i]
+
+        x = arguments[i]
+        return Array(None, x.owner, x, look) if isinstance(x, Array) else wrapped(found[i])
+
+    made = tuple(map(one, range(len(found))))
+    return List(made) if isinstance(found, list) else made
+
+
+def _shared(x: Array, look: Callable[[Any], Any]) -> Iterator[bool]:
+    """Whether a function gives a view of an array, for all the ways in which it may lie in memory."""
+    for given in _alike(x):
+        yield not given.size or bool(np.may_share_memory(look(given), given))
+
+
+def _alike(x: Array) -> Iterator[np.ndarray[Any, Any]]:
+    """Arrays of bytes that lie in memory as an array may do."""
+    steps: list[Array] = []
+    while x.base is not None:
+        steps.append(x)
+        x = x.base
+    t = type_of(x)
+    assert t is not None
+    orders: Sequence[Any] = "C" if x.ordered or t.ndim < 2 else "CF"
+    for order in orders:
+        found = np.empty(t.shape, np.int8, order)
+        for step in reversed(steps):
+            found = step.look(found) if step.index is None else found[_some(step.index)]
+        yield found
+
+
+def _some(index: Any) -> Any:
+    """An index with known places: which ones does not matter."""
+    if isinstance(index, tuple):
+        return tuple(map(_some, index))
+    return 0 if isinstance(index, Node) else index

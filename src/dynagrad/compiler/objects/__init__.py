@@ -1,0 +1,1 @@
+"""Containers, classes, and methods of arrays while a function is specialised."""

@@ -1,0 +1,209 @@
+"""Objects and other things that can be called while a function is specialised: classes, methods, partial functions."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...eager.numpy.missing import unknown
+from ...errors import Error
+from ..evaluate.specialiser import Given, Named, Specialiser, calls, primitive
+from ..evaluate.values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
+from .containers import attribute, bound, vars_of
+
+
+def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
+    """An object of a class of the user's."""
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return _named_tuple(cls, given, named)
+    if issubclass(cls, BaseException):
+        return cls(*(unwrapped(x) if known(x) else Unclear.of(x) for x in given))
+    fixed = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009
+    made = Instance(cls, {}, "", fixed)
+    init = cls.__init__
+    if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):
+        _fill(s, made, cls, given, named)
+        if hasattr(cls, "__post_init__"):
+            s.call(bound("__post_init__", cls.__post_init__, made), [])
+        return made
+    if isinstance(init, types.FunctionType):
+        s.call(init, [made, *given], named)
+        return made
+    if init is object.__init__ and not given and not named:
+        return made
+    raise Error(
+        f"objects of {cls.__name__} cannot be made in a compiled function; there are dataclasses and named tuples"
+    )
+
+
+def _of_numpy(cls: type, given: Given, named: Named) -> Any:
+    """An object of a class of numpy, where everything is known."""
+    if not all(map(known, [*given, *named.values()])):
+        raise unknown(f"np.{cls.__name__}")
+    return wrapped(cls(*map(unwrapped, given), **{name: unwrapped(x) for name, x in named.items()}))
+
+
+def _is_generated(init: Any) -> bool:
+    code = getattr(init, "__code__", None)
+    return code is not None and code.co_filename.startswith("<")
+
+
+def _named_tuple(cls: Any, given: Given, named: Named) -> Any:
+    values = dict(cls._field_defaults) | dict(zip(cls._fields, given, strict=False)) | dict(named)
+    missing = [name for name in cls._fields if name not in values]
+    if missing or len(given) > len(cls._fields) or set(values) - set(cls._fields):
+        raise Error(f"{cls.__name__} has the fields {', '.join(cls._fields)}, each of which wants one value")
+    return cls._make(values[name] for name in cls._fields)
+
+
+def _fill(s: Specialiser, made: Instance, cls: type, given: Given, named: Named) -> None:
+    given, named = list(given), dict(named)
+    content: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        if field.init and given and not field.kw_only:
+            content[field.name] = given.pop(0)
+        elif field.init and field.name in named:
+            content[field.name] = named.pop(field.name)
+        elif field.default is not dataclasses.MISSING:
+            content[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            content[field.name] = s.call(field.default_factory, [])
+        elif field.init:
+            raise Error(f"{cls.__name__}() needs a value for {field.name}")
+    if given or named:
+        raise Error(f"{cls.__name__}() was given more than its fields: {', '.join(named) or len(given)}")
+    s.put(made, {**made.content, **content})
+
+
+@calls(super)
+def _super(s: Specialiser, given: Given, named: Named) -> Any:
+    if len(given) != 2 or not isinstance(given[0], type):
+        raise Error("super() cannot be compiled here; write it inside of a method, or name the class: Base.f(self)")
+    return Made(("super", given[0]), _no_call, (given[1],))
+
+
+def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+    raise Error("super() is called; name a method of it")
+
+
+@primitive("super attribute")
+def above(s: Specialiser, x: Made, name: str) -> Any:
+    """`super().name`: what the classes after one of those of an object have."""
+    (me,) = x.held
+    classes = (me.cls if isinstance(me, Instance) else type(me)).__mro__
+    after = classes[classes.index(x.kind[1]) + 1 :]
+    raw = next((vars(cls)[name] for cls in after if name in vars(cls)), None)
+    if name == "__init__" and (raw is None or raw is object.__init__):
+        return Made(("method", name), lambda *_: None)
+    owner = next((cls for cls in after if name in vars(cls)), None)
+    if raw is None or owner is None:
+        raise AttributeError(f"'super' object has no attribute {name!r}")
+    if name == "__init__" and _is_generated(raw):
+        return Made(("method", name, owner), lambda s, held, given, named: _fill(s, me, owner, given, named), (me,))
+    if isinstance(raw, property):
+        return s.call(raw.fget, [me])
+    if isinstance(raw, staticmethod):
+        return raw.__func__
+    if isinstance(raw, classmethod):
+        return bound(name, raw.__func__, classes[0])
+    return bound(name, raw, me) if isinstance(raw, types.FunctionType) else normal(raw)
+
+
+def _partial(s: Specialiser, given: Given, named: Named) -> Any:
+    function, *first = given
+    names, values = tuple(named), tuple(named.values())
+    count = len(first)
+
+    def run(s: Specialiser, held: tuple[Any, ...], more: Given, others: Named) -> Any:
+        mine = dict(zip(names, held[1 + count :], strict=True))
+        return s.call(held[0], [*held[1 : 1 + count], *more], mine | dict(others))
+
+    return Made(("partial", "partial", count, names), run, (function, *first, *values))
+
+
+calls(functools.partial)(_partial)
+
+
+@calls(functools.update_wrapper)
+def _wrapping(s: Specialiser, given: Given, named: Named) -> Made:
+    """The first function, with the name of the second."""
+    names = dict(named)
+    wrapper, wrapped_, *_ = [*given, *(names[name] for name in ("wrapper", "wrapped")[len(given) :])]
+    name = attribute(s, wrapped_, "__name__") if not isinstance(wrapped_, Instance) else wrapped_.cls.__name__
+    return Made(("wraps", name), lambda s, held, given, named: s.call(held[0], given, named), (wrapper, wrapped_))
+
+
+@calls(functools.wraps)
+def _wraps(s: Specialiser, given: Given, named: Named) -> Made:
+    function = [*given, *named.values()][0]
+    return Made(("wraps", "wraps"), lambda s, held, given, _: _wrapping(s, [given[0], held[0]], {}), (function,))
+
+
+def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
+    if isinstance(function, Instance) and "__call__" in vars_of(function.cls):
+        return lambda s, given, named: s.call(attribute(s, function, "__call__"), given, named)
+    if isinstance(function, functools.partial):
+        return lambda s, given, named: s.call(function.func, [*function.args, *given], {**function.keywords, **named})
+    if isinstance(function, types.MethodType):
+        return lambda s, given, named: s.call(function.__func__, [function.__self__, *given], named)
+    if isinstance(function, type):
+        if function.__module__ == "builtins" and not issubclass(function, BaseException):
+            return None
+        if issubclass(function, np.generic | np.finfo | np.iinfo | np.dtype):
+            return None  # numpy's own, which compiler/numpy/calls.py has
+        if function.__module__.split(".")[0] == "numpy":
+            return lambda s, given, named: _of_numpy(function, given, named)
+        return lambda s, given, named: construct(s, function, given, named)
+    if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
+        return _of_builtin(s, function)
+    if isinstance(function, types.FunctionType) and (function.__module__, function.__name__) == (_COMPILED, "compile"):
+        return lambda s, given, named: given[0]  # what is inside is compiled with the whole
+    if type(function).__module__ == _COMPILED:  # what it was compiled from
+        return lambda s, given, named: s.call(function.function, given, named)
+    if isinstance(function, np.poly1d):
+        return lambda s, given, named: s.call(np.polyval, [function.coeffs, *given], named)
+    method = vars_of(type(function)).get("__call__")
+    if isinstance(method, types.FunctionType) and not isinstance(function, types.FunctionType):
+        return lambda s, given, named: s.call(method, [function, *given], named)
+    return None
+
+
+def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """A function in C, computed at once where everything is known."""
+    module = getattr(function, "__module__", None) or ""
+    owner, name = getattr(function, "__self__", None), str(function.__name__)
+    pure = module in ("math", "_operator") or isinstance(owner, str | bytes | int | float | tuple | frozenset)
+    pure = pure or (isinstance(owner, dict | list) and name in ("get", "items", "keys", "values", "index", "count"))
+    if module == "builtins" and getattr(builtins, name, None) is function:
+        pure = name in ("chr", "ord", "hash", "bin", "hex", "oct", "ascii", "format")
+    if not pure:
+        return None
+
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        if not all(map(known, given)):
+            raise Error(f"{name}() cannot be compiled where its arguments are known only as it runs")
+        return wrapped(function(*map(unwrapped, given), **named))
+
+    return handler
+
+
+_COMPILED = __name__.rsplit(".", 2)[0] + ".compiled"
+
+
+@calls(dataclasses.replace)
+def _replace(s: Specialiser, given: Given, named: Named) -> Any:
+    (x,) = given
+    if isinstance(x, Instance):
+        return construct(
+            s, x.cls, [], {f.name: x.content[f.name] for f in dataclasses.fields(x.cls) if f.init} | dict(named)
+        )
+    return construct(
+        s, type(x), [], {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if f.init} | dict(named)
+    )

@@ -1,0 +1,179 @@
+"""`itertools` and `np.ndindex` while a function is specialised: over what has a known length, or an end that something
+known decides.
+
+What gives one item for one item at any place is an `Items`, so it may be endless and loops may go over it as the graph
+knows; what leaves out or joins items is a tuple.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ..evaluate.iteration import LONGEST, items, walk
+from ..evaluate.operators import binary, truth
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import Items, describe, known, unwrapped
+
+
+def _arranged(function: Any) -> None:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        parts = [x if isinstance(x, int) else items(s, x) for x in given]
+        return tuple(function(*parts, **named))
+
+    calls(function)(handler)
+
+
+for _function in (itertools.product, itertools.permutations, itertools.chain, itertools.pairwise):
+    _arranged(_function)
+_arranged(itertools.combinations)
+_arranged(itertools.combinations_with_replacement)
+if hasattr(itertools, "batched"):  # from Python 3.12
+    _arranged(itertools.batched)
+_arranged(itertools.zip_longest)
+
+
+@calls(itertools.chain.from_iterable)
+def _joined(s: Specialiser, given: Given, named: Named) -> Any:
+    return tuple(item for part in items(s, given[0]) for item in items(s, part))
+
+
+@calls(np.ndindex)
+def _places(s: Specialiser, given: Given, named: Named) -> Any:
+    if not all(map(known, given)):
+        raise Error("np.ndindex: the shape must be known when the function is compiled")
+    return tuple(np.ndindex(*map(unwrapped, given)))
+
+
+@calls(itertools.starmap)
+def _starred(s: Specialiser, given: Given, named: Named) -> Any:
+    function, x = given
+    return tuple(s.call(function, list(items(s, part))) for part in items(s, x))
+
+
+@calls(itertools.accumulate)
+def _accumulated(s: Specialiser, given: Given, named: Named) -> Any:
+    x, function = given[0], given[1] if len(given) > 1 else named.get("func")
+    found: list[Any] = [] if named.get("initial") is None else [named["initial"]]
+    for item in items(s, x):
+        if not found:
+            found.append(item)
+        else:
+            pair = [found[-1], item]
+            found.append(binary(s, "add", *pair) if function is None else s.call(function, pair))
+    return tuple(found)
+
+
+@calls(itertools.tee)
+def _several(s: Specialiser, given: Given, named: Named) -> Any:
+    return (items(s, given[0]),) * (given[1] if len(given) > 1 else named.get("n", 2))
+
+
+# -- without an end ----------------------------------------------------------------------------------------------------
+
+
+@calls(itertools.count)
+def _counted(s: Specialiser, given: Given, named: Named) -> Any:
+    """A range without an end, as far as 64 bits go."""
+    start, step = [*given, named.get("start", 0), 1][0], (given[1] if len(given) > 1 else named.get("step", 1))
+    if not isinstance(step, int):
+        raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
+    return Items("range", (start, 2**62 if step > 0 else -(2**62), step))
+
+
+@calls(itertools.repeat)
+def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
+    times = given[1] if len(given) > 1 else named.get("times")
+    if times is None:
+        return Items("cycle", ((given[0],),))
+    if not isinstance(times, int):
+        raise Error("itertools.repeat() wants to know how often when the function is compiled")
+    return (given[0],) * times
+
+
+@calls(itertools.cycle)
+def _cycled(s: Specialiser, given: Given, named: Named) -> Any:
+    return Items("cycle", (items(s, given[0]),))
+
+
+# -- some of the items -------------------------------------------------------------------------------------------------
+
+
+def _in_turn(s: Specialiser, x: Any) -> Iterator[Any]:
+    """Items one after the other, of what may have no end."""
+    found = walk(s, x)
+    if not isinstance(found.length, int):
+        raise Error(f"how many items {found.what} has is known only as the function runs")
+    for i in range(found.length):
+        if i >= LONGEST:
+            raise Error(f"{found.what} has too many items for a structure in a compiled function; use arrays")
+        yield found.known(i)
+
+
+@calls(itertools.islice)
+def _sliced(s: Specialiser, given: Given, named: Named) -> Any:
+    x, *bounds = given
+    if not all(b is None or isinstance(b, int) for b in bounds):
+        raise Error("the bounds of itertools.islice() must be known when the function is compiled")
+    return tuple(itertools.islice(_in_turn(s, x), *bounds))
+
+
+def _decided(s: Specialiser, name: str, x: Any) -> bool:
+    """What a condition on an item says, which must be known."""
+    found = truth(s, x)
+    if not isinstance(found, bool):
+        raise Error(
+            f"which items itertools.{name}() keeps must be known when the function is compiled, and here it depends on "
+            "a number that is known only as it runs; use a loop with `if`, or np.where"
+        )
+    return found
+
+
+def _choosing(function: Any) -> Callable[..., Any]:
+    name: str = function.__name__
+
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        test, x = given
+        return tuple(function(lambda item: _decided(s, name, _asked(s, test, item)), _in_turn(s, x)))
+
+    return handler
+
+
+def _asked(s: Specialiser, test: Any, item: Any) -> Any:
+    return item if test is None else s.call(test, [item])
+
+
+for _keeping in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse):
+    calls(_keeping)(_choosing(_keeping))
+
+
+@calls(itertools.compress)
+def _compressed(s: Specialiser, given: Given, named: Named) -> Any:
+    data, selectors = [*given, *named.values()]
+    pairs = zip(_in_turn(s, data), _in_turn(s, selectors), strict=False)
+    return tuple(item for item, keep in pairs if _decided(s, "compress", keep))
+
+
+@calls(itertools.groupby)
+def _grouped(s: Specialiser, given: Given, named: Named) -> Any:
+    x, key = given[0], given[1] if len(given) > 1 else named.get("key")
+    found: list[tuple[Any, list[Any]]] = []
+    for item in items(s, x):
+        mine = item if key is None else s.call(key, [item])
+        if found and _decided(s, "groupby", binary(s, "equal", found[-1][0], mine)):
+            found[-1][1].append(item)
+        else:
+            found.append((mine, [item]))
+    return tuple((k, tuple(group)) for k, group in found)
+
+
+@calls(next)
+def _next(s: Specialiser, given: Given, named: Named) -> Any:
+    raise Error(
+        f"next() of {describe(given[0])} cannot be compiled: nothing remembers how far it was gone over; index it, or "
+        "go over it with `for` and `break`"
+    )

@@ -1,0 +1,131 @@
+"""Graphs as operations: what a compiled function is where it is differentiated.
+
+`operation_of` makes an operation of a graph whose outputs are reals. Its value is machine code, its tangent with
+respect to an input another graph, and its adjoint one graph for all inputs that are wanted; both are operations of the
+same kind, made when they are first used, so derivatives nest. An operation has one result: where a graph has several
+outputs, they stand one after the other in a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.derive import generate_adjoints, tangents
+from ..codegen.graph.native import Native
+from ..errors import Error
+from ..ir.control import Graph, zero
+from ..ir.node import Node, fresh
+from ..ir.operation import Operation
+from ..ir.ops import arrays
+from ..ir.ops.scalars import where
+from ..ir.tracing import merge
+from ..ir.types import array, boolean
+from ..ir.types import arrays as arrays_of
+
+_MOST = 2.0**53  # whole numbers below are exact as reals
+
+
+def joined(outputs: Sequence[Node]) -> Node:
+    """All outputs in one vector; one output is itself."""
+    if len(outputs) == 1:
+        return outputs[0]
+    flat = [arrays.reshape((o.type.size,))(o) for o in outputs]
+    whole: Node = arrays.concatenate(0, len(flat))(*flat)
+    return whole
+
+
+def operation_of(graph: Graph, name: str) -> Operation:
+    """The operation that computes the outputs of a graph.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> double = operation_of(Graph((x,), (2.0 * x,)), "double")
+    >>> double(4.0)
+    8.0
+    """
+    result = joined(graph.outputs)
+    whole = Graph(graph.inputs, (result,))
+    native = Native(whole, name)
+    derived: dict[Any, Any] = {}
+    smooth = [i for i, v in enumerate(graph.inputs) if v.type.kind == "real"]
+
+    exact = [(i, v.type.kind) for i, v in enumerate(graph.inputs) if v.type.kind != "real"]
+
+    def value(*xs: Any) -> Any:
+        if exact:  # which operations on numbers have made reals
+            given = list(xs)
+            for i, kind in exact:
+                given[i] = _exact(name, i, given[i], kind)
+            return native(*given)[0]
+        return native(*xs)[0]
+
+    def tangent(index: int) -> Any:
+        def rule(d: Any, _: Any, *xs: Any) -> Any:
+            made = derived.get(index)
+            if made is None:
+                dot = fresh(graph.inputs[index].type)
+                [found] = tangents([result], {graph.inputs[index]: dot})
+                [out] = merge([zero(result.type) if found is None else found])
+                made = derived[index] = operation_of(Graph((*graph.inputs, dot), (out,)), f"{name}'")
+            return made(*xs, d)
+
+        return rule
+
+    def back(wanted: Sequence[int], counts: Any, delta: Any, _: Any, *xs: Any) -> Sequence[Any]:
+        """One graph for the inputs that are wanted; the others may not even have a derivative."""
+        key = (tuple(wanted), counts is None)
+        if key not in derived:
+            arriving, chosen = fresh(result.type), fresh(arrays_of(boolean, result.shape))
+            seed = arriving if counts is None else where(chosen, arriving, 0.0)
+            wrt = [i for i in wanted if i in smooth]
+            found = generate_adjoints([result], [seed], [graph.inputs[i] for i in wrt])
+            reached = {i: node for i in wrt if (node := found[graph.inputs[i]]) is not None}
+            inputs = (*graph.inputs, arriving) if counts is None else (*graph.inputs, arriving, chosen)
+            outputs = merge(list(reached.values()))
+            made = operation_of(Graph(inputs, outputs), f"{name} back") if outputs else None
+            derived[key] = (list(reached), made)
+        places, made = derived[key]
+        if made is None:
+            return [None] * len(wanted)
+        flat = made(*xs, delta) if counts is None else made(*xs, delta, counts)
+        parts = dict(zip(places, _split(flat, [graph.inputs[i].type.shape for i in places]), strict=True))
+        return [parts.get(i) for i in wanted]
+
+    return Operation(
+        name,
+        (array,) * len(graph.inputs),
+        array,
+        value,
+        tuple(tangent(i) if i in smooth else None for i in range(len(graph.inputs))),
+        "",
+        partial=back,
+    )
+
+
+def _exact(name: str, i: int, x: Any, kind: str) -> Any:
+    """A whole number, a truth value or an array of these that may have become reals."""
+    found = np.asarray(x)
+    if found.dtype.kind == "f" and kind == "integer" and np.any(np.abs(found) >= _MOST):
+        raise Error(
+            f"{name}: argument {i + 1} has whole numbers of 2**53 or more in it, which are not exact where a "
+            "derivative is taken; make them smaller, or hold them in the function"
+        )
+    return found.astype(np.int64 if kind == "integer" else bool)
+
+
+def _split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """The results that stand one after the other in a vector."""
+    if len(shapes) == 1:
+        return [flat]
+    out, at = [], 0
+    for shape in shapes:
+        size = 1
+        for n in shape:
+            size *= n
+        piece = arrays.getitem(slice(at, at + size))(flat) if shape else arrays.getitem(at)(flat)
+        out.append(arrays.reshape(shape)(piece) if shape and len(shape) != 1 else piece)
+        at += size
+    return out

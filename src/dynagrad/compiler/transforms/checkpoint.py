@@ -1,0 +1,105 @@
+"""`dg.checkpoint` inside of compiled functions: a loop that is run again on the way back
+(`autodiff/rematerialisation.py`).
+
+Without the number of steps, the loop ends where its step returns None. Whether it does is mostly decided as the
+function runs, so here, and only here, the result of a function may be None in one branch and a value in the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...autodiff.rematerialisation import sparing
+from ...eager.verbs.checkpoint import checkpoint
+from ...errors import Error
+from ...ir import Node, control, tracing
+from ..evaluate.joins import Mismatch, perhaps_none, replaced
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import Items, Made, Perhaps, describe, function_like, type_of
+from ..frontend.core import Apply, Constant, For, Let, Name, Project, While
+from ..frontend.core import Tuple as CoreTuple
+from .regions import functions_in
+
+_NAMES = ("step", "state", "n")
+
+
+@calls(checkpoint)
+def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
+    options = {"n": None} | dict(zip(_NAMES, given, strict=False)) | dict(named)
+    most = options.pop("snapshots", None)  # how many states are kept is settled elsewhere
+    if len(given) > len(_NAMES) or options.keys() != set(_NAMES):
+        raise Error("checkpoint takes a step, a state, n and snapshots")
+    step, state, n = (options[name] for name in _NAMES)
+    if not function_like(step):
+        raise Error(f"checkpoint: the step is a function, and {describe(step)} is none")
+    if most is not None and (type(most) is not int or most < 1):
+        raise Error(f"checkpoint: snapshots is a whole number from 1, and {describe(most)} is not")
+    _refuse(state)
+    since = tracing.now()
+    found = _until(s, step, state) if n is None else _times(s, step, state, n)
+    return _sparing(found, since)
+
+
+def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
+    t = type_of(n)
+    if t is None or t.shape or t.kind != "integer" or (not isinstance(n, Node) and n < 0):
+        raise Error(f"checkpoint: the number of steps is a whole number from 0, or None, and {describe(n)} is neither")
+
+    def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
+        return _refuse(s.call(held[0], list(xs)))
+
+    env = {"step": Made(("step", "a step"), one, (step,)), "state": state, "rounds": Items("range", (0, n, 1))}
+    body = Let("next", Apply(Name("step"), (Name("state"),), (), s.at), CoreTuple((Name("next"),)))
+    return s.evaluate(For("round", Name("rounds"), ("state",), (Name("state"),), None, body, s.at), env)[0]
+
+
+def _until(s: Specialiser, step: Any, state: Any) -> Any:
+    """The last state: the first component of what the loop has says whether it goes on."""
+    env = {"step": Made(("step", "a step"), _step, (step,)), "state": state}
+    call = Apply(Name("step"), (Name("state"),), (), s.at)
+    after = CoreTuple((Name("going"), Name("last")))
+    body = Let("next", call, Let("going", Project(Name("next"), 0), Let("last", Project(Name("next"), 1), after)))
+    initial = (Constant(True), Name("state"))
+    return s.evaluate(While(("going", "state"), initial, Name("going"), body, s.at), env)[1]
+
+
+def _step(s: Specialiser, held: tuple[Any, ...], given: Given, _: Named) -> tuple[Any, Any]:
+    """Whether there is a next state, and that or, where there is none, the old one."""
+    [state] = given
+    with perhaps_none():
+        found = s.call(held[0], [state])
+    if found is None:
+        return False, state
+    if not isinstance(found, Perhaps):
+        return True, _refuse(found)
+    try:
+        return found.present, s.either(found.present, lambda: _refuse(found.value), lambda: state)
+    except Mismatch as problem:
+        raise Error(
+            f"checkpoint: the state{problem.path} is {problem.b} before a step and {problem.a} after it; a step must "
+            "keep its kind, shape and structure"
+        ) from None
+
+
+def _refuse(state: Any) -> Any:
+    """A state, if it may be one."""
+    if state is None:
+        raise Error(
+            "checkpoint: the step returned None, which ends a loop without n; with n, it returns the next state"
+        )
+    if next(functions_in(state), None) is not None:
+        raise Error("checkpoint: the state has a function in it; let the step close over it instead")
+    return state
+
+
+def _sparing(found: Any, since: int) -> Any:
+    """A result with loops that save little, where it is that of loops that were just made."""
+    by: dict[Node, Node] = {}
+
+    def change(node: Node) -> Node:
+        loop = node.arguments[0] if node.operation is control.PART else node
+        if loop.birth > since and loop.operation in (control.WHILE, control.REPEAT) and node not in by:
+            by.update(zip(control.parts(loop), sparing(loop), strict=True))
+        return by.get(node, node)
+
+    return replaced(found, change)

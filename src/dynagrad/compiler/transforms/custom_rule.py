@@ -1,0 +1,311 @@
+"""`dg.custom_rule` inside of compiled functions: the function is traced for the value, its rules for derivatives.
+
+A function from outside that cannot be traced is called by Python (`opaque.py`).
+
+A rule is traced when a derivative passes through it for the first time, which may be long after the function was
+compiled, so by a run of its own. One rule is enough for both modes: the other mode is its transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...autodiff import custom_rules
+from ...autodiff.custom_rules import Several
+from ...autodiff.derive import connected
+from ...eager.verbs.custom_rule import custom_rule
+from ...eager.verbs.gradients import made_by
+from ...errors import Error
+from ...forks import kept
+from ...ir import Node
+from ...ir.control import Function, Graph, Rule
+from ...ir.node import order
+from ...ir.types import Type, arrays, real
+from ..evaluate.joins import taken
+from ..evaluate.specialiser import PROBLEMS, Finder, Given, Named, Specialiser, calls
+from ..evaluate.values import Array, Closure, Dict, List, Made, describe, function_like, node_of, normal, type_of, zero
+from ..frontend.core import Position
+from ..frontend.source import error
+from .captured import Held, alone, once, strangers, variables
+from .opaque import called
+
+
+@calls(custom_rule)
+def _custom_rule(s: Specialiser, given: Given, named: Named) -> Made:
+    options = {"f": None, "jvp": None, "vjp": None} | ({"f": given[0]} if given else {}) | dict(named)
+    f, jvp, vjp = options["f"], options["jvp"], options["vjp"]
+    if f is None:
+        return Made(
+            ("rule", "custom_rule"),
+            lambda s, held, xs, _: _custom_rule(s, list(xs), {"jvp": held[0], "vjp": held[1]}),
+            (jvp, vjp),
+        )
+    for what, one in (("function", f), ("jvp", jvp), ("vjp", vjp)):
+        if one is not None and not function_like(one):
+            raise Error(f"custom_rule: {describe(one)}, given as the {what}, is no function")
+    if jvp is None and vjp is None:
+        raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
+    name = name_of(f)
+    kind = ("rule", f"{name} with a rule", name)
+    return Made(kind, lambda s, held, xs, options: _called(s, name, held, xs, options), (f, jvp, vjp))
+
+
+def name_of(f: Any) -> str:
+    return str(getattr(f, "__name__", None) or getattr(f, "name", "function"))
+
+
+def of_rule(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """The handler of a function that got its rule before anything was compiled."""
+    what = made_by(function)
+    if what is None or what[0] != "custom_rule":
+        return None
+    _, f, rules = what
+    return lambda s, given, named: _called(s, name_of(f), (f, rules["jvp"], rules["vjp"]), given, named)
+
+
+def _called(s: Specialiser, name: str, functions: Sequence[Any], given: Given, named: Named) -> Any:
+    """A call of a function with a rule."""
+    f, jvp, vjp = functions
+    places = tuple(i for i, x in enumerate(given) if _real(name, i, x))
+    if not places:
+        return s.call(f, list(given), named)
+    rest = tuple(None if i in places else x for i, x in enumerate(given))
+    held = Held((f, jvp, vjp, rest, tuple(named.values())))
+    reals = [node_of(given[i]) for i in places]
+    shape = _Shape(name, places, tuple(named), tuple(x.type for x in reals), s.at)
+    made, more = once(s, shape, held, lambda: _function(s, shape, held), lambda found: not found[1])
+    [y] = custom_rules.apply(made, *reals, *held.numbers, *more)
+    return Array(y) if y.shape else y
+
+
+def _real(name: str, place: int, x: Any) -> bool:
+    t = type_of(x)
+    if t is None and (function_like(x) or taken(x) is not None):
+        raise Error(
+            f"custom_rule: {name} takes reals and arrays, and its argument {place + 1} is {describe(x)}; give its "
+            "parts as arguments"
+        )
+    return t is not None and t.kind == "real"
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What is known of a call: which arguments are reals and of which types, the names of others, and where it is."""
+
+    name: str
+    places: tuple[int, ...]
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    at: Position | None
+
+    def arguments(self, rest: Sequence[Any], reals: Sequence[Node | None]) -> tuple[Any, ...]:
+        """All arguments, with these in the place of those that are reals."""
+        found = list(rest)
+        for i, x in zip(self.places, reals, strict=True):
+            found[i] = Array(x) if x is not None and x.shape else x
+        return tuple(found)
+
+
+def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[Function, list[Node]]:
+    """The function of the graph, and what it wants at the end."""
+    reals, inner = variables(shape.types), variables(held.types)
+
+    def run() -> Node:
+        f, jvp, _, rest, named = held.values(iter(inner))
+        options = dict(zip(shape.names, named, strict=True))
+        try:
+            y = s.call(f, list(shape.arguments(rest, reals)), options)
+        except (Error, *PROBLEMS) as problem:
+            if isinstance(f, Closure | Made):
+                raise
+            return _opaque(s, shape, held, reals, f, Held((rest, Dict(options))), jvp, problem)
+        t = type_of(y)
+        if t is None or t.kind != "real":
+            raise Error(f"custom_rule: {shape.name} should return one real or one array, and returned {describe(y)}")
+        return node_of(y)
+
+    y = alone(s, f"custom_rule: {shape.name}", run)
+    more = strangers([y], [*reals, *inner])
+    graph = Graph((*reals, *inner, *more), (y,))
+    series = order([y])
+    closed = {i for i, v in enumerate(graph.inputs) if i >= len(reals) and y in connected(series, {v})}
+    rule = _Rules(s.finders, shape, held, y.type, [v.type for v in more], closed)
+    types = [v.type for v in graph.inputs]
+    made = custom_rules.function(
+        shape.name, types, [y.type], lambda *xs: list(graph(*xs)), Rule(rule.tangent, rule.adjoint)
+    )
+    return made, more
+
+
+def _opaque(
+    s: Specialiser, shape: _Shape, held: Held, reals: list[Node], f: Any, rest: Held, jvp: Any, problem: Exception
+) -> Node:
+    """The result of a function that cannot be compiled: Python computes it."""
+    if jvp is None and any(t.shape for t in shape.types):
+        raise Error(
+            f"custom_rule: {shape.name} cannot be compiled: {getattr(problem, 'message', problem)}. To call it as it "
+            "is one has to know the shape of its result, which the rule forward says; give jvp= too"
+        )
+    result = real if jvp is None else _result(s, shape, held, f)
+
+    def together(numbers: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+        found = list(others)
+        for i, x in zip(shape.places, numbers, strict=True):
+            found[i] = x
+        return tuple(found)
+
+    return called(f, shape.name, reals, rest, together, result)
+
+
+_asked: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
+"""The functions whose rules are asked for the type of what they return."""
+
+
+def _result(s: Specialiser, shape: _Shape, held: Held, f: Any) -> Type:
+    """The type of what a function returns, as its rule says; where that calls the function, it is elementwise."""
+    before = _asked.get()
+    if any(f is other for other in before):
+        return arrays(real, np.broadcast_shapes(*(t.shape for t in shape.types)))
+    token = _asked.set((*before, f))
+    try:
+        return _Rules(s.finders, shape, held, None, [], ()).forward.outputs[0].type
+    finally:
+        _asked.reset(token)
+
+
+class _Rules:
+    """The rules of a function as graphs, each traced when it is needed.
+
+    `result` is the type of what the function returns, None where the rule forward is to say that; `closed` are the
+    places of those numbers that it closes over.
+    """
+
+    def __init__(
+        self,
+        finders: Sequence[Finder],
+        shape: _Shape,
+        held: Held,
+        result: Type | None,
+        more: Sequence[Type],
+        closed: Collection[int],
+    ) -> None:
+        self.finders = finders
+        self.shape, self.held, self.result, self.closed = shape, held, result, closed
+        self.rest = [*held.types, *more]
+        self.count = len(shape.places)
+        _, jvp, vjp, *_ = held.values(iter(variables(held.types)))
+        self.has_jvp, self.has_vjp = jvp is not None, vjp is not None
+
+    # -- as the graph wants them
+
+    def tangent(self, arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
+        if any(dots[i] is not None for i in self.closed):
+            raise self._closes()
+        given = [zero(t) if d is None else d for d, t in zip(dots, self.shape.types, strict=False)]
+        if self.has_jvp:
+            graph = self.forward
+            return custom_rules.instance(graph.outputs, dict(zip(graph.inputs, [*arguments, *given], strict=True)))
+        graph, places = self._backward
+        deltas = [given[i] for i in places]
+        at = len(graph.inputs) - 1
+        xs = [*arguments, *results, zero(results[0].type)]
+        return [custom_rules.backward(graph.inputs, graph.outputs, xs, deltas, [at])[at]]
+
+    def adjoint(
+        self, arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]
+    ) -> Several:
+        if any(i in self.closed for i in wanted):
+            raise self._closes()
+        found: Several = [None] * len(arguments)
+        [delta] = deltas
+        if delta is None:
+            return found
+        if self.has_vjp:
+            graph, places = self._backward
+            outputs = custom_rules.instance(
+                graph.outputs, dict(zip(graph.inputs, [*arguments, *results, delta], strict=True))
+            )
+            for i, x in zip(places, outputs, strict=True):
+                found[i] = x
+            return found
+        graph = self.forward
+        first = len(arguments)
+        xs = [*arguments, *(zero(t) for t in self.shape.types)]
+        asked = [i for i in wanted if i < self.count]
+        adjoints = custom_rules.backward(graph.inputs, graph.outputs, xs, [delta], [first + i for i in asked])
+        for i in asked:
+            found[i] = adjoints[first + i]
+        return found
+
+    def _closes(self) -> Error:
+        return error(
+            f"custom_rule: {self.shape.name} closes over a number that is differentiated, and has no rule for it; make "
+            "it an argument",
+            self.shape.at,
+        )
+
+    # -- traced
+
+    @kept
+    def forward(self) -> Graph:
+        """From the arguments and the tangents of those that are reals to the tangent of the result."""
+        dots = variables(self.shape.types)
+
+        def run(s: Specialiser, primals: tuple[Any, ...], jvp: Any, _: Any) -> list[Node]:
+            tangents = self.shape.arguments([None] * len(primals), dots)
+            return [self._fitting("jvp", s.call(jvp, [primals, tangents]), self.result, "the result")]
+
+        return self._traced(dots, run)
+
+    @kept
+    def _backward(self) -> tuple[Graph, list[int]]:
+        """From the arguments, the value and its cotangent to the cotangents of some of the reals, and of which."""
+        assert self.result is not None
+        y, c = variables([self.result, self.result])
+        places: list[int] = []
+
+        def run(s: Specialiser, primals: tuple[Any, ...], _: Any, vjp: Any) -> list[Node]:
+            value, cotangent = (Array(x) if x.shape else x for x in (y, c))
+            found = s.call(vjp, [primals, value, cotangent])
+            parts = list(found.content) if isinstance(found, List) else found if isinstance(found, tuple) else (found,)
+            if len(parts) != len(primals):
+                raise Error(
+                    f"custom_rule: the vjp of {self.shape.name} should return a tuple with {len(primals)} cotangents, "
+                    f"one for each argument, and returned {len(parts)}"
+                )
+            out = []
+            for k, (i, t) in enumerate(zip(self.shape.places, self.shape.types, strict=True)):
+                if parts[i] is not None:
+                    places.append(k)
+                    out.append(self._fitting("vjp", parts[i], t, f"argument {i + 1}"))
+            return out
+
+        return self._traced([y, c], run), places
+
+    def _traced(self, more: Sequence[Node], run: Callable[..., list[Node]]) -> Graph:
+        s = Specialiser(self.finders)
+        reals, inner = variables(self.shape.types), variables(self.rest)
+        with s.placed(self.shape.at):
+
+            def traced() -> list[Node]:
+                _, jvp, vjp, rest, _ = self.held.values(iter(inner))
+                return run(s, self.shape.arguments(rest, reals), jvp, vjp)
+
+            outputs = alone(s, f"custom_rule: the rule of {self.shape.name}", traced)
+        return Graph((*reals, *inner, *more), tuple(outputs))
+
+    def _fitting(self, rule: str, found: Any, wanted: Type | None, what: str) -> Node:
+        found = normal(found)
+        t = type_of(found)
+        if t is None or t.kind != "real" or (wanted is not None and t.shape != wanted.shape):
+            should = f"an array of shape {wanted.shape}" if wanted is not None and wanted.shape else "a real"
+            raise Error(
+                f"custom_rule: the {rule} of {self.shape.name} should return {should} for {what}, and returned "
+                f"{describe(found)}"
+            )
+        return node_of(found)

@@ -1,0 +1,117 @@
+"""Linear functionals on functions inside compiled functions: `dg.Dual`, sums and multiples of these, and pairings.
+
+A functional is a function to the specialiser, and is called as one; that it is a functional stands in its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...eager.closures import At, Dual
+from ...eager.numpy.functions import FUNCTIONS
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import constant
+from ...ir.types import KINDS
+from ..evaluate.joins import flatten
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import Made, as_type, describe, function_like, is_dual, type_of
+from .regions import at_path, functions_in, matched, reals
+
+
+def paired(s: Specialiser, c: Any, x: Any) -> Node:
+    """The pairing of a cotangent with a vector: of reals, arrays, structures; of functionals with functions."""
+    form, total = reals(x), constant(0.0)
+    for a, b in zip(matched("vjp", "the cotangent", c, form), flatten(x, form), strict=True):
+        product = a * b
+        total = total + (FUNCTIONS[np.sum](product) if product.shape else product)
+    for path in functions_in(x):
+        dual = at_path(c, path)
+        if not is_dual(dual):
+            raise Error(
+                f"vjp: the cotangent of a function is a dg.Dual, and {describe(dual)} is none; dg.Dual(functional) "
+                "makes one of a function that takes a function to a real"
+            )
+        total = total + _real(s.call(dual, [at_path(x, path)]))
+    return total
+
+
+def _real(y: Any) -> Node:
+    t = type_of(y)
+    if t is None or t.shape:
+        raise Error(f"the functional of a Dual should give one real, and gave {describe(y)}")
+    return as_type(y, KINDS["real"])
+
+
+def dual(key: tuple[Any, ...], run: Callable[..., Any], held: tuple[Any, ...]) -> Made:
+    """A functional; `run(specialiser, held, function)` is what it makes of a function."""
+
+    def called(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+        (h,) = given
+        if not function_like(h):
+            raise Error(f"a Dual is applied to a function, and {describe(h)} is none")
+        return _real(run(s, held, h))
+
+    return Made(("dual", "a dual", *key), called, held)
+
+
+@calls(Dual)
+def _of_function(s: Specialiser, given: Given, named: Named) -> Any:
+    functional = [*given, *named.values(), None][0]
+    if functional is None:
+        return dual(("zero",), lambda s, held, h: 0.0, ())
+    if not function_like(functional):
+        raise Error(f"a Dual is made of a function that takes a function to a real, and {describe(functional)} is none")
+    return dual(("made",), lambda s, held, h: s.call(held[0], [h]), (functional,))
+
+
+@calls(Dual.at)
+def _at(s: Specialiser, given: Given, named: Named) -> Any:
+    return _at_point(s, *given, **named)
+
+
+def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> Made:
+    names = tuple(named or ())
+
+    def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
+        c, arguments, *rest = held
+        return paired(s, c, s.call(h, list(arguments), dict(zip(names, rest, strict=True))))
+
+    return dual(("at", names), run, (c, tuple(arguments), *(named[name] for name in names)))
+
+
+def of_dual(s: Specialiser, function: Any) -> Any:
+    """What calls a Dual that was made before anything was compiled."""
+    if isinstance(function, At):
+        return lambda s, given, named: s.call(
+            _at_point(s, function.c, function.arguments, function.named), list(given), named
+        )
+    if not isinstance(function, Dual):
+        return None
+
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        total = constant(0.0)
+        for factor, term in function._terms():
+            total = total + factor * _real(s.call(term, list(given)))
+        return total
+
+    return handler
+
+
+def plus(a: Any, b: Any) -> Made:
+    """The sum of two functionals."""
+    for x in (a, b):
+        if not is_dual(x):
+            raise Error(f"a Dual adds up with Duals only, and {describe(x)} is none")
+    return dual(("sum",), lambda s, held, h: _real(s.call(held[0], [h])) + _real(s.call(held[1], [h])), (a, b))
+
+
+def times(c: Any, a: Any) -> Made:
+    """A functional times a real."""
+    t = type_of(c)
+    if t is None or t.shape:
+        raise Error(f"a vector is scaled by a real, and {describe(c)} is none")
+    return dual(("multiple",), lambda s, held, h: _real(held[0]) * _real(s.call(held[1], [h])), (c, a))

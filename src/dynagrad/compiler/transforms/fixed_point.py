@@ -1,0 +1,87 @@
+"""`dg.fixed_point` inside of compiled functions: traced once, and iterated by the graph (`autodiff/fixed_point.py`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...autodiff.custom_rules import apply
+from ...autodiff.fixed_point import solver
+from ...eager.verbs.fixed_point import fixed_point
+from ...errors import Error, NotConverged, NotDifferentiable
+from ...ir import Node
+from ...ir.control import Function, Graph
+from ...ir.node import constant, whole
+from ..evaluate.joins import Leaf, Parts, Pattern, build, flatten, leaf_types, shown
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import describe, function_like, node_of, type_of
+from .captured import Held, alone, once, strangers, variables
+from .regions import argument, functions_in, reals
+
+_NAMES = ("f", "x0", "tolerance", "max_steps")
+
+
+@calls(fixed_point)
+def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
+    options = {"tolerance": 1e-12, "max_steps": 10_000} | dict(zip(_NAMES, given, strict=False)) | dict(named)
+    wrong = [name for name in options if name not in _NAMES] or [name for name in _NAMES if name not in options]
+    if wrong or len(given) > len(_NAMES):
+        raise Error("fixed_point takes f, x0, tolerance and max_steps")
+    s.may_raise(NotConverged, NotDifferentiable)
+    f, x0 = options["f"], options["x0"]
+    if not function_like(f):
+        raise Error(f"fixed_point: {describe(f)} is no function")
+    tolerance, most = _tolerance(options["tolerance"]), _most(options["max_steps"])
+    argument(s, "fixed_point", 1, x0)
+    if next(functions_in(x0), None) is not None:
+        raise Error("fixed_point: x0 has a function in it; a fixed point is of reals, arrays and structures of these")
+    form = reals(x0)
+    held = Held((f, _outline(form)))
+    start = list(flatten(x0, form))
+
+    def make() -> tuple[Function, list[Node]]:
+        return _solver(s, form, held)
+
+    made, more = once(s, "fixed_point", held, make, lambda found: not found[1])
+    return build(form, iter(apply(made, *start, tolerance, most, *held.numbers, *more)), "")
+
+
+def _solver(s: Specialiser, form: Pattern, held: Held) -> tuple[Function, list[Node]]:
+    """The function that solves the equation, and what it wants at the end."""
+    states, inner = variables(leaf_types(form)), variables(held.types)
+
+    def run() -> list[Node]:
+        f, _ = held.values(iter(inner))
+        found = s.call(f, [build(form, iter(states), "")])
+        try:
+            return list(flatten(found, form))
+        except Error:
+            raise Error(
+                f"fixed_point: the result of f should be {shown(form)}, as x0, with the same inside, and is "
+                f"{describe(found)}"
+            ) from None
+
+    outputs = alone(s, "fixed_point: f", run)
+    more = strangers(outputs, [*states, *inner])
+    return solver(Graph((*states, *inner, *more), tuple(outputs)), len(states)), more
+
+
+def _outline(p: Pattern) -> Any:
+    """What tells a structure from others: its types in the place of its numbers."""
+    if isinstance(p, Parts):
+        return p.key, tuple(map(_outline, p.parts))
+    return p.type if isinstance(p, Leaf) else p.value
+
+
+def _tolerance(x: Any) -> Node:
+    t = type_of(x)
+    if t is None or t.shape or t.kind == "boolean" or (not isinstance(x, Node) and not 0.0 <= x < math.inf):
+        raise Error(f"fixed_point: the tolerance is a real from 0, and {describe(x)} is not")
+    return node_of(x) if isinstance(x, Node) else constant(float(x))
+
+
+def _most(x: Any) -> Node:
+    t = type_of(x)
+    if t is None or t.shape or t.kind != "integer" or (not isinstance(x, Node) and x < 1):
+        raise Error(f"fixed_point: max_steps is a whole number from 1, and {describe(x)} is not")
+    return x if isinstance(x, Node) else whole(x)

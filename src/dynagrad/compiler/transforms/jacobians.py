@@ -1,0 +1,159 @@
+"""Jacobians inside of compiled functions: a tangent for each input, or an adjoint for each output.
+
+Few columns are taken one by one, many by a loop of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...autodiff import derive
+from ...eager.numpy.functions import FUNCTIONS
+from ...eager.verbs import gradients as plain
+from ...errors import Error
+from ...ir import Node, tracing
+from ...ir.node import constant, whole
+from ...ir.ops import places
+from ...ir.types import arrays, real
+from ..evaluate.joins import Known, Parts, Pattern
+from ..evaluate.specialiser import Given, Named, Specialiser
+from ..evaluate.values import Array, Made, type_of, zero
+from .regions import Region, at_path, functions_in, of_chosen, with_functions
+from .returned import calls_differentiated
+
+UNROLLED = 8  # columns of a Jacobian that are taken one by one
+
+
+def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) -> list[list[Node]]:
+    """What a linear map from reals like `nodes` makes of all unit vectors: for each of these nodes arrays with a new
+    first axis, one entry for each element of the node."""
+    found = []
+    for at, node in enumerate(nodes):
+
+        def along(k: Any, at: int = at, node: Node = node) -> list[Node]:
+            seeds: list[Node] = [zero(n.type) for n in nodes]
+            if node.shape:
+                flat = places.at_set(zero(arrays(real, (node.size,))), k, constant(1.0))
+                seeds[at] = FUNCTIONS[np.reshape](flat, node.shape)
+            else:
+                seeds[at] = constant(1.0)
+            return take(seeds)
+
+        found.append(_each(node.size, along))
+    return found
+
+
+def _each(size: int, along: Callable[[Any], list[Node]]) -> list[Node]:
+    """What a function of a place gives for each of so many, as arrays with a new first axis."""
+    if size <= UNROLLED:
+        each = [along(k) for k in range(size)]
+        return [_stack(list(column)) for column in zip(*each, strict=True)]
+    init = [zero(arrays(real, (size, *n.shape))) for n in along(0)]
+
+    def body(k: Node, *sofar: Node) -> list[Node]:
+        return [places.at_set(a, k, n) for a, n in zip(sofar, along(k), strict=True)]
+
+    return tracing.repeat(whole(size), body, init)
+
+
+def _component(node: Node, k: Any) -> Node:
+    """One of the elements of a node, whose gradient goes through that element alone."""
+    if not node.shape:
+        return node
+    found: Node = FUNCTIONS[np.reshape](node, (node.size,))[k]
+    return found
+
+
+def _stack(nodes: list[Node]) -> Any:
+    return FUNCTIONS[np.stack](nodes)
+
+
+def _chosen_region(s: Specialiser, verb: str, f: Any, argnums: Any, given: Given, named: Named) -> tuple[Region, bool]:
+    places_ = plain.chosen(verb, argnums, len(given))
+    xs = [given[i] for i in places_]
+    if next(functions_in(tuple(xs)), None) is not None:
+        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
+    return Region(s, verb, of_chosen(f, places_, given, named), xs), not isinstance(argnums, tuple)
+
+
+def _with_functions(verb: str, region: Region, found: Any, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+    """A Jacobian with functions in the places where the result has some: the Jacobians of their calls."""
+
+    def differentiate(s: Specialiser, call: Made, xs: Given, others: Named) -> Any:
+        return {"jacfwd": jacfwd, "jacrev": jacrev}[verb](s, call, argnums, xs, others)
+
+    def change(path: tuple[int, ...]) -> Any:
+        return calls_differentiated(verb, (argnums,), at_path(region.value, path), path, f, given, named, differentiate)
+
+    return with_functions(found, change)
+
+
+def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+    """The Jacobian, a tangent for each input."""
+    region, alone = _chosen_region(s, "jacfwd", f, argnums, given, named)
+
+    def take(seeds: list[Node]) -> list[Node]:
+        found = derive.tangents(region.outputs, dict(zip(region.variables, seeds, strict=True)))
+        return region.closed(found, region.outputs)
+
+    columns = _columns(region.variables, take)
+    table = [
+        [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(region.variables)]
+        for o, out in enumerate(region.outputs)
+    ]
+    return _with_functions("jacfwd", region, _assembled(region, table, alone), f, argnums, given, named)
+
+
+def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
+    """From elements first to the shape of the result and then that of the argument."""
+    n = len(outer)
+    last = FUNCTIONS[np.transpose](found, (*range(1, n + 1), 0))
+    return FUNCTIONS[np.reshape](last, (*outer, *inner))
+
+
+def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+    """The Jacobian, an adjoint for each output."""
+    region, alone = _chosen_region(s, "jacrev", f, argnums, given, named)
+
+    def take(output: Node) -> list[Node]:
+        found = derive.generate_adjoints([output], [1.0], region.variables)
+        return region.closed([found[v] for v in region.variables], region.variables)
+
+    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in region.outputs]  # type: ignore[misc]
+    table = [
+        [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(region.variables)]
+        for o, out in enumerate(region.outputs)
+    ]
+    return _with_functions("jacrev", region, _assembled(region, table, alone), f, argnums, given, named)
+
+
+def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
+    """A Jacobian in the structure of the result, with that of the arguments inside."""
+    rows = iter(table)
+
+    def leaf(p: Pattern, counts: bool = True) -> Any:
+        if isinstance(p, Known):
+            t = type_of(p.value)
+            if t is None or not counts:  # whole numbers in the fields of a class are constants
+                return region.known(p.value)
+            row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in region.variables])
+        elif isinstance(p, Parts):
+            counts = counts and (p.key[0] in ("list", "dict") or p.key[:2] == ("tuple", tuple))
+            return p.make([leaf(part, counts) for part in p.parts])
+        else:
+            row = iter(next(rows))
+        found = within(region.form, row)
+        return found[0] if alone else found
+
+    def within(p: Pattern, nodes: Iterator[Any]) -> Any:
+        if isinstance(p, Known):
+            return p.value
+        if isinstance(p, Parts):
+            return p.make([within(part, nodes) for part in p.parts])
+        node = next(nodes)
+        return Array(node) if node.shape else node
+
+    return leaf(region.result)

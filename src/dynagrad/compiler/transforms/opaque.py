@@ -1,0 +1,58 @@
+"""Functions that are any code, inside of compiled ones: Python computes them. They have rules for their derivatives.
+
+The graph has to know the type of what they return. Who makes the call says it, and it is held to that as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...eager.pytree import is_real
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import intern
+from ...ir.operation import Operation
+from ...ir.ops.arrays import shape_of
+from ...ir.types import Type, array
+from ..evaluate.values import unwrapped
+from .captured import Held
+
+Arguments = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]
+"""All arguments of a function, from those that are reals and the rest."""
+
+
+def called(
+    f: Callable[..., Any], name: str, reals: Sequence[Node], rest: Held, together: Arguments, result: Type
+) -> Node:
+    """A call of a function by Python. `rest` holds the other arguments, and those by name as a dict.
+
+    >>> from dynagrad.ir import real, variable
+    >>> from dynagrad.ir.control import Graph
+    >>> from dynagrad.ir.interpret import run
+    >>> from dynagrad.compiler.evaluate.values import Dict
+    >>> x = variable("x")
+    >>> y = called(round, "round", [x], Held(((None, 1), Dict({}))), lambda xs, rest: (xs[0], rest[1]), real)
+    >>> run(Graph((x,), (y,)), [0.123])
+    (0.1,)
+    """
+    count = len(reals)
+
+    def value(*numbers: Any) -> Any:
+        given = [x.copy() if isinstance(x, np.ndarray) else float(x) for x in numbers[:count]]
+        others, named = (unwrapped(x) for x in rest.values(iter(numbers[count:])))
+        y = f(*together(given, others), **named)
+        if not is_real(y) or shape_of(y) != result.shape:
+            wanted = f"an array of reals of shape {result.shape}" if result.shape else "a real"
+            found = f"an array of shape {shape_of(y)}" if shape_of(y) else f"{repr(y)[:40]} of type {type(y).__name__}"
+            raise Error(
+                f"custom_rule: {name} should return {wanted} in this compiled function, and returned {found}; what it "
+                "returns there has the shape of what its jvp does, and without one is a single real"
+            )
+        return np.array(y, float) if result.shape else float(y)
+
+    operands = (*reals, *rest.numbers)
+    operation = Operation(name, (array,) * len(operands), array, value, None, "")
+    return intern(operation, operands, name, result)  # with an attribute, so that nobody tries out what it returns

@@ -1,0 +1,186 @@
+"""One derivative while the graph is made: a function called with variables for the reals of its arguments.
+
+What comes back are nodes that may use any others from outside. Their tangents or adjoints with respect to the variables
+are more nodes; then the variables are replaced by what the arguments were. A fresh variable for each call keeps
+derivatives apart, however they are nested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ...autodiff import derive
+from ...errors import Error, NotDifferentiable
+from ...ir import Node
+from ...ir.node import fresh, order, substitute
+from ..evaluate.joins import Known, Leaf, Parts, Pattern, build, flatten, leaf_types, pattern, taken
+from ..evaluate.specialiser import Given, Named, Specialiser, inside
+from ..evaluate.values import Array, Closure, Dict, List, Made, describe, function_like, node_of, type_of, zero
+
+OWNED = "derivatives are taken with respect to it; change a copy of it"
+
+
+def reals(x: Any) -> Pattern:
+    """The pattern whose leaves are the reals of a structure; everything else is known in it."""
+    t = type_of(x)
+    if t is not None:
+        return Leaf(t, bool(t.shape)) if t.kind == "real" else Known(x)
+    if function_like(x) or isinstance(x, slice):
+        return Known(x)
+    parts = taken(x)
+    if parts is None:
+        return Known(x)
+    return Parts(parts[0], tuple(map(reals, parts[1])), parts[2])
+
+
+def exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
+    """The derivative of a result with zeros, or something else, for the whole numbers and truth values in it; as
+    `structure.of_result`, which leaves those that a class has in its fields."""
+    t = type_of(x)
+    if t is not None and t.kind != "real":
+        return zeros(t.shape) if to is None else to(x)
+    if type(x) is tuple:
+        return tuple(exact(part, to) for part in x)
+    if isinstance(x, List):
+        return List(tuple(exact(part, to) for part in x.content))
+    if isinstance(x, Dict):
+        return Dict({key: exact(part, to) for key, part in x.content.items()}, empty=x.empty)
+    return x
+
+
+def zeros(shape: tuple[int, ...]) -> Any:
+    return Array(np.zeros(shape)) if shape else 0.0
+
+
+def functions_in(x: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Where the functions of a structure are."""
+    if isinstance(x, Closure | Made) or (function_like(x) and not isinstance(x, type)):
+        yield path
+    elif type_of(x) is None:
+        parts = taken(x)
+        for i, part in enumerate(parts[1] if parts is not None else ()):
+            yield from functions_in(part, (*path, i))
+
+
+def at_path(x: Any, path: tuple[int, ...]) -> Any:
+    for i in path:
+        parts = taken(x)
+        if parts is None:
+            raise Error("a function that is differentiated returned another structure when it was called again")
+        x = parts[1][i]
+    return x
+
+
+def with_functions(x: Any, change: Callable[[tuple[int, ...]], Any], path: tuple[int, ...] = ()) -> Any:
+    """A structure with other functions."""
+    if isinstance(x, Closure | Made) or (function_like(x) and not isinstance(x, type)):
+        return change(path)
+    parts = taken(x) if type_of(x) is None else None
+    if parts is None:
+        return x
+    return parts[2]([with_functions(part, change, (*path, i)) for i, part in enumerate(parts[1])])
+
+
+def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
+    """What is differentiated with respect to."""
+    t = type_of(x)
+    if t is not None and t.kind != "real":
+        advice = f"write {x}.0" if isinstance(x, int) and not isinstance(x, bool) else "convert it with float()"
+        raise Error(
+            f"{verb}: argument {index + 1} is {describe(x)}, and derivatives are with respect to reals; {advice}"
+        )
+    if t is None and taken(x) is None and not function_like(x):
+        raise Error(f"{verb}: argument {index + 1} is {describe(x)}, which has no derivatives")
+    return x
+
+
+# -- one pass ----------------------------------------------------------------------------------------------------------
+
+
+watched: ContextVar[dict[Node, Node] | None] = ContextVar("watched", default=None)
+"""Where the adjoint of each value is entered, for those who want to see them."""
+
+
+class Region:
+    """A function called with variables for the reals of its arguments."""
+
+    def __init__(self, s: Specialiser, verb: str, f: Any, primals: Given, named: Named | None = None) -> None:
+        s.may_raise(NotDifferentiable)
+        given = tuple(argument(s, verb, i, x) for i, x in enumerate(primals))
+        self.s, self.form = s, reals(given)
+        self.originals = list(flatten(given, self.form))
+        self.variables = [fresh(t) for t in leaf_types(self.form)]
+        self.by = dict(zip(self.variables, self.originals, strict=True))
+        arguments = build(self.form, iter(self.variables), OWNED)
+        with s.journal() as changed:
+            self.value = s.call(f, list(arguments), named or {})
+        for ref, content in changed.items():
+            if ref is s.token:  # what is checked, is so at the arguments
+                s.put(ref, substitute([node_of(content)], self.by)[0])
+                continue
+            nodes = list(flatten(inside(ref, content), pattern(inside(ref, content), deep=True)))
+            if set(self.variables) & set(order(nodes)):
+                raise s.error(
+                    f"{verb}: the function changes {describe(ref)} from outside by what it is differentiated by; "
+                    "return it instead"
+                )
+            s.put(ref, content)
+        self.result = reals(self.value)
+        self.outputs = list(flatten(self.value, self.result))
+
+    def closed(self, nodes: Sequence[Node | None], like: Sequence[Node]) -> list[Node]:
+        """Nodes with the arguments in the place of the variables; None is zero."""
+        filled = [zero(b.type) if n is None else n for n, b in zip(nodes, like, strict=True)]
+        return list(substitute(filled, self.by))
+
+    def primal(self) -> Any:
+        """The value at the arguments."""
+        return self.known(self.value)
+
+    def tangent(self, tangents: Sequence[Node | None]) -> Any:
+        """The derivative of the value: zero for whole numbers and truth values, what else is no real stays as it is."""
+        seeds = dict(zip(self.variables, tangents, strict=True))
+        found = self.closed(derive.tangents(self.outputs, seeds), self.outputs)
+        return self.known(exact(build(self.result, iter(found), "")))
+
+    def known(self, x: Any) -> Any:
+        """A value with the arguments in the place of the variables."""
+        p = pattern(x, deep=True)
+        return build(p, iter(substitute(list(flatten(x, p)), self.by)), "")
+
+    def adjoint(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
+        """The adjoints of the arguments; functions among these stay as they are."""
+        seen = watched.get()
+        inner: dict[Node, Node] | None = None if seen is None else {}
+        found = derive.generate_adjoints(self.outputs, cotangents, self.variables, inner)
+        if seen is not None and inner:
+            seen.update(zip(substitute(list(inner), self.by), substitute(list(inner.values()), self.by), strict=True))
+        nodes = self.closed([found[v] for v in self.variables], self.variables)
+        arguments: tuple[Any, ...] = build(self.form, iter(nodes), "")
+        return arguments
+
+
+def matched(verb: str, what: str, x: Any, form: Pattern) -> list[Node]:
+    """The reals of something that should have the structure of something else."""
+    try:
+        return list(flatten(x, form))
+    except Error as problem:
+        raise Error(f"{verb}: {what} does not have the structure of what it belongs to: {problem}") from None
+
+
+def of_chosen(f: Any, places_: Sequence[int], given: Given, named: Named) -> Made:
+    """A function of the chosen arguments alone."""
+    names = tuple(named)
+    count = len(given)
+
+    def run(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
+        full = list(held[1 : 1 + count])
+        for i, x in zip(places_, xs, strict=True):
+            full[i] = x
+        return s.call(held[0], full, dict(zip(names, held[1 + count :], strict=True)))
+
+    return Made(("chosen", "a function", tuple(places_), names), run, (f, *given, *named.values()))

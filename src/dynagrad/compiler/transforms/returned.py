@@ -1,0 +1,59 @@
+"""Functions in what a differentiated function returns, inside compiled functions: their derivatives are functions.
+
+Each call of one differentiates the call of what was returned, once more from the start. So no two calls share a
+variable, and nothing is left of this in the graph.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from ..evaluate.specialiser import Given, Named, Specialiser
+from ..evaluate.values import Made, is_dual
+from .regions import at_path
+
+Differentiate = Callable[[Specialiser, Made, Given, Named], Any]
+
+
+def calls_differentiated(
+    verb: str,
+    options: tuple[Any, ...],
+    returned: Any,
+    path: tuple[int, ...],
+    f: Any,
+    given: Given,
+    named: Named,
+    differentiate: Differentiate,
+) -> Made:
+    """The derivative of what f, called with some arguments, has returned at a path.
+
+    `differentiate` gets a function in the place of f, which calls what f returned there, and the arguments of f. What
+    else it depends on has to be in the options. Of a functional it is one.
+    """
+    count, names = len(given), tuple(named)
+
+    def run(s: Specialiser, held: tuple[Any, ...], arguments: Given, by_name: Named) -> Any:
+        f, *rest = held
+        now = [s.call(copy.deepcopy, [x]) for x in arguments]  # whoever writes to them later
+        call = _call(f, path, now, {name: s.call(copy.deepcopy, [x]) for name, x in by_name.items()})
+        return differentiate(s, call, rest[:count], dict(zip(names, rest[count:], strict=True)))
+
+    kind = "dual" if is_dual(returned) else "later"
+    return Made(
+        (kind, "the derivative of a function", verb, options, path, count, names), run, (f, *given, *named.values())
+    )
+
+
+def _call(f: Any, path: tuple[int, ...], arguments: Given, by_name: Named) -> Made:
+    """A function that calls what f returns at a path."""
+    names, count = tuple(by_name), len(arguments)
+
+    def run(s: Specialiser, held: tuple[Any, ...], xs: Given, others: Named) -> Any:
+        f, *rest = held
+        arguments = [s.call(copy.deepcopy, [x]) for x in rest[:count]]
+        returned = at_path(s.call(f, list(xs), others), path)
+        return s.call(returned, arguments, dict(zip(names, rest[count:], strict=True)))
+
+    return Made(("result", "a result", path, count, names), run, (f, *arguments, *by_name.values()))

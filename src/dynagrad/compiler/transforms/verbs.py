@@ -1,0 +1,310 @@
+"""The verbs inside of compiled functions: each is one derivative of `regions.py`, or made of several.
+
+Where the result of a function is a function, so is its derivative: each call of it differentiates what the function was
+called for, once more from the start. Functions that a verb made before anything was compiled say so themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...eager import pytree
+from ...eager.verbs import gradients as plain
+from ...eager.verbs import jacobians as plain_jacobians
+from ...errors import Error
+from ...ir import Node
+from ...ir.node import constant
+from ..evaluate.iteration import items
+from ..evaluate.joins import Pattern, build, flatten
+from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.values import List, Made, describe, function_like, is_dual, node_of, normal, type_of, zero
+from .duals import dual, paired, plus, times
+from .jacobians import jacfwd, jacrev
+from .regions import Region, at_path, functions_in, matched, of_chosen, reals, with_functions
+from .returned import calls_differentiated
+
+# -- the verbs ---------------------------------------------------------------------------------------------------------
+
+
+def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    xs, ds = items(s, primals), items(s, tangents)
+    if len(xs) != len(ds):
+        raise Error(f"jvp: {len(xs)} primals need as many tangents, and {len(ds)} were given")
+    return forward(s, "jvp", f, xs, ds)
+
+
+def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) -> tuple[Any, Any]:
+    """The value and the derivative along tangents; functions in the result become derivatives of functions."""
+    original, given, count = f, (*primals, *tangents), len(primals)
+    paths = tuple(functions_in(tuple(primals)))
+    if paths:  # along functions too: of f + e g, by e at 0
+        moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
+        f, primals, tangents = Made(moved.kind, moved.run, (f, *moved.held)), (*primals, 0.0), (*tangents, 1.0)
+    region = Region(s, verb, f, primals)
+    seeds = matched(verb, "a tangent", tuple(tangents), region.form)
+    derivative = region.tangent(list(seeds))
+
+    def differentiate(s: Specialiser, call: Made, xs: Given, _: Named) -> Any:
+        return forward(s, verb, call, xs[:count], xs[count:])[1]
+
+    def change(path: tuple[int, ...]) -> Any:
+        y = at_path(region.value, path)
+        return calls_differentiated(verb, (count,), y, path, original, given, {}, differentiate)
+
+    return region.primal(), with_functions(derivative, change)
+
+
+def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> Made:
+    """Calls the first thing it holds with arguments whose functions are moved along others by its last argument."""
+
+    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+        f, *functions = held
+        *xs, e = given
+        ways = dict(zip(paths, functions, strict=True))
+
+        def change(path: tuple[int, ...]) -> Any:
+            return _sum(at_path(tuple(xs), path), e, ways[path]) if path in ways else at_path(tuple(xs), path)
+
+        return s.call(f, list(with_functions(tuple(xs), change)), named)
+
+    return Made(("moved", "a function", tuple(paths)), run, tuple(along))
+
+
+def _sum(f: Any, e: Any, g: Any) -> Made:
+    """f + e g."""
+    if not function_like(g):
+        raise Error(f"the tangent of a function is a function, and {describe(g)} is none")
+
+    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+        f, e, g = held
+        return add(s, [s.call(f, list(given), named), scale(s, [e, s.call(g, list(given), named)], {})], {})
+
+    return Made(("moved", "a function that is moved"), run, (f, e, g))
+
+
+def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotangent: Any) -> tuple[Any, ...]:
+    """Adjoints of arguments with a linear functional in the place of each function.
+
+    At h it is what the cotangent makes of the derivative of f where this function is moved along h.
+    """
+    if next(functions_in(found), None) is None:
+        return found
+
+    def change(path: tuple[int, ...]) -> Any:
+        def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
+            f, c, *xs = held
+            moved = _moved([path], [h])
+            along = Made(
+                ("along", "a function", path),
+                lambda s, held, e, _: s.call(Made(moved.kind, moved.run, (held[0], held[1])), [*held[2:], *e]),
+                (f, h, *xs),
+            )
+            return paired(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
+
+        return dual(("of", path), run, (f, cotangent, *primals))
+
+    changed: tuple[Any, ...] = with_functions(found, change)
+    return changed
+
+
+def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
+    """The n-th derivative at a real."""
+    t = type_of(x)
+    if t is not None and t.shape:
+        raise Error(f"derivative: the argument is one real, and {describe(x)} is not; there are dg.grad and dg.jacfwd")
+    if n == 0:
+        return s.call(f, [x])
+    if n > 1:
+        return forward(s, "derivative", made("derivative", (f, n - 1)), [x], [1.0])[1]
+    return forward(s, "derivative", f, [x], [1.0])[1]
+
+
+def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: Given, named: Named) -> Any:
+    """The value and the gradient of a function with one real as its result, or a function whose calls have."""
+    places_ = plain.chosen("grad", argnums, len(given))
+    region = Region(s, "grad", of_chosen(f, places_, given, named), [given[i] for i in places_])
+    y = region.value
+    if has_aux:
+        if not isinstance(y, tuple) or len(y) != 2:
+            raise Error(f"grad: with has_aux the function returns its value and something else, and not {describe(y)}")
+        y = y[0]
+    if next(functions_in(y), None) == ():
+
+        def differentiate(s: Specialiser, call: Made, xs: Given, others: Named) -> Any:
+            return value_and_grad(s, call, argnums, False, xs, others)[1]
+
+        path = (0,) if has_aux else ()
+        return region.primal(), calls_differentiated("grad", (argnums,), y, path, f, given, named, differentiate)
+    t = type_of(y)
+    if t is None or t.shape or t.kind == "boolean":
+        raise Error(
+            f"grad: the function should return one real, or a function whose calls do, and returned {describe(y)}; for "
+            "other results there are dg.jacrev, dg.vjp and dg.jacfwd"
+        )
+    ones = [constant(1.0)] if t.kind == "real" else []  # a whole number has derivative zero
+    seeds = [*ones, *(zero(o.type) for o in region.outputs[len(ones) :])]
+    found = region.adjoint(seeds)
+    inner = of_chosen(f, places_, given, named)
+    first = Made(("first", "a function"), lambda s, held, xs, _: s.call(held[0], list(xs))[0], (inner,))
+    found = duals(s, found, first if has_aux else inner, [given[i] for i in places_], 1.0)
+    gradient = found if isinstance(argnums, tuple) else found[0]
+    return region.primal(), gradient
+
+
+def vjp(s: Specialiser, f: Any, primals: Given) -> tuple[Any, Any]:
+    """The value, and the function from a cotangent of it to those of the arguments."""
+    region = Region(s, "vjp", f, primals)
+    return region.primal(), Made(("pullback", "a pullback"), _pull, (f, *primals))
+
+
+def _pull(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+    f, *primals = held
+    (c,) = given
+    region = Region(s, "vjp", f, primals)
+    if next(functions_in(region.value), None) is None:
+        found = region.adjoint(matched("vjp", "the cotangent", c, region.result))
+    else:
+        total = Made(("pairing", "a pairing"), lambda s, held, xs, _: paired(s, held[1], s.call(held[0], xs)), (f, c))
+        found = Region(s, "vjp", total, primals).adjoint([constant(1.0)])
+    return duals(s, found, f, primals, c)
+
+
+def pullback(s: Specialiser, f: Any, omega: Any, given: Given) -> Any:
+    value, back = vjp(s, f, given)
+    found = s.call(back, [s.call(omega, [value])])
+    return found[0] if len(given) == 1 else found
+
+
+# -- entering ----------------------------------------------------------------------------------------------------------
+
+
+def made(verb: str, options: tuple[Any, ...]) -> Made:
+    """The function that a verb makes of a function."""
+    f, *rest = options
+    fixed = tuple(rest)
+    run = _RUNS[verb]
+    return Made(
+        ("verb", f"dg.{verb} of {describe(f)}", verb, fixed),
+        lambda s, held, given, named: run(s, held[0], *fixed, given=given, named=named),
+        (f,),
+    )
+
+
+_RUNS: dict[str, Callable[..., Any]] = {
+    "derivative": lambda s, f, n=1, *, given, named: derivative(s, f, n, *given),
+    "grad": lambda s, f, argnums=0, aux=False, *, given, named: _gradient(s, f, argnums, aux, given, named),
+    "value_and_grad": lambda s, f, argnums=0, aux=False, *, given, named: value_and_grad(
+        s, f, argnums, aux, given, named
+    ),
+    "jacfwd": lambda s, f, argnums=0, *, given, named: jacfwd(s, f, argnums, given, named),
+    "jacrev": lambda s, f, argnums=0, *, given, named: jacrev(s, f, argnums, given, named),
+    "hessian": lambda s, f, argnums=0, *, given, named: jacfwd(s, made("jacrev", (f, argnums)), argnums, given, named),
+}
+
+
+def _gradient(s: Specialiser, f: Any, argnums: Any, aux: bool, given: Given, named: Named) -> Any:
+    value, found = value_and_grad(s, f, argnums, aux, given, named)
+    return (found, value[1]) if aux else found
+
+
+_OPTIONS = {
+    "derivative": ("n",),
+    "grad": ("argnums", "has_aux"),
+    "value_and_grad": ("argnums", "has_aux"),
+    "jacfwd": ("argnums",),
+    "jacrev": ("argnums",),
+    "hessian": ("argnums",),
+}
+_DEFAULTS = {"n": 1, "argnums": 0, "has_aux": False}
+
+
+def _enter(verb: str, function: Any) -> None:
+    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+        options = list(given)
+        for name in _OPTIONS[verb][len(options) - 1 :]:
+            options.append(named.get(name, _DEFAULTS[name]))
+        f, *rest = options
+        return made(verb, (f, *(_plain_option(x) for x in rest)))
+
+    calls(function)(handler)
+
+
+def _plain_option(x: Any) -> Any:
+    return tuple(x.content) if isinstance(x, List) else tuple(x) if isinstance(x, list) else normal(x)
+
+
+for _verb in _OPTIONS:
+    _enter(_verb, getattr(plain, _verb, None) or getattr(plain_jacobians, _verb))
+
+
+@calls(plain.jvp)
+def _enter_jvp(s: Specialiser, given: Given, named: Named) -> Any:
+    return jvp(s, *given, **named)
+
+
+@calls(plain.vjp)
+def _enter_vjp(s: Specialiser, given: Given, named: Named) -> Any:
+    return vjp(s, given[0], given[1:])
+
+
+@calls(plain.hvp)
+def _enter_hvp(s: Specialiser, given: Given, named: Named) -> Any:
+    f, primals, tangents = given
+    xs = items(s, primals)
+    numbers: Any = 0 if len(xs) == 1 else tuple(range(len(xs)))
+    return jvp(s, made("grad", (f, numbers, False)), xs, tangents)[1]
+
+
+@calls(plain.pullback)
+def _enter_pullback(s: Specialiser, given: Given, named: Named) -> Any:
+    f, omega = given
+    return Made(("verb", "dg.pullback"), lambda s, held, xs, _: pullback(s, held[0], held[1], xs), (f, omega))
+
+
+@calls(pytree.add)
+def add(s: Specialiser, given: Given, named: Named) -> Any:
+    """`dg.add`: of reals, structures and functions."""
+    a, b = given
+    if is_dual(a) or is_dual(b):
+        return plus(a, b)
+    if function_like(a) and type_of(a) is None and not isinstance(a, type):
+        return Made(
+            ("sum", "a sum of functions"),
+            lambda s, held, xs, options: add(s, [s.call(f, list(xs), options) for f in held], {}),
+            (a, b),
+        )
+    form = reals(float(a) if isinstance(a, int) and not isinstance(a, bool) else a)
+    sums = [x + y for x, y in zip(_of(form, a), matched("add", "the second summand", b, form), strict=True)]
+    return build(form, iter(sums), "")
+
+
+def _of(form: Pattern, x: Any) -> list[Node]:
+    return list(flatten(x, form))
+
+
+@calls(pytree.scale)
+def scale(s: Specialiser, given: Given, named: Named) -> Any:
+    """`dg.scale`: a structure, or the results of a function, times a real."""
+    c, x = given
+    if is_dual(x):
+        return times(c, x)
+    if function_like(x) and type_of(x) is None and not isinstance(x, type):
+        return Made(
+            ("multiple", "a multiple of a function"),
+            lambda s, held, xs, options: scale(s, [held[0], s.call(held[1], list(xs), options)], {}),
+            (c, x),
+        )
+    form = reals(float(x) if isinstance(x, int) and not isinstance(x, bool) else x)
+    return build(form, iter([node_of(c) * n for n in _of(form, x)]), "")
+
+
+def of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """The handler of a function that a verb made before anything was compiled."""
+    verb, f, options = plain.made_by(function) or ("", None, {})
+    if verb == "pullback":
+        return lambda s, given, named: pullback(s, f, options["omega"], given)
+    if verb not in _RUNS:
+        return None
+    derived = made(verb, (f, *(_plain_option(options[name]) for name in _OPTIONS[verb])))
+    return lambda s, given, named: s.call(derived, given, named)

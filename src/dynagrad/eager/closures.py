@@ -1,0 +1,458 @@
+"""Functions as outputs and as inputs of what is differentiated.
+
+As an output: a tag is taken out of a function by taking it out of the results of its calls (`tangent`, `primal`). The
+function may be called with numbers that hold the tag already, from an earlier call of itself; so every call swaps the
+tag for a fresh one in its arguments, and back in its results. That keeps `h(h(exp))` right (Manzyuk et al. 2019).
+
+As an input, forward: a function with a tangent that is a function (`paired`). Backward: the cotangent of a function is
+a `Dual`, a linear functional on functions. A call of the function at x whose result has the adjoint c contributes the
+functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual for its adjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error, NotDifferentiable, shown
+from ..ir.buffers import SMALLEST
+from ..ir.operation import apply
+from ..ir.ops import scalars as ops
+from ..ir.ops.arrays import sum_to, surely_finite
+from .combinations import Combination
+from .copies import kept
+from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, shape_of, tag_of, zero_like
+from .perturbations import any_younger, is_open, opened, place
+from .pytree import (
+    float_of,
+    is_exact,
+    is_function,
+    is_real,
+    leaves,
+    no_hidden_numbers,
+    of_result,
+    parts,
+    together,
+    transform,
+)
+from .splitting import split
+
+# -- functions as outputs ----------------------------------------------------------------------------------------------
+
+
+def tangent(tag: int, x: Any) -> Any:
+    """The part of a structure along a tag; of a function, the function that has the part of its results."""
+    return of_result(x, lambda r: _tangent_of_real(tag, r), lambda f: _taken(tag, f, tangent))
+
+
+def primal(tag: int, x: Any) -> Any:
+    """The part of a structure without a tag."""
+    return transform(x, lambda r: split(tag, r)[0], lambda f: _taken(tag, f, primal))
+
+
+def _tangent_of_real(tag: int, x: Any) -> Any:
+    first, second = split(tag, x)
+    return zero_like(first) if second is None else second
+
+
+def _taken(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
+    def part(*arguments: Any, **named: Any) -> Any:
+        other = fresh()
+        with opened(tag, other):
+            y = f(*swapped(tag, other, arguments), **swapped(tag, other, named))
+            no_hidden_numbers("a derivative that is a function", y)
+            found = take(tag, y)
+            if take is tangent:
+                finite_choice("a derivative that is a function", found, y)
+            found = swapped(tag, other, found)
+        return unescaped("a derivative that is a function", found)
+
+    part.__name__ = f"{take.__name__}_of_{getattr(f, '__name__', 'function')}"
+    return like(f, part)
+
+
+def swapped(a: int, b: int, x: Any) -> Any:
+    """The structure with two tags in each other's place. A swapped function swaps arguments and results."""
+    return transform(x, lambda r: _swapped_real(a, b, r), lambda f: _swapped_function(a, b, f))
+
+
+def _swapped_real(a: int, b: int, x: Any) -> Any:
+    if not isinstance(x, Number):
+        return x
+    rest, along_a = split(a, x)
+    neither, along_b = split(b, rest)
+    first, both = (None, None) if along_a is None else split(b, along_a)
+    if along_a is None and along_b is None:
+        return x
+    return bundle(
+        a,
+        bundle(b, neither, first),
+        None if along_b is None and both is None else bundle(b, _or_zero(along_b, neither), both),
+    )
+
+
+def _or_zero(x: Any, like: Any) -> Any:
+    return zero_like(like) if x is None else x
+
+
+def _swapped_function(a: int, b: int, f: Any) -> Any:
+    def called(*arguments: Any, **named: Any) -> Any:
+        with opened(a, b):
+            y = swapped(a, b, f(*swapped(a, b, arguments), **swapped(a, b, named)))
+        return unescaped("a derivative that is a function", y)
+
+    return like(f, called)
+
+
+def unescaped(verb: str, x: Any) -> Any:
+    """What is given back to a user: raises Error where it holds numbers of passes that are closed."""
+    transform(x, lambda r: still_open(verb, r), lambda f: f)
+    return x
+
+
+def still_open(verb: str, r: Any) -> Any:
+    """The same for a single real or array."""
+    number = r
+    while isinstance(number, Number):
+        if not is_open(number.tag):
+            raise Error(
+                f"{verb}: the result holds a number that escaped its derivative: one that a function kept from a "
+                f"call inside another derivative, which is over{place()}. Return it from that derivative instead"
+            )
+        number = number.primal
+    return r
+
+
+def finite_choice(verb: str, derivative: Any, value: Any) -> Any:
+    """Raises where the chain rule has no answer: NaN in the derivative of a result where that is a number itself.
+
+    The two have one structure, and one is looked at beside the other.
+    """
+    if not (type(derivative) is float and derivative == derivative):
+        _beside(verb, derivative, value)
+    return derivative
+
+
+def _beside(verb: str, derivative: Any, value: Any) -> None:
+    if is_real(value):
+        if _is_nan(derivative) and bool(np.any(np.isnan(real_part(derivative)) & ~np.isnan(real_part(value)))):
+            raise _no_answer(verb)
+        return
+    inside, beside = parts(value), parts(derivative)
+    if inside is not None and beside is not None:
+        for y, d in zip(inside[0], beside[0], strict=True):
+            _beside(verb, d, y)
+
+
+def finite_pullback(verb: str, gradient: Any, value: Any, cotangent: Any = 1.0) -> Any:
+    """The same of cotangents that were taken back: where no NaN of the result has weight in the cotangent."""
+    if has_nan(gradient) and not _nan_has_weight(value, cotangent):
+        raise _no_answer(verb)
+    return gradient
+
+
+def has_nan(x: Any) -> bool:
+    """Whether there is a NaN in a structure."""
+    return any(map(_is_nan, leaves(x)))
+
+
+def _nan_has_weight(value: Any, cotangent: Any) -> bool:
+    if is_real(value):
+        if not is_real(plain(cotangent)):
+            return False
+        return bool(np.any(np.isnan(real_part(value)) & (np.asarray(real_part(plain(cotangent))) != 0.0)))
+    inside, beside = parts(value), parts(cotangent)
+    if isinstance(value, dict):
+        return any(_nan_has_weight(y, cotangent[key]) for key, y in value.items())
+    if inside is None or beside is None:
+        return False
+    return any(_nan_has_weight(y, c) for y, c in zip(inside[0], beside[0], strict=True))
+
+
+def _no_answer(verb: str) -> NotDifferentiable:
+    return NotDifferentiable(
+        f"{verb}: the chain rule has no answer here: a derivative is 0 times infinity, or infinity less infinity, such "
+        f"as that of sqrt(x)**2 at 0; write the function so that it is smooth there, or choose with np.where{place()}"
+    )
+
+
+def _is_nan(leaf: Any) -> bool:
+    """Whether there is a NaN in a leaf."""
+    x = leaf if type(leaf) is _ndarray else real_part(leaf)
+    if type(x) is float:
+        return x != x
+    if not is_real(x) or not x.size or (x.size < SMALLEST and surely_finite(x)):
+        return False
+    least = np.minimum.reduce(x, axis=None)  # which passes NaN on
+    return bool(least != least)
+
+
+_ndarray = np.ndarray
+
+
+# -- functions as inputs, forward --------------------------------------------------------------------------------------
+
+
+def paired(tag: int, x: Any, d: Any, what: str = "the tangent") -> Any:
+    """A structure with tangents along a tag."""
+    return together(what, x, [d], lambda p, t: bundle(tag, plain(p), kept(t)), lambda f, g: _pair_function(tag, f, g))
+
+
+def _pair_function(tag: int, f: Any, g: Any) -> Any:
+    if not callable(g):
+        raise Error(f"the tangent of a function is a function, and {shown(g)} is none")
+
+    def pair(*arguments: Any, **named: Any) -> Any:
+        change = g(*primal(tag, arguments), **primal(tag, named))
+        return plus_tangent(tag, f(*arguments, **named), change)
+
+    return pair
+
+
+def plus_tangent(tag: int, x: Any, d: Any) -> Any:
+    """A structure that may hold the tag, with more of a tangent along it."""
+    if is_exact(x) and is_real(plain(d)):
+        x = float_of(x)  # from a function that has reals elsewhere
+    return together(
+        "the tangent of a function's result",
+        x,
+        [d],
+        lambda p, t: apply(ops.add, p, bundle(tag, zero_like(p), t)),
+        lambda f, g: _pair_function(tag, f, g),
+    )
+
+
+# -- functions as inputs, backward -------------------------------------------------------------------------------------
+
+
+class Dual:
+    """A linear functional on functions: the cotangent of a function.
+
+    `Dual(functional)` makes one of a function that takes a function h to a real, and is linear in h: sums of h at
+    points, of derivatives of h there, integrals. Calling it on a function gives that real. Duals add up and are scaled
+    (`+`, `*`, `dg.add`, `dg.scale`); `Dual()` is zero.
+
+    >>> at_two = Dual(lambda h: h(2.0))
+    >>> (at_two + at_two * 3.0)(lambda x: x * x)
+    16.0
+    """
+
+    __slots__ = ("_combination",)
+
+    def __init__(self, functional: Callable[[Any], Any] | None = None) -> None:
+        if functional is not None and not callable(functional):
+            raise Error(
+                f"a Dual is made of a function that takes a function to a real, and {shown(functional)} is none"
+            )
+        self._combination = None if functional is None else Combination(functional)
+
+    @staticmethod
+    def at(c: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None) -> Dual:
+        """The functional h -> <c, h(arguments)>.
+
+        >>> Dual.at(10.0, (2.0,))(lambda x: x * x)
+        40.0
+        """
+        return Dual(At(c, arguments, named or {}))
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        if not callable(function):
+            raise Error(f"a Dual is applied to a function, and {shown(function)} is none{place()}")
+        total: Any = 0.0
+        for factor, term in self._terms():
+            y = term(function)
+            if type(y) is not float and (isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y)):
+                raise Error(f"the functional of a Dual should give one real, and gave {shown(y)}{place()}")
+            if not (type(factor) is float and factor == 1.0):
+                y = apply(ops.multiply, plain(factor), plain(y))
+            total = apply(ops.add, total, plain(y))
+        return total
+
+    def _terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
+        """The functionals that it is the sum of, with their factors."""
+        return [] if self._combination is None else self._combination.terms()
+
+    def _halves(self, tag: int) -> tuple[Dual, Dual]:
+        """The functional without a tag that it may hold, and its tangent along it; see `numbers.split`."""
+        return primal(tag, self), tangent(tag, self)
+
+    def _plus(self, other: Any) -> Dual:
+        if not isinstance(other, Dual):
+            raise Error(f"a Dual adds up with Duals only, and {shown(other)} is none{place()}")
+        if self._combination is None or other._combination is None:
+            return other if self._combination is None else self
+        return _dual(self._combination.plus(other._combination))
+
+    def _times(self, c: Any) -> Dual:
+        return self if self._combination is None else _dual(self._combination.times(c))
+
+    def __add__(self, other: Any) -> Dual:
+        return self._plus(other)
+
+    def __sub__(self, other: Any) -> Dual:
+        return self._plus(-other)
+
+    def __neg__(self) -> Dual:
+        return self._times(-1.0)
+
+    def __radd__(self, other: Any) -> Dual:
+        """For `sum()`, which begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __truediv__(self, c: Any) -> Dual:
+        return self._times(1.0 / c)
+
+    def __mul__(self, c: Any) -> Dual:
+        return self._times(c)
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"<Dual of {len(self._terms())} terms>"
+
+
+class At:
+    """The functional h -> <c, h(arguments)>."""
+
+    __slots__ = ("arguments", "c", "named")
+
+    def __init__(self, c: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.c, self.arguments, self.named = c, arguments, named
+
+    def __call__(self, h: Any) -> Any:
+        return inner(self.c, h(*self.arguments, **self.named))
+
+
+def _dual(combination: Combination) -> Dual:
+    made = Dual()
+    made._combination = combination
+    return made
+
+
+def like(f: Any, made: Callable[..., Any]) -> Any:
+    """A function made of f, which is a Dual if f is."""
+    return Dual(made) if isinstance(f, Dual) else made
+
+
+def inner(c: Any, x: Any) -> Any:
+    """The pairing of a cotangent with a vector: of reals, arrays, structures; of a Dual with a function."""
+    total: list[Any] = []
+
+    def reals(p: Any, q: Any) -> Any:
+        product = apply(ops.multiply, plain(p), q)
+        total.append(_summed(product))
+        return p
+
+    def functions(d: Any, f: Any) -> Any:
+        if not isinstance(d, Dual):
+            raise Error(f"the cotangent of a function is a Dual, and {shown(d)} is none")
+        total.append(d(f))
+        return d
+
+    together("the value", c, [x], reals, functions)
+    result: Any = 0.0
+    for term in total:
+        result = apply(ops.add, result, term)
+    return result
+
+
+def _summed(x: Any) -> Any:
+
+    return sum_to(())(x) if np.shape(x) else x
+
+
+class TapedFunction:
+    """An input function of a reverse pass: its calls are entries of the tape.
+
+    A call inside a younger pass is none, since what it would add depends on derivatives of functions that are not known
+    yet. Then the tape is marked, and the pass finds its Duals forward; see `verbs.Pullback`.
+    """
+
+    def __init__(self, tape: Tape, function: Callable[..., Any], number: int) -> None:
+        self.tape, self.function, self.number = tape, function, number
+        self.__name__ = getattr(function, "__name__", "function")
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        at = transform(stripped(self.tape, (arguments, named)), kept, lambda f: f)  # whoever writes to them later
+        result = self.function(*arguments, **named)
+        if self.tape.paused and self.tape.rests(self.number):
+            return result
+        if any_younger(self.tape.tag) or any(tag_of(x) > self.tape.tag for x in leaves((at, result))):
+            self.tape.forward = True
+            return result
+
+        def pick(h: Any) -> Any:
+            again, by_name = transform(at, lambda x: x, lambda f: f)  # containers that h may change
+            return h(*again, **by_name)
+
+        whole = is_exact(result) and not isinstance(result, bool | np.bool_ | np.ndarray)
+        return self._result(float_of(result) if whole else result, pick)  # of a function that has reals elsewhere
+
+    def _result(self, result: Any, pick: Callable[[Any], Any]) -> Any:
+        """What a call returned; `pick` is the same place in what another function h returns there."""
+        if is_real(result):
+            return self._real(result, pick)
+        taken = parts(result)
+        if taken is None:
+            return self._function(result, pick) if is_function(result) else result
+        inside, unflatten = taken
+        return unflatten(result, [self._result(part, _place(pick, i)) for i, part in enumerate(inside)])
+
+    def _real(self, value: Any, pick: Callable[[Any], Any]) -> Any:
+        tape, mine = self.tape, self.number
+        before = value.number if isinstance(value, TapeCell) and value.tape is tape else None
+
+        def pull(delta: Any) -> Iterable[tuple[int, Any]]:
+            found: list[tuple[int, Any]] = [(mine, Dual(lambda h: inner(delta, pick(h))))]
+            if before is not None:
+                found.append((before, delta))
+            return found
+
+        numbers = [mine] if before is None else [mine, before]
+        return tape.cell(kept(plain(value)) if before is None else value.primal, Entry(pull, numbers))
+
+    def _function(self, f: Callable[..., Any], pick: Callable[[Any], Any]) -> TapedFunction:
+        mine, number = self.number, fresh()
+
+        def pull(delta: Any) -> Iterable[tuple[int, Any]]:
+            return [(mine, Dual(lambda h: delta(pick(h))))]
+
+        self.tape.entries[number] = Entry(pull, [mine])
+        return TapedFunction(self.tape, f, number)
+
+
+def _place(pick: Callable[[Any], Any], i: int) -> Callable[[Any], Any]:
+    def part(h: Any) -> Any:
+        taken = parts(pick(h))
+        if taken is None:
+            raise Error("a function that a Dual was applied to returns another structure than the one it belongs to")
+        return taken[0][i]
+
+    return part
+
+
+class Entry:
+    """A `Pull` with the numbers of the cells that it goes to."""
+
+    __slots__ = ("numbers", "pull")
+
+    def __init__(self, pull: Callable[[Any], Iterable[tuple[int, Any]]], numbers: list[int]) -> None:
+        self.pull, self.numbers = pull, numbers
+
+    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
+        return self.pull(delta)
+
+
+def stripped(tape: Tape, x: Any) -> Any:
+    """A structure without the cells of a pass. Its functions are called as they are, with results stripped."""
+    return transform(
+        x,
+        lambda r: r.primal if isinstance(r, TapeCell) and r.tape is tape else r,
+        lambda f: (
+            f.function
+            if isinstance(f, TapedFunction) and f.tape is tape
+            else like(f, lambda *arguments, **named: stripped(tape, f(*arguments, **named)))
+        ),
+    )

@@ -1,0 +1,62 @@
+"""Sums and multiples of functions, of any number of them: what `dg.add` and `dg.scale` make of functions and Duals.
+
+They are kept as what they were made of, and become a list of functions with factors when one is called: a loop may add
+up as many as it likes, without recursion and without copying what it has so far, and what stands in a sum several times
+is called once. How results are added up and scaled is up to who calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.operation import apply
+from ..ir.ops import scalars as ops
+from .numbers import fresh, plain
+
+Function = Callable[..., Any]
+
+
+class Combination:
+    """A function, the sum of two combinations, or a combination times a factor."""
+
+    __slots__ = ("factor", "function", "number", "parts")
+
+    def __init__(self, function: Function | None, parts: tuple[Combination, ...] = (), factor: Any = 1.0) -> None:
+        self.function, self.parts, self.factor = function, parts, factor
+        self.number = fresh()  # larger than those of the parts
+
+    def plus(self, other: Combination) -> Combination:
+        return Combination(None, (self, other))
+
+    def times(self, c: Any) -> Combination:
+        return Combination(None, (self,), c)
+
+    def terms(self) -> list[tuple[Any, Function]]:
+        """The functions with their factors, in the order of the sum.
+
+        >>> f = Combination(abs)
+        >>> f.plus(f).times(3.0).plus(f).terms()
+        [(7.0, <built-in function abs>)]
+        """
+        found: dict[int, Combination] = {}
+        stack = [self]
+        while stack:
+            at = stack.pop()
+            if at.number not in found:
+                found[at.number] = at
+                stack += reversed(at.parts)
+        factors: dict[int, Any] = {self.number: 1.0}
+        for number in sorted(found, reverse=True):
+            at, factor = found[number], factors[number]
+            for part in at.parts:
+                share = _product(at.factor, factor)
+                factors[part.number] = apply(ops.add, factors[part.number], share) if part.number in factors else share
+        return [(factors[number], at.function) for number, at in found.items() if at.function is not None]
+
+
+def _product(a: Any, b: Any) -> Any:
+    for one, other in ((a, b), (b, a)):
+        if type(one) is float and one == 1.0:
+            return other
+    return apply(ops.multiply, plain(a), plain(b))

@@ -1,0 +1,1 @@
+"""Arrays that a function may write to while it is differentiated."""

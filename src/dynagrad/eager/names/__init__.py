@@ -1,0 +1,1 @@
+"""The functions behind the names of `dynagrad.numpy` and `dynagrad.math`."""

@@ -1,0 +1,195 @@
+"""Functions under the names of `math`, for numbers with derivatives: what `dynagrad.math` offers.
+
+Of floats they are Python's own. Of a number with derivatives the value is asked of Python's function first, so that the
+same arguments are errors and the value is the same; the derivative is that of numpy's function, or of ours, which the
+tables here name. Compiled functions use the tables too.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from .. import special
+from ..numbers import LIFTS, plain, real_part, shape_of
+from ..perturbations import place
+from .numpy_names import ORIGINALS
+
+MODULE = "dynagrad.math"
+
+MATH: dict[Any, Any] = {
+    math.sqrt: np.sqrt,
+    math.exp: np.exp,
+    math.expm1: np.expm1,
+    math.log1p: np.log1p,
+    math.log2: np.log2,
+    math.log10: np.log10,
+    math.sin: np.sin,
+    math.cos: np.cos,
+    math.tan: np.tan,
+    math.asin: np.arcsin,
+    math.acos: np.arccos,
+    math.atan: np.arctan,
+    math.atan2: np.arctan2,
+    math.sinh: np.sinh,
+    math.cosh: np.cosh,
+    math.tanh: np.tanh,
+    math.asinh: np.arcsinh,
+    math.acosh: np.arccosh,
+    math.atanh: np.arctanh,
+    math.hypot: np.hypot,
+    math.fabs: np.fabs,
+    math.copysign: np.copysign,
+    math.fmod: np.fmod,
+    math.degrees: np.degrees,
+    math.radians: np.radians,
+    math.isnan: np.isnan,
+    math.isinf: np.isinf,
+    math.isfinite: np.isfinite,
+    math.pow: np.power,
+} | {getattr(math, name): getattr(np, name) for name in ("cbrt", "exp2") if hasattr(math, name)}
+"""The function of numpy that a function of `math` is, for reals."""
+
+SPECIAL: dict[Any, Any] = {
+    math.gamma: special.gamma,
+    math.lgamma: special.gammaln,
+    math.erf: special.erf,
+    math.erfc: special.erfc,
+}
+"""The same of `dg.special`."""
+
+
+def _hypot(*coordinates: Any) -> Any:
+    found = abs(coordinates[0]) if coordinates else 0.0
+    for x in coordinates[1:]:
+        found = np.hypot(found, x)
+    return found
+
+
+def _fsum(seq: Iterable[Any]) -> Any:
+    items = list(seq)
+    total: Any = 0.0
+    for x in items:
+        total = total + x
+    rest = math.fsum(map(real_part, items)) - real_part(total)  # from the sum that is rounded once
+    return total + rest if math.isfinite(rest) else total
+
+
+def _prod(iterable: Iterable[Any], *, start: Any = 1) -> Any:
+    for x in iterable:
+        start = start * x
+    return start
+
+
+def _dist(p: Iterable[Any], q: Iterable[Any]) -> Any:
+    return _hypot(*(a - b for a, b in zip(p, q, strict=True)))
+
+
+def _frexp(x: Any) -> Any:
+    exponent = math.frexp(real_part(x))[1]
+    half = exponent // 2
+    return x * 2.0**-half * 2.0 ** (half - exponent), exponent  # in two, as 2.0**1074 is too large
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    a, b = real_part(x), real_part(y)
+    times = 0.0 if math.isinf(b) else round((a - math.remainder(a, b)) / b)
+    return x - y * float(times) if times else x
+
+
+OWN: dict[Any, Callable[..., Any]] = {
+    math.hypot: _hypot,
+    math.fsum: _fsum,
+    math.prod: _prod,
+    math.dist: _dist,
+    math.frexp: _frexp,
+    math.remainder: _remainder,
+    math.log: lambda x, *base: np.log(x) / np.log(base[0]) if base else np.log(x),
+    math.modf: lambda x: (x - math.trunc(real_part(x)), float(math.trunc(real_part(x)))),
+    math.ldexp: lambda x, i: x * 2.0**i,
+} | {
+    getattr(math, name): function
+    for name, function in (
+        ("fma", lambda x, y, z: x * y + z),
+        ("sumprod", lambda p, q: _fsum([a * b for a, b in zip(p, q, strict=True)])),
+    )
+    if hasattr(math, name)
+}
+"""Those that are made of several operations."""
+
+LOOKS = frozenset(
+    getattr(math, name)
+    for name in ("ceil", "floor", "trunc", "isclose", "isnan", "isinf", "isfinite", "nextafter", "ulp")
+)
+"""Functions of values alone: truth values, and steps."""
+
+
+@functools.cache
+def of_math(original: Any) -> Any:
+    """One of the names of `math` as `dynagrad.math` has it."""
+    if not isinstance(original, types.BuiltinFunctionType):
+        return original
+    derived = OWN.get(original) or SPECIAL.get(original) or MATH.get(original)
+
+    @functools.wraps(original)
+    def ours(*arguments: Any, **options: Any) -> Any:
+        given = [_listed(x) for x in arguments]
+        if not any(map(_has_number, given)) and not any(type(x) in LIFTS for x in options.values()):
+            return original(*given, **options)
+        given = [_single(original, x) for x in given]
+        if derived is None and original not in LOOKS:
+            return original(*given, **options)  # of whole numbers: it says so
+        value = original(*map(_stripped, given), **{key: real_part(x) for key, x in options.items()})
+        if derived is None or original in LOOKS:
+            return value
+        found = derived(*given, **options)
+        return (_as_float(found[0]), *found[1:]) if isinstance(found, tuple) else _as_float(found)
+
+    ours.__module__ = MODULE
+    ORIGINALS[ours] = original
+    return ours
+
+
+def _as_float(x: Any) -> Any:
+    """A result as Python's own functions give it, which is no scalar of numpy's."""
+    return x.as_element(False) if type(x) in LIFTS and x.element else x
+
+
+def _listed(x: Any) -> Any:
+    """What is gone over, as a list, so that it can be gone over twice."""
+    return list(x) if isinstance(x, Iterable) and not hasattr(x, "shape") and not isinstance(x, str | bytes) else x
+
+
+def _has_number(x: Any) -> bool:
+    return type(x) in LIFTS or (type(x) is list and any(type(part) in LIFTS for part in x))
+
+
+def _stripped(x: Any) -> Any:
+    return [real_part(part) for part in x] if type(x) is list else real_part(x)
+
+
+def _single(original: Any, x: Any) -> Any:
+    """An argument: a number, or several of these."""
+    if type(x) is list or type(x) not in LIFTS:
+        return x
+    x = plain(x)
+    shape = shape_of(x)
+    if not shape:
+        return x
+    if original in _OF_SEVERAL:
+        return [x[i] for i in range(shape[0])]
+    if math.prod(shape) == 1:
+        return np.reshape(x, ())
+    raise Error(
+        f"math.{original.__name__} is of single numbers, and was given an array of shape {shape}; numpy has functions "
+        f"of arrays{place()}"
+    )
+
+
+_OF_SEVERAL = frozenset(getattr(math, name) for name in ("fsum", "prod", "dist", "sumprod") if hasattr(math, name))

@@ -1,0 +1,496 @@
+"""Numbers in numpy: its functions work on them as on arrays.
+
+numpy asks the numbers, through `__array_ufunc__` and `__array_function__`, and the tables here answer: a ufunc is an
+operation, a numpy function is a handler that is made of operations. Functions that only look at values (`np.argmax`,
+`np.isnan`, steps such as `np.floor`) see the numbers without derivatives. What is in no table raises, and says what to
+write instead; so does whatever would turn a number into a plain array or a float, which would lose its derivatives.
+
+Importing this file gives `Number` the attributes and methods of an array. The handlers of functions are in
+`functions.py` and the files beside it. Of the options that they do not know `dtype=float` changes nothing, and
+others raise.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ...ir.operation import Operation
+from ...ir.ops import arrays
+from ...ir.ops import scalars as ops
+from ...ir.ops.arrays import shape_of
+from .. import special
+from ..dispatch import lift
+from ..numbers import Number, as_element, real_part
+from ..perturbations import inside, place, running
+from . import (  # noqa: F401 - they enter their handlers into functions.FUNCTIONS
+    arranging,
+    callables,
+    fitting,
+    grids,
+    linalg,
+    quantiles,
+    reductions,
+    shapes,
+    signals,
+    statistics,
+)
+from .functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of, of_dtype
+from .missing import WHY, unknown
+from .ufuncs import METHODS
+
+# -- ufuncs ------------------------------------------------------------------------------------------------------------
+
+UFUNCS: dict[Any, Operation] = {
+    operation.array: operation for operation in ops.TABLE.values() if isinstance(operation.array, np.ufunc)
+} | {np.fabs: ops.absolute, np.float_power: ops.power, np.matmul: arrays.matmul}
+"""The operation of a ufunc."""
+
+COMPOSED: dict[Any, Handler] = {
+    np.positive: lambda x: x,
+    np.conjugate: lambda x: x,
+    np.deg2rad: lambda x: x * (math.pi / 180.0),
+    np.radians: lambda x: x * (math.pi / 180.0),
+    np.rad2deg: lambda x: x * (180.0 / math.pi),
+    np.degrees: lambda x: x * (180.0 / math.pi),
+    np.logaddexp2: lambda a, b: np.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0)),
+    np.ldexp: lambda x, n: x * np.exp2(real_part(n)),
+    np.divmod: lambda a, b: (np.floor_divide(real_part(a), real_part(b)), lift(ops.modulo, (a, b))),
+    np.modf: lambda x: (x - np.trunc(real_part(x)), np.trunc(real_part(x))),
+} | {
+    getattr(np, name): handler
+    for name, handler in (
+        ("vecdot", lambda a, b: np.sum(lift(ops.multiply, (a, b)), axis=-1)),
+        ("matvec", lambda a, b: lift(arrays.matmul, (a, np.expand_dims(b, -1)))[..., 0]),
+        ("vecmat", lambda a, b: lift(arrays.matmul, (np.expand_dims(a, -2), b))[..., 0, :]),
+    )
+    if hasattr(np, name)  # new in numpy 2
+}
+"""Ufuncs that are made of others."""
+
+STEPS: frozenset[Any] = frozenset(
+    {ufunc for ufunc, operation in UFUNCS.items() if operation.tangent == (None,) * len(operation.arguments)}
+    | {np.isnan, np.isfinite, np.isinf, np.signbit, np.floor_divide, np.heaviside, np.spacing, np.logical_xor}
+)
+"""Ufuncs whose results are truth values, or constant between steps."""
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """What numpy calls for a ufunc with a number among its arguments."""
+    if options and (target := _written(options)) is not None:
+        return target.__array_ufunc__(ufunc, method, *inputs, **options)
+    if method == "__call__":
+        if options:
+            check_options(f"np.{ufunc.__name__}", options)
+        operation = UFUNCS.get(ufunc)
+        if operation is not None and ufunc not in STEPS:
+            return as_element(lift(operation, inputs))
+        if ufunc in STEPS:
+            return ufunc(*map(real_part, inputs))
+        handler = COMPOSED.get(ufunc) or of_scipy(ufunc)
+        if handler is not None:
+            return _elements(handler(*inputs))
+        raise unknown(f"np.{ufunc.__name__}")
+    handler = METHODS[method]
+    if ufunc in STEPS and method != "at":
+        return getattr(ufunc, method)(*map(real_part, inputs), **{k: _stripped(v) for k, v in options.items()})
+    options, others = _own_options(_OPTIONS[method], options)
+    check_options(f"np.{ufunc.__name__}.{method}", others)
+    return _elements(handler(ufunc, *inputs, **options))
+
+
+def _written(options: dict[str, Any]) -> Any:
+    """The array that `out=` names, if numbers with derivatives can be written into it; it knows how."""
+    out = options.get("out")
+    outs = out if isinstance(out, tuple) else (out,)
+    return next((x for x in outs if isinstance(x, Number) and x.can_be_written), None)
+
+
+def _elements(x: Any) -> Any:
+    """Results of numpy's, of which the single ones are scalars of numpy's."""
+    if isinstance(x, tuple):
+        return type(x)(*map(as_element, x)) if hasattr(x, "_fields") else tuple(map(as_element, x))
+    return as_element(x)
+
+
+def _own_options(names: frozenset[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of these names, and the others."""
+    mine = {k: v for k, v in options.items() if k in names}
+    return mine, {k: v for k, v in options.items() if k not in names}
+
+
+_OPTIONS = {method: frozenset(inspect.signature(handler).parameters) for method, handler in METHODS.items()}
+
+
+def of_scipy(ufunc: Any) -> Handler | None:
+    """A ufunc of scipy.special, by its name."""
+
+    return special.UFUNCS.get(ufunc.__name__)
+
+
+def check_options(name: str, options: dict[str, Any]) -> None:
+    """Let through what changes nothing."""
+    for option, value in options.items():
+        if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
+            raise Error(
+                f"{name}: out= and in-place operators such as `a += x` would write a number with derivatives into an "
+                "array; write `a = a + x`, or make the array with dynagrad.numpy"
+            )
+        harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
+        harmless = harmless or (option == "where" and value is True)
+        if not harmless and not (option == "dtype" and np.dtype(value) == np.float64):
+            raise Error(
+                f"{name} does not take {option}={value!r:.40} with numbers that carry derivatives; "
+                + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
+            )
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+LOOKS: frozenset[Any] = frozenset(
+    {
+        np.all,
+        np.allclose,
+        np.any,
+        np.argmax,
+        np.argmin,
+        np.argpartition,
+        np.argsort,
+        np.argwhere,
+        np.around,
+        np.array2string,
+        np.array_equal,
+        np.array_equiv,
+        np.array_repr,
+        np.array_str,
+        np.can_cast,
+        np.common_type,
+        np.count_nonzero,
+        np.digitize,
+        np.empty_like,
+        np.fix,
+        np.flatnonzero,
+        np.isclose,
+        np.iscomplex,
+        np.iscomplexobj,
+        np.isin,
+        np.isneginf,
+        np.isposinf,
+        np.isreal,
+        np.isrealobj,
+        np.lexsort,
+        np.may_share_memory,
+        np.min_scalar_type,
+        np.nanargmax,
+        np.nanargmin,
+        np.ndim,
+        np.nonzero,
+        np.ones_like,
+        np.result_type,
+        np.round,
+        np.searchsorted,
+        np.shape,
+        np.shares_memory,
+        np.size,
+        np.zeros_like,
+        np.linalg.matrix_rank,
+    }
+)
+"""Functions that see values alone: truth values, places, shapes, whole numbers."""
+
+
+BY_UFUNC: dict[Any, Any] = {
+    np.sum: np.add,
+    np.prod: np.multiply,
+    np.max: np.maximum,
+    np.amax: np.maximum,
+    np.min: np.minimum,
+    np.amin: np.minimum,
+}
+"""The ufunc that a function reduces by, which has the options `where` and `initial`."""
+CHOOSING = frozenset({"where", "initial"})
+
+
+def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+    """What numpy calls for one of its functions with a number among the arguments."""
+    if options and (target := _written(options)) is not None:
+        return target.__array_function__(function, types, arguments, options)
+    handler = FUNCTIONS.get(function)
+    if handler is not None:
+        if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
+            return array_ufunc(self, BY_UFUNC[function], "reduce", *arguments, **({"axis": None} | options))
+        arguments, options = spelled(function, arguments, options)
+        return _elements(handler(*arguments, **options))
+    if function in LOOKS:
+        return function(*_stripped(list(arguments)), **_stripped(options))
+    raise unknown(name_of(function))
+
+
+def spelled(function: Any, given: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a function as its handler takes them; raises Error for options that it does not take."""
+    positional = POSITIONAL[function]
+    if positional is not None and len(given) > positional:
+        rest = list(inspect.signature(function).parameters)[positional : len(given)]
+        options = dict(zip(rest, given[positional:], strict=True)) | options
+        given = given[:positional]
+    if options:
+        takes = TAKES[function]
+        others = {k: v for k, v in options.items() if k not in takes}
+        if others:
+            check_options(name_of(function), others)
+        options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+    return given, options
+
+
+def name_of(function: Any) -> str:
+    """What a user calls a function of numpy."""
+    where = next((part for part in ("linalg", "fft", "emath", "stride_tricks") if part in function.__module__), "")
+    where = {"stride_tricks": "lib.stride_tricks"}.get(where, where)
+    if not where and getattr(np.emath, function.__name__, None) is function:
+        where = "emath"
+    return ".".join(("np", where, function.__name__) if where else ("np", function.__name__))
+
+
+def _stripped(x: Any) -> Any:
+    """The same without derivatives, in lists and tuples too."""
+    if isinstance(x, Number):
+        return real_part(x)
+    if isinstance(x, dict):
+        return {key: _stripped(value) for key, value in x.items()}
+    if type(x) in (list, tuple):
+        return type(x)(_stripped(value) for value in x)
+    return x
+
+
+# -- numbers as arrays -------------------------------------------------------------------------------------------------
+
+
+BY_FUNCTION = (
+    *("sum", "prod", "max", "min", "mean", "var", "std", "ptp", "cumsum", "cumprod", "dot", "clip", "trace"),
+    *("diagonal", "repeat", "take", "ravel", "squeeze", "swapaxes"),
+)
+"""The methods of arrays that are the function of numpy with the same name, for all that stands for an array here."""
+
+
+def _method(function: Any) -> Any:
+    """The method of an array that does what a function of numpy does."""
+
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        return array_function(self, function, (), (self, *arguments), options)
+
+    return method
+
+
+def _refused(what: str, instead: str) -> Any:
+    def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
+        raise Error(f"{what} would lose the derivatives of a number; {instead}{place()}")
+
+    return refuse
+
+
+def _is_call_of(dtype: Any) -> bool:
+    """Whether the user's line calls a type of numpy's by name, as `np.int64(x)`: nothing else asks so plainly."""
+    named = re.match(r"(?:\w+\.)*(\w+)\(", running())
+    kind = getattr(np, named[1], None) if named else None
+    return isinstance(kind, type) and issubclass(kind, np.generic) and np.dtype(kind) == dtype
+
+
+def _no_array() -> Any:
+    """What functions ask for that compute with plain arrays alone, and classes of numpy."""
+    text = running()
+    named = re.match(r"(?:\w+\.)*(\w+)\(", text)
+    advice = WHY.get("np.MaskedArray" if ".ma." in text else f"np.{named[1]}") if named else None
+    if advice is None:
+        advice = (
+            "make arrays of numbers with dynagrad.numpy (import dynagrad.numpy as np), or np.stack([x, y]); functions "
+            "that are not of numpy may be in dg.special"
+        )
+        advice = advice if inside() else _OTHER_THREAD
+    what = "turning it into a plain array, which numpy wants here,"
+    raise Error(f"{what} would lose the derivatives of a number; {advice}{place()}")
+
+
+_OTHER_THREAD = (
+    "no derivative is being taken in this thread, where dynagrad.numpy gives plain arrays: make arrays in the function "
+    "that is differentiated and not in another thread, or join numbers with np.stack([x, y])"
+)
+
+
+def _to_float(self: Any) -> Any:
+    """What functions that are not of Python ask for, such as those of `math`, and writes into plain arrays."""
+    text = running()
+    named = re.match(r"(?:\w+\.)*(\w+)\(", text)
+    if named and hasattr(math, named[1]):
+        advice = f"{text} is of floats alone: use dynagrad.math.{named[1]} (import dynagrad.math as math)"
+        same = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(named[1], named[1])
+        advice += f", or np.{same}" if hasattr(np, same) else ""
+    elif not inside():
+        advice = _OTHER_THREAD
+    elif text.endswith("]"):
+        advice = (
+            f"the array in {text} = ... is a plain one: make it with dynagrad.numpy (import dynagrad.numpy as np), "
+            "whose arrays can be written to, or use np.stack"
+        )
+    else:
+        advice = (
+            "math.exp is np.exp, or dynagrad.math.exp; arrays of dynagrad.numpy can be written to; functions that are "
+            "plain Python code may be in dg.special"
+        )
+    raise Error(f"turning it into a float would lose the derivatives of a number; {advice}{place()}")
+
+
+class Methods:
+    """What a number has of an array; see the end of this file."""
+
+    __array_ufunc__ = array_ufunc
+    __array_function__ = array_function
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+    dtype = property(lambda self: np.dtype(np.float64))
+    T = property(FUNCTIONS[np.transpose])
+    mT = property(lambda self: np.swapaxes(self, -1, -2))
+    real = property(lambda self: self)
+    imag = property(FUNCTIONS[np.imag])
+    flat = property(FUNCTIONS[np.ravel])
+
+    flatten = _method(np.ravel)
+
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        return np.compress(condition, self, axis)
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        return FUNCTIONS[np.reshape](self, shape[0] if len(shape) == 1 else shape, order)
+
+    def transpose(self, *axes: Any) -> Any:
+        if not axes or axes == (None,):
+            return np.transpose(self)
+        return np.transpose(self, axes[0] if isinstance(axes[0], tuple | list) else axes)
+
+    def copy(self, order: str = "C") -> Any:
+        return self
+
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        return of_dtype("a number with derivatives", self, dtype)
+
+    def conj(self) -> Any:
+        return self
+
+    def argmax(self, *arguments: Any, **options: Any) -> Any:
+        return np.argmax(real_part(self), *arguments, **options)
+
+    def argmin(self, *arguments: Any, **options: Any) -> Any:
+        return np.argmin(real_part(self), *arguments, **options)
+
+    def argsort(self, *arguments: Any, **options: Any) -> Any:
+        return np.argsort(real_part(self), *arguments, **options)
+
+    def any(self, *arguments: Any, **options: Any) -> Any:
+        return np.any(real_part(self), *arguments, **options)
+
+    def all(self, *arguments: Any, **options: Any) -> Any:
+        return np.all(real_part(self), *arguments, **options)
+
+    def nonzero(self) -> Any:
+        return np.nonzero(real_part(self))
+
+    def round(self, decimals: int = 0) -> Any:
+        return np.round(real_part(self), decimals)
+
+    def __len__(self) -> int:
+        shape = shape_of(self)
+        if not shape:
+            raise TypeError("a single real has no length")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not shape_of(self):
+            raise TypeError("a single real cannot be iterated over")
+        return (item_of(self, i) for i in range(shape_of(self)[0]))
+
+    __getitem__ = item_of
+
+    def __contains__(self, x: Any) -> bool:
+        return bool(np.any(np.equal(real_part(self), real_part(x))))
+
+    def __matmul__(self, other: Any) -> Any:
+        return as_element(lift(arrays.matmul, (self, other)))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return as_element(lift(arrays.matmul, (other, self)))
+
+    def __mod__(self, other: Any) -> Any:
+        return lift(ops.modulo, (self, other))
+
+    def __rmod__(self, other: Any) -> Any:
+        return lift(ops.modulo, (other, self))
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __floordiv__(self, other: Any) -> Any:
+        return np.floor_divide(real_part(self), real_part(other))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return np.floor_divide(real_part(other), real_part(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(real_part(self), spec) if spec else repr(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(real_part(self), digits)
+
+    def __trunc__(self) -> int:
+        whole: int = math.trunc(real_part(self))
+        return whole
+
+    def __floor__(self) -> int:
+        whole: int = math.floor(real_part(self))
+        return whole
+
+    def __ceil__(self) -> int:
+        whole: int = math.ceil(real_part(self))
+        return whole
+
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and np.dtype(dtype).kind in "biu" and _is_call_of(dtype):
+            return np.asarray(of_dtype("a number with derivatives", self, dtype))
+        frame = sys._getframe(1)
+        callers = {f.f_code.co_name for f in (frame, frame.f_back) if f is not None}
+        if any("vectorize" in name or name == "_get_ufunc_and_otypes" for name in callers):
+            raise Error(
+                "np.vectorize makes plain arrays of what it is given, which would lose the derivatives of a number; "
+                "use that of dynagrad.numpy (import dynagrad.numpy as np)"
+            )
+        _no_array()
+
+    __float__ = _to_float
+    __int__ = _refused("turning it into a whole number", "np.floor, np.round and comparisons look at its value")
+    __index__ = _refused("using it as an index or a whole number", "np.argmax, np.searchsorted and the like give one")
+    __complex__ = _refused("turning it into a complex number", "derivatives are of reals; keep two parts of your own")
+    item = _refused("item()", "index it with x[()] or x[i]")
+    tolist = _refused("tolist()", "list(x) has its parts, with their derivatives")
+    sort = _refused("sort(), which works in place,", "write np.sort(x)")
+    fill = _refused("fill(), which works in place,", "write np.full_like(x, value)")
+    __setitem__ = _refused(
+        "writing into it",
+        "what was computed is not changed: write into a copy, y = x.copy(), into an array of dynagrad.numpy, or use "
+        "np.where(mask, new, x)",
+    )
+
+
+for _key in BY_FUNCTION:
+    setattr(Number, _key, _method(getattr(np, _key)))
+for _key, _value in vars(Methods).items():
+    if _key not in ("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__annotations__"):
+        setattr(Number, _key, _value)

@@ -1,0 +1,414 @@
+"""Structures: what derivatives go through besides single numbers.
+
+Tuples (named ones too), lists, dicts, dataclasses and registered classes are taken apart and put together again.
+Reals, arrays of reals and numbers with derivatives are leaves. Functions are leaves of their own kind. Integers,
+strings, None and everything else inside a structure are constants and stay what they are.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import inspect
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..calls import strict_options
+from ..errors import Error, shown
+from ..ir import Node
+from ..ir.operation import Operation, apply
+from ..ir.ops import scalars as ops
+from .combinations import Combination
+from .numbers import LIFTS, Number, is_complex, plain, shape_of
+from .perturbations import place
+
+Flatten = Callable[[Any], Sequence[Any]]
+Unflatten = Callable[[Any, Sequence[Any]], Any]
+
+_REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
+MOST = 200  # levels of structures in structures
+
+
+@strict_options
+def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Lets derivatives go through a class: `flatten(x)` are the parts of x, `unflatten(x, parts)` is x with others.
+
+    >>> class Point:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> register(Point, lambda p: (p.x, p.y), lambda p, parts: Point(*parts))
+    """
+    if not isinstance(cls, type):
+        raise Error(f"dg.register: the first argument is a class, and {shown(cls)} is none")
+    for name, given in (("flatten", flatten), ("unflatten", unflatten)):
+        if not callable(given):
+            raise Error(f"dg.register: {name} is a function, and {shown(given)} is none")
+    _REGISTERED[cls] = (flatten, unflatten)
+
+
+def is_registered(cls: type) -> bool:
+    return cls in _REGISTERED
+
+
+_STRUCTURES = frozenset([tuple, list, dict])
+_ndarray = np.ndarray
+
+
+def is_real(x: Any) -> bool:
+    """Whether something is a leaf that has derivatives."""
+    kind = type(x)
+    if kind is float or kind in LIFTS:
+        return True
+    if kind is _ndarray:
+        return bool(x.dtype.kind == "f")
+    if kind in _STRUCTURES:
+        return False
+    if isinstance(x, Node):
+        return True
+    return x.dtype.kind == "f" if isinstance(x, np.ndarray) else isinstance(x, np.floating | float)
+
+
+def is_function(x: Any) -> bool:
+    return callable(x) and not isinstance(x, type) and not is_real(x)
+
+
+def is_exact(x: Any) -> bool:
+    """Whether something is a whole number or a truth value, or an array of these: what is constant as a result."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "biu"
+    return isinstance(x, int | np.integer | np.bool_)
+
+
+def parts(x: Any) -> tuple[Sequence[Any], Unflatten] | None:
+    """The parts of a structure and how to put others in their place; None for a leaf or a constant."""
+    kind = type(x)
+    if kind in _REGISTERED:
+        flatten, unflatten = _REGISTERED[kind]
+        return flatten(x), unflatten
+    if kind is tuple:
+        return x, lambda _, new: tuple(new)
+    if kind is list:
+        return x, lambda _, new: list(new)
+    if kind is dict:
+        return list(x.values()), lambda old, new: dict(zip(old, new, strict=True))
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return x, lambda old, new: type(old)._make(new)
+    if dataclasses.is_dataclass(x) and not isinstance(x, type | Number | Operation):
+        return [getattr(x, f.name) for f in dataclasses.fields(x)], _dataclass
+    if isinstance(x, dict):
+        return list(x.values()), _mapping
+    return None
+
+
+def _dataclass(old: Any, new: Sequence[Any]) -> Any:
+    made = copy.copy(old)  # as it is, without __init__ and __post_init__
+    fields = dataclasses.fields(old)
+    for field, value in zip(fields, new, strict=True):
+        object.__setattr__(made, field.name, value)
+    _forget(made, {field.name for field in fields})
+    return made
+
+
+def _forget(made: Any, fields: set[str]) -> None:
+    """Drops what was computed from the fields of the original and is kept beside them, such as a cached property."""
+    attributes: dict[str, Any] = getattr(made, "__dict__", {})
+    for name in [name for name in attributes if name not in fields]:
+        source = inspect.getattr_static(type(made), name, None)
+        if hasattr(type(source), "__get__") and not isinstance(source, _METHODS):
+            del attributes[name]
+
+
+_METHODS = (types.FunctionType, classmethod, staticmethod)
+
+
+def _mapping(old: Any, new: Sequence[Any]) -> Any:
+    made = copy.copy(old)
+    for key, value in zip(old, new, strict=True):
+        made[key] = value
+    return made
+
+
+def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any] | None = None, _level: int = 0) -> Any:
+    """The structure with its reals and its functions replaced.
+
+    >>> transform((1.0, [2.0, "a", 3]), lambda r: -r)
+    (-1.0, [-2.0, 'a', 3])
+    """
+    kind = type(x)
+    if kind is tuple and _level < MOST:  # most of what there is
+        return tuple([transform(part, real, function, _level + 1) for part in x])
+    if kind in LIFTS:
+        return real(x.settled())
+    if is_real(x):
+        return real(x)
+    taken = parts(x)
+    if taken is None:
+        return function(x) if function is not None and is_function(x) else x
+    if _level > MOST:
+        raise Error(f"a structure is nested more than {MOST} deep")
+    inner, unflatten = taken
+    return unflatten(x, [transform(part, real, function, _level + 1) for part in inner])
+
+
+def zero_of(x: Any) -> Any:
+    """The zero of a whole number, a truth value or an array of these."""
+    return np.zeros(x.shape) if isinstance(x, np.ndarray) and x.ndim else 0.0
+
+
+def float_of(x: Any) -> Any:
+    """The same as a real."""
+    return x.astype(np.float64) if isinstance(x, np.ndarray) and x.ndim else float(x)
+
+
+def of_result(
+    x: Any,
+    real: Callable[[Any], Any],
+    function: Callable[[Any], Any] | None = None,
+    exact: Callable[[Any], Any] = zero_of,
+    _level: int = 0,
+) -> Any:
+    """As `transform`, for a derivative of a result: a whole number or truth value that was computed has derivative
+    zero. That is what it is by itself, and in a tuple, a list or a dict; what a class has in its fields are constants.
+
+    >>> of_result((2, [True, 3.0], "a"), lambda r: r)
+    (0.0, [0.0, 3.0], 'a')
+    """
+    kind = type(x)
+    if kind is float:
+        return real(x)
+    if kind in LIFTS:
+        return real(x.settled())
+    if kind in _STRUCTURES and _level < MOST:
+        if kind is dict:
+            return {key: of_result(part, real, function, exact, _level + 1) for key, part in x.items()}
+        return kind([of_result(part, real, function, exact, _level + 1) for part in x])
+    if kind not in _REGISTERED and is_exact(x):
+        return exact(x)
+    return transform(x, real, function)
+
+
+def no_hidden_numbers(verb: str, x: Any) -> None:
+    """Raises Error where numbers with derivatives are in a result, in something that derivatives do not go through."""
+    if type(x) in LIFTS or type(x) is float:
+        return
+    for constant in _constants(x):
+        if isinstance(constant, Iterator) and type(constant).__module__ in ("builtins", "itertools"):
+            raise Error(
+                f"{verb}: the result is, or has in it, {shown(constant)}, which computes when it is looked at, and "
+                f"then the derivative is over; return a list{place()}"
+            )
+        if _holds_number(constant):
+            if isinstance(constant, np.ndarray):
+                advice = "stack them with np.stack"
+            else:
+                advice = f"return a tuple, a list or a dict, or tell dg.register how to take {type(constant)} apart"
+            raise Error(
+                f"{verb}: the result has numbers with derivatives in {_kind(constant)}, where derivatives do not go; "
+                f"{advice}{place()}"
+            )
+
+
+def _kind(x: Any) -> str:
+    return f"an object of type {type(x).__name__}" if not isinstance(x, np.ndarray) else "an array of objects"
+
+
+def _constants(x: Any) -> Iterator[Any]:
+    """What is neither a real nor a function in a structure, nor known to hold no number; raises for complex ones."""
+    if isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
+        raise is_complex(f"the result {shown(x)}")
+    if isinstance(x, _PLAIN) or is_real(x):
+        return
+    taken = parts(x)
+    if taken is not None:
+        for part in taken[0]:
+            yield from _constants(part)
+    elif not is_function(x) and not (isinstance(x, np.ndarray) and x.dtype.kind != "O"):
+        if isinstance(x, np.ndarray) and any(is_real(part) and not isinstance(part, Number) for part in x.flat):
+            raise Error(
+                "the result has reals in an array of objects, where derivatives do not go; return a list, or make an "
+                f"array of floats of them: x.astype(float){place()}"
+            )
+        yield x
+
+
+_PLAIN = (int, str, bytes, float, type(None), type, np.generic)
+_LOOKED_AT = 1000  # objects, in the search of a number
+
+
+def _holds_number(x: Any) -> bool:
+    """Whether an object has a number with derivatives in its attributes or elements."""
+    seen: set[int] = set()
+    stack = [x]
+    while stack and len(seen) < _LOOKED_AT:
+        at = stack.pop()
+        if isinstance(at, Number):
+            return True
+        if isinstance(at, _PLAIN) or id(at) in seen or isinstance(at, types.ModuleType):
+            continue
+        seen.add(id(at))
+        if isinstance(at, np.ndarray):
+            stack += at.ravel().tolist() if at.dtype.kind == "O" else ()
+        elif isinstance(at, Mapping):
+            stack += at.values()
+        elif isinstance(at, tuple | list | set | frozenset | collections.deque):
+            stack += itertools.islice(at, _LOOKED_AT)
+        elif not is_function(at):
+            stack += (getattr(at, "__dict__", None) or {}).values()
+            slots = (name for cls in type(at).__mro__ for name in _slots(cls))
+            stack += [value for name in slots if (value := getattr(at, name, None)) is not None]
+    return False
+
+
+def _slots(cls: type) -> Sequence[str]:
+    names = cls.__dict__.get("__slots__", ())
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def together(
+    what: str,
+    x: Any,
+    others: Sequence[Any],
+    real: Callable[..., Any],
+    function: Callable[..., Any] | None = None,
+    path: str = "",
+) -> Any:
+    """As `transform`, of structures side by side. Raises Error where they differ; `what` says what `others` are."""
+    if is_real(x):
+        for other in others:
+            if not is_real(plain(other)) or shape_of(other) != shape_of(x):
+                raise Error(
+                    f"{what}{path} should be {_described(x)}, as what it belongs to, "
+                    f"and is {_described(other)}{place()}"
+                )
+        return real(plain(x), *(plain(other) for other in others))
+    taken = parts(x)
+    if taken is None:
+        if function is not None and is_function(x):
+            return function(x, *others)
+        return x
+    inner, unflatten = taken
+    lists = []
+    for other in others:
+        theirs = _parts_as(x, other)
+        if theirs is None or len(theirs) != len(inner):
+            raise Error(
+                f"{what}{path} should be {_described(x)}, as what it belongs to, and is {_described(other)}{place()}"
+            )
+        lists.append(theirs)
+    names = list(x) if isinstance(x, dict) else range(len(inner))
+    return unflatten(
+        x,
+        [
+            together(what, part, [theirs[i] for theirs in lists], real, function, f"{path}[{name!r}]")
+            for i, (name, part) in enumerate(zip(names, inner, strict=True))
+        ],
+    )
+
+
+def _parts_as(x: Any, other: Any) -> Sequence[Any] | None:
+    """The parts of a structure in the order of those of x; None where it has others."""
+    if isinstance(x, dict):
+        return [other[key] for key in x] if isinstance(other, dict) and other.keys() == x.keys() else None
+    taken = parts(other) if not is_real(other) and not isinstance(other, dict) else None
+    return None if taken is None else taken[0]
+
+
+def leaves(x: Any) -> Iterator[Any]:
+    """The reals and functions of a structure, in order."""
+    if is_real(x):
+        yield x.settled() if type(x) in LIFTS else x
+        return
+    taken = parts(x)
+    if taken is not None:
+        for part in taken[0]:
+            if type(part) is float:
+                yield part
+            elif type(part) in LIFTS:
+                yield part.settled()
+            else:
+                yield from leaves(part)
+    elif is_function(x):
+        yield x
+
+
+def _described(x: Any) -> str:
+    if is_real(x):
+        shape = shape_of(x)
+        return f"an array of shape {shape}" if shape else "a real"
+    taken = parts(x)
+    if taken is not None:
+        return f"a {type(x).__name__} of {len(taken[0])}"
+    return f"{shown(x)} of type {type(x).__name__}"
+
+
+# -- vector spaces -----------------------------------------------------------------------------------------------------
+
+
+@strict_options
+def add(a: Any, b: Any) -> Any:
+    """The sum of two vectors: reals, arrays, structures of these, functions (pointwise), duals.
+
+    Constants inside structures stay as they are in the first one. Raises Error where the structures differ.
+
+    >>> add((1.0, [2.0]), (10.0, [20.0]))
+    (11.0, [22.0])
+    >>> add(lambda x: x, lambda x: x * x)(3.0)
+    12.0
+    """
+    if isinstance(a, int) and not isinstance(a, bool) and is_real(plain(b)):
+        a = float(a)
+    return together("the second summand", a, [b], lambda x, y: apply(ops.add, x, y), _add_functions)
+
+
+def _add_functions(f: Any, g: Any) -> Any:
+    if hasattr(f, "_plus"):
+        return f._plus(g)
+    if not callable(g):
+        raise Error(f"a function can be added to a function only, and {shown(g)} is none{place()}")
+    return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
+
+
+def combination(f: Any) -> Combination:
+    """A function as a sum of one, or as the sum and the multiples that it was made of."""
+    made = getattr(f, "combination", None)
+    return made if isinstance(made, Combination) else Combination(f)
+
+
+def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Callable[..., Any]:
+    def combined(*arguments: Any, **named: Any) -> Any:
+        total, begun = None, False
+        for factor, f in made.terms():
+            y = f(*arguments, **named)
+            if not (type(factor) is float and factor == 1.0):
+                y = scale(factor, y)
+            total, begun = add(total, y) if begun else y, True
+        return total
+
+    combined.combination = made  # type: ignore[attr-defined]
+    combined.__dynagrad__ = what  # type: ignore[attr-defined]  # as `verbs.marked` has it
+    return combined
+
+
+@strict_options
+def scale(c: Any, x: Any) -> Any:
+    """A vector times a real: reals, arrays, structures of these, functions (their results), duals.
+
+    >>> scale(2.0, {"w": 3.0, "name": "a"})
+    {'w': 6.0, 'name': 'a'}
+    """
+    if isinstance(x, int) and not isinstance(x, bool):
+        x = float(x)
+    if not is_real(plain(c)):
+        raise Error(f"scale: a vector is scaled by a real, and {shown(c)} is none{place()}")
+    return transform(x, lambda r: apply(ops.multiply, plain(c), plain(r)), lambda f: _scale_function(c, f))
+
+
+def _scale_function(c: Any, f: Any) -> Any:
+    if hasattr(f, "_times"):
+        return f._times(c)
+    return _combined(("scale", f, {"c": c}), combination(f).times(c))

@@ -1,0 +1,148 @@
+"""Entries of a tape: what a cell was made of, and what its adjoint adds to the adjoints of that.
+
+Entries of operations on single numbers are tuples of numbers of cells and partial derivatives; others are a `Pull`: a
+`Recorded` operation, or a function of whoever made the cell. How they come onto the tape is in `dispatch.py`, in which
+order they are gone through in `sweep.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.frugal import follow
+from ..errors import NotDifferentiable
+from ..ir.buffers import SMALLEST
+from ..ir.operation import Operation, apply
+from ..ir.ops import scalars as ops
+from ..ir.ops.arrays import sum_to
+from .numbers import shape_of
+from .perturbations import place
+
+Pull = Callable[[Any], Iterable[tuple[int, Any]]]  # from a cell's adjoint to increments: (number of a cell, increment)
+
+CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum, ops.fminimum, ops.fmaximum})
+"""Operations whose result is one of their arguments, element by element; what was not chosen is not connected."""
+
+_LEAVES_OUT = frozenset(["getitem", "take_along", "max", "min", "diagonal", "triangle"])
+_MOVES = _LEAVES_OUT | frozenset(
+    ["windows", "overlaps"]
+    + ["place", "put_along", "on_diagonal", "sort", "roll", "reshape", "transpose"]
+    + ["stack", "concatenate", "broadcast", "sum_to", "sum"]
+)
+
+
+def moves(operation: Operation) -> bool:
+    """Whether each element of the result is an element of an argument, or a sum of some: the others do not matter."""
+    return type(operation.code) is tuple and operation.code[0] in _MOVES
+
+
+def leaves_out(operation: Operation) -> bool:
+    """The same, where elements of the argument may be in none of the result."""
+    return type(operation.code) is tuple and operation.code[0] in _LEAVES_OUT
+
+
+_ndarray = np.ndarray
+
+
+class Outline:
+    """Stands for an array of which a rule needs the shape alone."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, x: Any) -> None:
+        self.shape = x.shape if type(x) is _ndarray else shape_of(x)
+
+
+def times(delta: Any, slope: Any) -> Any:
+    """The product of an adjoint and a partial derivative, element by element."""
+    if type(slope) is float:
+        if type(delta) is float:
+            return delta * slope
+        if slope == 1.0:
+            return delta
+    elif type(delta) is float:
+        if delta == 1.0:
+            return slope
+    elif type(delta) is type(slope) is _ndarray and delta.size < SMALLEST:
+        return delta * slope
+    return apply(ops.multiply, delta, slope)
+
+
+class Scalars:
+    """A `Pull`: an entry of numbers of cells and partial derivatives, as a function."""
+
+    __slots__ = ("entry", "numbers")
+
+    def __init__(self, entry: tuple[Any, ...]) -> None:
+        self.entry, self.numbers = entry, entry[::2]
+
+    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
+        entry = self.entry
+        return [(entry[i], times(delta, entry[i + 1])) for i in range(0, len(entry), 2)]
+
+    def held(self) -> Sequence[Any]:
+        """What it computes with."""
+        return self.entry[1::2]
+
+
+class Recorded:
+    """A `Pull`: an operation with its result and arguments, of which some are cells of the pass."""
+
+    __slots__ = ("arguments", "numbers", "operation", "places", "result")
+
+    def __init__(
+        self, operation: Operation, places: list[int], numbers: list[int], result: Any, arguments: list[Any]
+    ) -> None:
+        self.operation, self.places, self.numbers = operation, places, numbers
+        self.result, self.arguments = result, arguments
+
+    def __call__(self, delta: Any) -> Iterable[tuple[int, Any]]:
+        operation, y, arguments = self.operation, self.result, self.arguments
+        if operation.partial is not None:
+            return self.partial(None, delta)
+        if operation.adjoint is not None and not operation.elementwise:
+            parts = operation.adjoint(delta, y, *arguments)
+            if len(self.places) == 1:
+                part = parts[self.places[0]]
+                return () if part is None else ((self.numbers[0], part),)
+            both = [(number, parts[i]) for number, i in zip(self.numbers, self.places, strict=True)]
+            return [pair for pair in both if pair[1] is not None]
+        found: list[tuple[int, Any]] = []
+        rules = operation.tangent
+        if rules is None:
+            raise no_derivative(operation, self.places[0])
+        for number, i in zip(self.numbers, self.places, strict=True):
+            rule = rules[i if i < len(rules) else -1]
+            if rule is None:
+                continue
+            if operation.elementwise:
+                part, shape = follow(operation, i, delta, y, arguments), shape_of(arguments[i])
+                if shape_of(part) != shape:
+                    part = sum_to(shape)(part)
+                found.append((number, part))
+                continue
+            part = rule(delta, y, *arguments)
+            if part is not None:
+                found.append((number, part))
+        return found
+
+    def partial(self, counts: Any, delta: Any) -> list[tuple[int, Any]]:
+        """The increments where only some elements of the result count."""
+        assert self.operation.partial is not None
+        parts = self.operation.partial(self.places, counts, delta, self.result, *self.arguments)
+        return [pair for pair in zip(self.numbers, parts, strict=True) if pair[1] is not None]
+
+    def held(self) -> Sequence[Any]:
+        """What it computes with."""
+        return (self.result, *self.arguments)
+
+
+def no_derivative(operation: Operation, index: int) -> NotDifferentiable:
+    """The error of a derivative that nobody declared."""
+    return NotDifferentiable(
+        f"the operation {operation.name} has no derivative, and one is asked for through its argument {index + 1}; "
+        f"give it one with dg.custom_rule, or leave it out of what is differentiated{place()}"
+    )

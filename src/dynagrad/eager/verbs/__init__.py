@@ -1,0 +1,1 @@
+"""What users call: derivatives of Python functions as functions, one verb or one kind of verb a file."""

@@ -1,0 +1,248 @@
+"""Fixed points: the solution of x = f(x) as a function of whatever f closes over.
+
+The equation is solved with all derivatives left out. They are put back by Newton's corrections with the derivative A of
+f at the solution, `y += (I - A)^-1 (f(y) - y)`: the error of y is a polynomial in tags without terms of low degree,
+each correction takes the lowest degree away, and a product of more tags than there are is zero. So one correction for
+each tag is enough, in both modes and in all mixes; for a power series, one for each order. A and its inverse are plain
+numbers, and the only operations that are recorded are those of f, differences, and a constant linear map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...autodiff.fixed_point import DENSE, ILL
+from ...calls import strict_options
+from ...errors import Error, shown
+from ...ir import failures
+from ...ir.failures import failure
+from ...ir.operation import Operation
+from ...ir.ops import scalars as ops
+from ...ir.ops.arrays import linear
+from ..numbers import Bundle, Number, Tape, TapeCell, fresh, plain, real_part, zero_like
+from ..perturbations import inside, located, opened
+from ..pytree import is_function, leaves, together, transform
+from ..splitting import split
+from ..sweep import sweep
+from ..tape import Recorded, Scalars
+from ..vectors import join, part, size
+from .gradients import argument
+
+
+@strict_options
+def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_steps: int = 10_000) -> Any:
+    """The solution of x = f(x) that iterating f from `x0` reaches, with derivatives by the implicit function theorem.
+
+    x is a real, an array or a structure of these, and `f` returns the same. The iteration ends where no element changes
+    by more than `tolerance` times max(1, |x|). Derivatives are with respect to the numbers that `f` closes over, in
+    both modes and to every order; that of `x0` is zero. Their cost does not depend on how many steps it took: for each
+    pass that is open one more evaluation of `f`, and once its Jacobian, which above 1,000 reals is not built but used
+    in an iteration of its own (a contraction wherever that of `f` is one).
+
+    Raises NotConverged where the iteration does not settle within `max_steps`, Error where it leaves the finite numbers
+    or `f` returns another structure, NotDifferentiable where I - A is singular. (Christianson 1994, "Reverse
+    accumulation and attractive fixed points", has the first order.)
+
+    >>> from dynagrad.eager.verbs.gradients import derivative
+    >>> derivative(lambda r: fixed_point(lambda a: a * a + r, 0.0))(0.0)  # of (1 - sqrt(1 - 4 r)) / 2
+    1.0
+    """
+    with located():
+        return _solved(f, x0, tolerance, max_steps)
+
+
+def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) -> Any:
+
+    if not callable(f):
+        raise Error(f"fixed_point: {shown(f)} is no function")
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise Error(f"fixed_point: max_steps is a whole number from 1, and {shown(max_steps)} is not")
+    if not isinstance(tolerance, float | int) or not 0.0 <= tolerance < math.inf:
+        raise Error(f"fixed_point: the tolerance is a real from 0, and {shown(tolerance)} is not")
+    x = transform(argument("fixed_point", 1, x0), real_part)
+    if any(is_function(leaf) for leaf in leaves(x)):
+        raise Error("fixed_point: x0 has a function in it; a fixed point is of reals, arrays and structures of these")
+    with _no_tapes():
+        x = _settled(f, x, tolerance, max_steps)
+    reals, corrections, since = list(leaves(x)), 0, fresh()
+    solve: Callable[[Any], Any] | None = None
+    y = x
+    while True:
+        z = _called(f, y)
+        if corrections >= _degree([*leaves(y), *leaves(z)], since):
+            return y
+        if solve is None:
+            with _no_tapes():
+                solve = _inverse(f, x, max_steps)
+        corrections += 1
+        residual = [_infinitesimal(ops.subtract(b, a)) for a, b in zip(leaves(y), leaves(z), strict=True)]
+        change = iter(residual if not reals else part(solve(join(residual)), reals))
+        y = transform(y, lambda r, change=change: ops.add(r, next(change)))  # type: ignore[misc]
+
+
+def _infinitesimal(x: Any) -> Any:
+    """A number less its real part, so that the solution is the same to the bit with derivatives and without."""
+    return ops.subtract(x, real_part(x))
+
+
+def _called(f: Callable[[Any], Any], x: Any) -> Any:
+    z = f(transform(x, _writable))
+    return together("fixed_point: the result of f", x, [z], lambda _, q: q)
+
+
+def _writable(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _settled(f: Callable[[Any], Any], x: Any, tolerance: float, max_steps: int) -> Any:
+    change = math.inf
+    for step in range(1, max_steps + 1):
+        new = transform(_called(f, x), real_part)
+        change, settled = 0.0, True
+        for a, b in zip(leaves(x), leaves(new), strict=True):
+            if not np.isfinite(b).all():
+                raise failure(failures.NAN if np.isnan(b).any() else failures.INFINITE, step)
+            d = np.abs(b - a)
+            settled = settled and bool((d <= tolerance * np.maximum(1.0, np.abs(b))).all())
+            change = max(change, float(np.max(d, initial=0.0)))
+        x = new
+        if settled:
+            return x
+    raise failure(failures.UNSETTLED, max_steps, change)
+
+
+@contextmanager
+def _no_tapes() -> Iterator[None]:
+    """What is computed here is recorded by no pass."""
+    with ExitStack() as stack:
+        for tape in inside():
+            if isinstance(tape, Tape):
+                stack.enter_context(tape.pause(set()))
+        yield
+
+
+# -- how many corrections ----------------------------------------------------------------------------------------------
+
+
+def _degree(numbers: Sequence[Any], since: int) -> int:
+    """The highest degree of a product of tags in these numbers.
+
+    A tag may also be in what a cell was made of, where its primal is multiplied with zero; so the entries that came
+    `since` are looked at too. What is older is multiplied with the tag of its tape already.
+    """
+    orders: dict[int, int] = {}
+    stack, tapes = list(numbers), set()
+    while stack:
+        x = stack.pop()
+        if not isinstance(x, Number):
+            continue
+        orders[x.tag] = max(orders.get(x.tag, 0), getattr(x, "order", 1))
+        if not isinstance(x, TapeCell):
+            stack.extend(x.held())  # all but cells say what they hold
+            continue
+        stack.append(x.primal)
+        if x.tape.tag not in tapes:
+            tapes.add(x.tape.tag)
+            for number in reversed(x.tape.entries):
+                if number < since:
+                    break
+                held = _held(x.tape.entries[number])
+                if held is None:  # a mystery: any of the passes that are open
+                    for one in inside():
+                        orders.setdefault(one.tag if isinstance(one, Tape) else one, 1)
+                else:
+                    stack.extend(held)
+    return sum(orders.values())
+
+
+def _held(entry: Any) -> Sequence[Any] | None:
+    """The numbers that an entry of a tape computes with, None where it does not say."""
+    if entry is None:
+        return ()
+    if isinstance(entry, tuple):
+        return entry[1::2]
+    if isinstance(entry, Scalars):
+        return entry.entry[1::2]
+    if isinstance(entry, Recorded):
+        return (entry.result, *entry.arguments)
+    inner = getattr(entry, "pull", None)  # of a part of an entry: that entry
+    return None if inner is None else _held(inner)
+
+
+# -- the linear map ----------------------------------------------------------------------------------------------------
+
+
+def _inverse(f: Callable[[Any], Any], x: Any, max_steps: int) -> Callable[[Any], Any]:
+    """(I - A)^-1 as an operation on vectors, A the derivative of f at x."""
+    forward, backward = (_dense if sum(map(size, leaves(x))) <= DENSE else _iterated)(f, x, max_steps)
+    there: Operation = linear("fixed_point", forward, lambda d, s: back(d))
+    back: Operation = linear("fixed_point_transposed", backward, lambda d, s: there(d))
+    return there
+
+
+Maps = tuple[Callable[[Any], Any], Callable[[Any], Any]]  # a linear map of plain vectors and its transpose
+
+
+def _along(f: Callable[[Any], Any], x: Any, direction: Any) -> Any:
+    """The derivative of f at x along a vector, as a plain vector."""
+    tag = fresh()
+    tangents = iter(part(direction, list(leaves(x))))
+    with opened(tag):
+        z = _called(f, transform(x, lambda r: Bundle(tag, r, next(tangents))))
+        pairs = [split(tag, leaf) for leaf in leaves(z)]
+    return join([real_part(zero_like(p) if d is None else d) for p, d in pairs])
+
+
+def _dense(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
+    n = sum(map(size, leaves(x)))
+    a = np.stack([_along(f, x, unit) for unit in np.eye(n)], axis=-1)
+    matrix = np.eye(n) - a
+    if not np.isfinite(matrix).all():
+        raise failure(failures.NOT_FINITE)
+    try:
+        inverse = np.linalg.inv(matrix)
+        condition = float(np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1))
+    except np.linalg.LinAlgError:
+        condition = math.inf
+    if not condition < ILL:
+        raise failure(failures.SINGULAR)
+    return lambda v: inverse @ v, lambda v: inverse.T @ v
+
+
+def _iterated(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
+    def transposed(direction: Any) -> Any:
+        """The derivative of f backward: a pass of its own."""
+        tape = Tape()
+        with _no_tapes(), opened(tape.tag, tape=tape):
+            inputs = transform(x, tape.cell)
+            seed: dict[int, Any] = {}
+            for leaf, c in zip(leaves(_called(f, inputs)), part(direction, list(leaves(x))), strict=True):
+                if isinstance(leaf, TapeCell) and leaf.tape is tape:
+                    seed[leaf.number] = ops.add(seed[leaf.number], c) if leaf.number in seed else c
+            cells = list(leaves(inputs))
+            adjoints = sweep(tape, seed, {cell.number for cell in cells}, free=True)
+        return join([real_part(plain(adjoints.get(cell.number, zero_like(cell)))) for cell in cells])
+
+    def along(direction: Any) -> Any:
+        with _no_tapes():
+            return _along(f, x, direction)
+
+    def solve(apply_a: Callable[[Any], Any], right: Any) -> Any:
+        """v = right + A v, iterated."""
+        v = right
+        for _ in range(max_steps):
+            new = right + apply_a(v)
+            if not np.isfinite(new).all():
+                break
+            done = np.max(np.abs(new - v), initial=0.0) <= 1e-15 * np.max(np.abs(new), initial=0.0)
+            v = new
+            if done:
+                return v
+        raise failure(failures.LINEAR_UNSETTLED, max_steps)
+
+    return lambda v: solve(along, v), lambda v: solve(transposed, v)

@@ -1,0 +1,590 @@
+"""The verbs: derivatives of Python functions, as functions.
+
+Names, and the order of arguments, are those of JAX. Every verb is one pass (`jvp` forward, `vjp` backward) or made of
+these two, and all nest in any order, through closures, with functions as inputs and as outputs. Values go through
+tuples, lists, dicts, dataclasses and registered classes; inside of these, integers, strings and None are constants.
+How the numbers work is in `eager/numbers.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...calls import strict_options
+from ...errors import Error, shown
+from ...ir.operation import apply
+from ...ir.ops import scalars as ops
+from ..closures import (
+    Dual,
+    TapedFunction,
+    finite_choice,
+    finite_pullback,
+    has_nan,
+    inner,
+    paired,
+    primal,
+    still_open,
+    stripped,
+    tangent,
+)
+from ..copies import kept
+from ..masks import Masks
+from ..numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
+from ..perturbations import opened, place, taping
+from ..pytree import is_exact, is_function, is_real, leaves, no_hidden_numbers, parts, together, transform
+from ..sweep import sweep
+from ..taylor import derivative_n
+from .returned import calls_differentiated, calls_undifferentiated, snapshot
+
+Function = Callable[..., Any]
+
+# -- arguments and results ---------------------------------------------------------------------------------------------
+
+
+def argument(verb: str, index: int, x: Any) -> Any:
+    """What is differentiated with respect to: a real, an array of reals, a function, or a structure of these."""
+    if type(x) is float or (type(x) is np.ndarray and x.dtype is _FLOAT and x.ndim):  # most of what there is
+        return kept(x)
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biu":
+        raise Error(
+            f"{verb}: argument {index + 1} is an array of {x.dtype}, and derivatives are with respect to reals; "
+            f"convert it with .astype(float){place()}"
+        )
+    if isinstance(x, bool | int | np.integer | np.bool_):
+        raise Error(
+            f"{verb}: argument {index + 1} is {_shown(x)}, and derivatives are with respect to reals; write "
+            f"{int(x)}.0{place()}"
+            if abs(int(x)) < 10**15
+            else f"{verb}: argument {index + 1} is a whole number; convert it with float(){place()}"
+        )
+    if is_real(x):
+        x = kept(plain(x))
+        if isinstance(x, np.ndarray) and x.dtype.kind != "f":
+            raise Error(
+                f"{verb}: argument {index + 1} is an array of {x.dtype}, and derivatives are for reals{place()}"
+            )
+        return x
+    if isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
+        raise Error(
+            f"{verb}: argument {index + 1} is complex, and has no derivatives; give its two parts as reals{place()}"
+        )
+    if parts(x) is None and not is_function(x):
+        raise Error(
+            f"{verb}: argument {index + 1} is {_shown(x)} of type {type(x).__name__}, which has no derivatives; give "
+            "reals, arrays, functions, or tuples, lists, dicts and dataclasses of these, or dg.register its class"
+            + place()
+        )
+    taken = transform(x, lambda r: kept(plain(r)), lambda f: f)
+    if next(leaves(taken), None) is None and _has_exact(taken):
+        raise Error(
+            f"{verb}: argument {index + 1} is {_shown(x)}, which has integers where reals are; write 1.0 for 1, and "
+            f"x.astype(float) for arrays, or leave it out of what is differentiated{place()}"
+        )
+    return taken
+
+
+def _has_exact(x: Any) -> bool:
+    taken = parts(x)
+    return is_exact(x) if taken is None else any(map(_has_exact, taken[0]))
+
+
+def own(x: Any) -> Any:
+    """The same numbers in containers that may be changed without anybody noticing."""
+    return x if type(x) is TapeCell or type(x) is Bundle else transform(x, lambda r: r, lambda f: f)
+
+
+def needs_function(verb: str, f: Any) -> None:
+    """Raises where what should be a function is none."""
+    if not callable(f):
+        raise Error(f"{verb}: {_shown(f)} is no function{place()}")
+
+
+def in_tuples(verb: str, *several: Any) -> None:
+    """Raises where arguments are not given as tuples."""
+    if not all(isinstance(x, tuple | list) for x in several):
+        raise Error(f"{verb}: the primals, and the tangents, are given as a tuple with one for each argument{place()}")
+
+
+def chosen(verb: str, argnums: Any, count: int) -> list[int]:
+    """The places of the arguments that `argnums` chooses out of so many."""
+    found = []
+    for n in argnums if isinstance(argnums, tuple | list) else (argnums,):
+        if type(n) is not int and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
+            raise Error(
+                f"{verb}: argnums is a whole number, or a tuple of these, and {_shown(argnums)} is not{place()}"
+            )
+        if not -count <= n < count:
+            raise Error(f"{verb}: argnums has {n}, and the function was called with {count} arguments{place()}")
+        found.append(int(n) % count)
+    if len(set(found)) < len(found):
+        raise Error(f"{verb}: argnums has an argument twice: {_shown(argnums)}{place()}")
+    return found
+
+
+def _shown(x: Any) -> str:
+    return shown(x)
+
+
+def result(verb: str, x: Any) -> Any:
+    """What a verb gives back: numbers of passes that are closed must not be in it."""
+
+    seen: set[int] = set()
+
+    def own(r: Any) -> Any:
+        if not isinstance(r, np.ndarray):
+            return still_open(verb, r)
+        owner: Any = r
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        memory = id(owner)
+        if memory in seen or not r.flags.writeable:
+            return r.copy()
+        seen.add(memory)
+        return r
+
+    return transform(x, own, lambda f: f)
+
+
+_FLOAT = np.dtype(np.float64)
+_INPUTS = frozenset([TapeCell, TapedFunction])  # of a reverse pass
+
+
+# -- forward -----------------------------------------------------------------------------------------------------------
+
+
+@strict_options
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of `f` at the primals, and its derivative along the tangents: one pass forward.
+
+    A tangent has the structure of its primal; that of a function is a function. Raises Error where they do not fit.
+
+    >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 10.0))
+    (6.0, 23.0)
+    """
+    needs_function("jvp", f)
+    in_tuples("jvp", primals, tangents)
+    if len(primals) != len(tangents):
+        raise Error(f"jvp: {len(primals)} primals need as many tangents, and {len(tangents)} were given{place()}")
+    tag = fresh()
+    arguments = [
+        paired(tag, argument("jvp", i, x), d, f"jvp: tangent {i + 1}")
+        for i, (x, d) in enumerate(zip(primals, tangents, strict=True))
+    ]
+    with opened(tag):
+        y = f(*arguments)
+        no_hidden_numbers("jvp", y)
+        value, derivative = primal(tag, y), tangent(tag, y)
+    return result("jvp", value), result("jvp", finite_choice("jvp", derivative, value))
+
+
+@strict_options
+def derivative(f: Function, n: int = 1) -> Function:
+    """The n-th derivative of a function of one real, as a function; the result of `f` may be any structure.
+
+    The derivative of a function whose results are functions is such a function again, and may be applied to itself.
+    Of higher order, by Taylor arithmetic, in time polynomial in n.
+
+    >>> derivative(lambda x: x * x * x)(2.0), derivative(lambda x: x * x * x, 2)(2.0)
+    (12.0, 12.0)
+    """
+    needs_function("derivative", f)
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise Error(f"derivative: the order is a whole number from 0, and {_shown(n)} is not{place()}")
+
+    def derived(x: Any) -> Any:
+        x = argument("derivative", 0, x)
+        if not is_real(x) or np.shape(x):
+            raise Error(
+                f"derivative: the argument is one real, and {_shown(x)} is not; for arrays and structures there are "
+                f"dg.grad, dg.jvp, dg.jacfwd and dg.jacrev{place()}"
+            )
+        if n == 0:
+            return f(x)
+        if n > 1:
+            found = derivative_n(f, x, n)
+            return result("derivative", derivative(derivative(f), n - 1)(x) if found is NotImplemented else found)
+        tag = fresh()
+        with opened(tag):
+            y = f(Bundle(tag, x, 1.0))
+            no_hidden_numbers("derivative", y)
+            found = tangent(tag, y)
+            value = primal(tag, y)
+        return result("derivative", finite_choice("derivative", found, value))
+
+    return marked(derived, "derivative", f, n=n)
+
+
+# -- backward ----------------------------------------------------------------------------------------------------------
+
+
+class Pullback:
+    """From a cotangent of a function's value to those of its arguments; made by `vjp`, and may be called again.
+
+    A cotangent has the structure of the value; that of a function is a `Dual`.
+    """
+
+    def __init__(self, tape: Tape, arguments: Sequence[Any], value: Any, again: Function, once: bool) -> None:
+        self.tape, self._arguments, self._value, self._again = tape, arguments, value, again
+        self._once = once
+
+    def __call__(self, cotangent: Any, *, beside_nan: bool = False, beside_zero: bool = False) -> tuple[Any, ...]:
+        """With `beside_nan`, results that are NaN and have no weight in the cotangent pass nothing on; with
+        `beside_zero`, no results that have none do."""
+        value = self._value
+        if type(value) is TapeCell and value.tape is self.tape and type(cotangent) is float and not value.shape:
+            with opened(self.tape.tag):  # what a gradient asks for
+                return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
+        cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
+        if any(isinstance(c, Dual) and c._terms() for c in leaves(cotangent)):
+            return self._of_functions(cotangent)
+        seed: dict[int, Any] = {}
+        masks = Masks() if beside_nan or beside_zero else None
+
+        def plant(y: Any, c: Any) -> Any:
+            if isinstance(y, TapeCell) and y.tape is self.tape:
+                seed[y.number] = apply(ops.add, seed[y.number], c) if y.number in seed else c
+                if masks is not None:
+                    lost = (beside_zero | np.isnan(real_part(y))) & (np.asarray(real_part(c)) == 0.0)
+                    masks.mark(y.number, np.where(lost, 0.0, 1.0))
+            return y
+
+        together("vjp: the cotangent", value, [cotangent], plant)
+        with opened(self.tape.tag):
+            return self._swept(self.tape, self._arguments, seed, cotangent, masks)
+
+    def _swept(
+        self,
+        tape: Tape,
+        arguments: Sequence[Any],
+        seed: dict[int, Any],
+        cotangent: Any,
+        masks: Masks | None = None,
+    ) -> tuple[Any, ...]:
+        numbers = [leaf.number for leaf in leaves(arguments) if type(leaf) in _INPUTS]
+        adjoints = sweep(tape, seed, set(numbers), free=self._once, masks=masks)
+
+        def real(x: Any) -> Any:
+            adjoint = adjoints.get(x.number)
+            return zero_like(x) if adjoint is None else adjoint
+
+        count = itertools.count()
+
+        def function(f: TapedFunction) -> Dual:
+            at = next(count)
+            return self._forward(cotangent, at) if tape.forward else adjoints.get(f.number, Dual())
+
+        found = transform(tuple(arguments), real, function)
+        assert isinstance(found, tuple)
+        return found
+
+    def _forward(self, cotangent: Any, index: int) -> Dual:
+        """The Dual of one input function, forward: at h, the change of the value where the function's tangent is h."""
+
+        def along(h: Any) -> Any:
+            tag, at = fresh(), itertools.count()
+            arguments = transform(
+                tuple(self._again.arguments),  # type: ignore[attr-defined]
+                lambda x: x,
+                lambda f: paired(tag, f, h) if next(at) == index else f,
+            )
+            with opened(tag):
+                return inner(cotangent, tangent(tag, self._again(*arguments)))
+
+        return Dual(along)
+
+    def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
+        """Where the value has functions: a Dual is applied to what the function is in a pass of its own."""
+        tape = Tape()
+        arguments = wrapped(tape, self._again.arguments)  # type: ignore[attr-defined]
+        with opened(tape.tag, tape=tape):
+            value = self._again(*arguments)
+            total = inner(cotangent, value)
+            seed = {total.number: 1.0} if isinstance(total, TapeCell) and total.tape is tape else {}
+            return self._swept(tape, arguments, seed, cotangent)
+
+
+def _dual(f: Any, c: Any) -> Dual:
+    if isinstance(c, Dual):
+        return c
+    advice = "; dg.Dual(functional) makes one of a function that takes a function to a real" if callable(c) else ""
+    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{advice}{place()}")
+
+
+def wrapped(tape: Tape, x: Any) -> Any:
+    """A structure with the inputs of a reverse pass in the place of reals and functions."""
+
+    def function(f: Any) -> Any:
+        number = fresh()
+        tape.entries[number] = None
+        return TapedFunction(tape, f, number)
+
+    return transform(x, tape.cell, function)
+
+
+@strict_options
+def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
+    """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
+
+    The cotangent of an argument that is a function is a `Dual`. A value that is a function needs a Dual for its
+    cotangent, as `Dual(functional)` makes one; then `f` is evaluated once more, so that the passes stay apart. Where
+    `f` called an argument inside another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time
+    that it is applied.
+
+    >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> value, pullback(10.0)
+    (6.0, (30.0, 20.0))
+    >>> value, pullback = vjp(lambda x: lambda y: x * x * y, 3.0)
+    >>> value(5.0), pullback(Dual(lambda h: h(5.0) - h(1.0)))
+    (45.0, (24.0,))
+    """
+    needs_function("vjp", f)
+    value, pullback = _vjp("vjp", f, primals)
+
+    def back(cotangent: Any) -> Any:
+        found = pullback(cotangent)
+        if has_nan(found) and has_nan(value):
+            found = pullback(cotangent, beside_nan=True)
+        return result("vjp", finite_pullback("vjp", found, value, cotangent))
+
+    return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]
+
+
+def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
+    """The value at x, and from a unit vector of it the gradient of that component alone: whatever is infinite in
+    others has no part in it."""
+    value, pullback = _vjp(verb, f, (x,))
+
+    def row(unit: Any) -> Any:
+        found = pullback(unit)
+        if has_nan(found):
+            found = pullback(unit, beside_zero=True)
+        return result(verb, finite_pullback(verb, found, value, unit))[0]
+
+    return result(verb, value), row
+
+
+def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:
+    inputs = tuple([argument(verb, i, x) for i, x in enumerate(primals)])
+    tape = Tape()
+    arguments = wrapped(tape, inputs)
+
+    def again(*xs: Any) -> Any:
+        return f(*map(own, xs))  # which may change its arguments, as any function
+
+    again.arguments = inputs  # type: ignore[attr-defined]
+    with opened(tape.tag, tape=tape), taping():
+        y = again(*arguments)
+        no_hidden_numbers(verb, y)
+    if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
+        return y.primal, Pullback(tape, arguments, y, again, once)
+    value = transform(y, lambda r: stripped(tape, r), calls_undifferentiated(verb, lambda: again(*inputs)))
+    return value, Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
+
+
+def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Callable[[], Function]) -> Any:
+    """The value of a function at arguments, its gradient, of the one argument alone or as a tuple, and the pullback.
+
+    Where the value is a function the gradient is one: a call of it is the gradient of a call of the value. `again`
+    gives the function once more for that, as it is now.
+    """
+
+    def one(*given: Any) -> Any:
+        y = f(*given)
+        if type(y) is TapeCell and not y.shape:
+            return y
+        if is_function(y) and parts(y) is None:
+            return y
+        if not isinstance(y, tuple | list) and is_real(plain(y)) and not shape_of(y):
+            return y
+        raise Error(
+            f"grad: the function should return one real, or a function whose calls do, and returned {_returned(y)}; "
+            f"for other results there are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
+        )
+
+    value, pullback = _vjp("grad", one, xs, once=True)
+    if is_function(value):
+        inputs = pullback._again.arguments  # type: ignore[attr-defined]
+        f = again()  # from now on, for calls of the value, too
+
+        def derive(g: Function) -> Any:
+            return _value_and_gradient(g, inputs, alone, lambda: g)[1]
+
+        gradient = calls_differentiated("grad", f, inputs[0] if alone else inputs, derive)(value)
+    else:
+        gradient = finite_pullback("grad", pullback(1.0), value)
+        gradient = result("grad", gradient[0] if alone else gradient)
+    return result("grad", value), gradient, pullback
+
+
+@strict_options
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
+
+    The gradient has the structure of the argument; of several arguments it is a tuple. Of an argument that is a
+    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on. Where
+    the result is a function whose calls give reals, the gradient is a function, too: the gradients of these calls. Each
+    evaluates `f` again.
+
+    >>> value_and_grad(lambda x, y: x * x * y)(3.0, 2.0)
+    (18.0, 12.0)
+    >>> value, gradient = value_and_grad(lambda x: lambda y: x * x * y)(3.0)
+    >>> value(2.0), gradient(2.0)
+    (18.0, 12.0)
+    """
+    needs_function("grad", f)
+    if not isinstance(has_aux, bool):
+        raise Error(f"grad: has_aux is True or False, and {shown(has_aux)} is neither")
+
+    def both(*arguments: Any, **named: Any) -> Any:
+        places = chosen("grad", argnums, len(arguments))
+        aux: list[Any] = []
+
+        def with_others(others: Any) -> Function:
+            given, by_name = others
+
+            def of_these(*xs: Any) -> Any:
+                full = list(given)
+                for n, x in zip(places, xs, strict=True):
+                    full[n] = x
+                y = f(*full, **by_name)
+                if has_aux:
+                    if not isinstance(y, tuple | list) or len(y) != 2:
+                        raise Error(
+                            f"grad: with has_aux the function should return its value and something else, and "
+                            f"returned {_returned(y)}{place()}"
+                        )
+                    y, extra = y
+                    no_hidden_numbers("grad", extra)
+                    aux[:] = [extra]
+                return y
+
+            return of_these
+
+        def again() -> Function:
+            return with_others(snapshot((arguments, named)))
+
+        xs = tuple([arguments[n] for n in places])
+        alone = not isinstance(argnums, tuple | list)
+        value, gradient, pullback = _value_and_gradient(with_others((arguments, named)), xs, alone, again)
+        if has_aux:
+            tape, functions = pullback.tape, None
+            if any(map(is_function, leaves(aux[0]))):
+                same = again()
+
+                def plainly() -> Any:
+                    same(*map(own, pullback._again.arguments))
+                    return aux[0]
+
+                functions = calls_undifferentiated("grad", plainly)
+            value = (value, result("grad", transform(aux[0], lambda r: stripped(tape, r), functions)))
+        return value, gradient
+
+    return marked(both, "value_and_grad", f, argnums=argnums, has_aux=has_aux)
+
+
+@strict_options
+def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The gradient of a function whose result is one real, or a function whose calls give one; see `value_and_grad`.
+
+    At the edges, here and in all verbs: the derivative of `abs` and `np.sign` at 0 is 0; `np.maximum`, `np.max` and
+    their kin give all of it to the first of equals, and `np.sort` keeps the order of equals; the ends of `np.clip` are
+    inside; that of `x**0` is 0 everywhere, and so is that of `0.0**y` in y; those of `np.sqrt` and `np.log` at 0 are
+    infinite; `np.where` passes by what it does not choose, be that infinite or NaN. Where the chain rule has no answer,
+    being 0 times infinity, NotDifferentiable is raised: `np.sqrt(x)**2` and `np.linalg.norm` at 0, `x**y` in y where x
+    is negative, vectors of equal eigenvalues. README.md has the whole table, under "Functions", "Edges".
+
+    >>> grad(abs)(0.0), grad(lambda x: max(x, 0.0))(0.0), grad(lambda x: x**0)(0.0)
+    (0.0, 1.0, 0.0)
+    >>> grad(lambda x: x * x)(3.0)
+    6.0
+    >>> grad(lambda x: lambda y: x * x * y)(3.0)(5.0)  # the gradient of a function result is a function
+    30.0
+    >>> import math
+    >>> grad(lambda f: f(2.0) * 3.0)(math.sqrt)(lambda x: x)  # the cotangent of a function is a functional
+    6.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    def gradient(*arguments: Any, **named: Any) -> Any:
+        value, found = both(*arguments, **named)
+        return (found, value[1]) if has_aux else found
+
+    return marked(gradient, "grad", f, argnums=argnums, has_aux=has_aux)
+
+
+gradient = grad
+
+
+# -- made of these -----------------------------------------------------------------------------------------------------
+
+
+def marked(made: Function, verb: str, f: Any, **options: Any) -> Function:
+    """A function that a verb made. It says what it is: `__dynagrad__` has the verb, its function, and by name what else
+    the verb was given, so that whoever compiles it need not look inside.
+
+    >>> grad(abs, argnums=0).__dynagrad__
+    ('grad', <built-in function abs>, {'argnums': 0, 'has_aux': False})
+    """
+    made.__name__ = f"{verb}_of_{getattr(f, '__name__', 'function')}"
+    made.__dynagrad__ = (verb, f, options)  # type: ignore[attr-defined]
+    return made
+
+
+def made_by(f: Any) -> tuple[str, Any, dict[str, Any]] | None:
+    """What `marked` says of a function; None for others, also for those that `functools.wraps` made look like one.
+
+    >>> made_by(derivative(abs)), made_by(abs)
+    (('derivative', <built-in function abs>, {'n': 1}), None)
+    """
+    what: tuple[str, Any, dict[str, Any]] | None = getattr(f, "__dynagrad__", None)
+    code = getattr(f, "__code__", None)
+    return what if code is not None and code.co_filename.startswith(_HERE) else None
+
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def _returned(y: Any) -> str:
+    if is_real(y):
+        return f"an array of shape {np.shape(y)}"
+    return f"{_shown(y)} of type {type(y).__name__}"
+
+
+@strict_options
+def pullback(f: Function, omega: Function) -> Function:
+    """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) taken back to x (Betancourt 2018; 001, 2.2).
+
+    A 1-form takes a point to a cotangent there. With the constant form of a coordinate this is a row of the Jacobian.
+
+    >>> pullback(lambda x: x * x, lambda y: 10.0)(3.0)
+    60.0
+    """
+
+    needs_function("pullback", f)
+    needs_function("pullback", omega)
+
+    def form(*arguments: Any) -> Any:
+        value, back = vjp(f, *arguments)
+        found = back(omega(value))
+        return found[0] if len(arguments) == 1 else found
+
+    return marked(form, "pullback", f, omega=omega)
+
+
+@strict_options
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of a function with one real as its result, times a vector: forward over reverse.
+
+    With several arguments, a tuple.
+
+    >>> hvp(lambda x: x * x * x, (2.0,), (1.0,))
+    12.0
+    """
+    in_tuples("hvp", primals, tangents)
+    numbers = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, numbers), primals, tangents)[1]

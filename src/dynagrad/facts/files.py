@@ -1,0 +1,385 @@
+"""Files of facts, by suffix: `.tsv`, `.csv`, `.parquet`, `.arrow` and `.feather`.
+
+In a text file every row is a fact: there is no header and no comment, and in `.tsv` no quoting, so that any line is
+data. What the texts are is for the program's types to say: argument columns come out as `TextColumn`, and the functions
+at the end turn one into symbols, integers, floats or terms. A last column beyond the arguments holds values.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..calls import public
+from ..errors import Error, FactError, Place, cut, raised, shown
+from ..forks import renewed
+from .columns import Raw, finish
+from .readers import from_arrow, import_module
+from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
+from .terms import INTEGER_MAX, INTEGER_MIN, canonical
+from .values import FORBIDDEN
+
+_SHAPES = ("float", "count", "boolean", "expectation")
+
+
+def _path(path: Any, kinds: Any, value_shape: Any, finite: Any) -> Path:
+    """The path of a file. Raises where one of the options is none."""
+    if not isinstance(path, str | Path):
+        raise Error(f"a file of facts is a str or a Path, and {shown(path)} is neither")
+    if kinds is not None and not (isinstance(kinds, list | tuple) and all(map(_is_type, kinds))):
+        raise Error(f"kinds is a list of {', '.join(_TYPES)} and None, and {shown(kinds)} is none")
+    vector = isinstance(value_shape, tuple) and len(value_shape) == 2 and shown(value_shape[0]) == "'vector'"
+    if not vector and not (isinstance(value_shape, str) and value_shape in _SHAPES):
+        shapes = ", ".join(_SHAPES)
+        raise Error(f'value_shape is one of {shapes}, or ("vector", length), and {shown(value_shape)} is none')
+    if not isinstance(finite, str) or finite not in FORBIDDEN:
+        raise Error(f"finite is one of {', '.join(map(repr, FORBIDDEN))}, and {shown(finite)} is none")
+    if "\0" in str(path):
+        raise Error(f"{shown(str(path))} is no name of a file: it has a zero character")
+    return Path(path)
+
+
+_TYPES = ("int", "symbol", "float")
+
+
+def _is_type(kind: Any) -> bool:
+    return kind is None or (isinstance(kind, str) and kind in _TYPES)
+
+
+@public
+def read_file(
+    path: str | Path,
+    key: str,
+    kinds: Sequence[str | None] | None = None,
+    *,
+    value_shape: ValueShape = "float",
+    finite: str = "finite",
+) -> Relation:
+    """The facts of predicate `key` in a file: `.tsv`, `.csv`, `.parquet`, `.arrow` or `.feather`, by its suffix.
+
+    What comes back is given to `bind`, `run` or `add`. Text files have no header; a column after the arguments holds
+    values. Raises `FactError` with the file and the line.
+
+    `kinds` may name types of arguments that are known already: `"int"`, `"symbol"` or `"float"`; None leaves a text
+    column open.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "grammar.tsv"
+    >>> _ = path.write_text("np\\tdet\\t0.5\\nnp\\tn\\t0.5\\n")
+    >>> relation = read_file(path, "rewrite/2")
+    >>> relation.columns[1].to_list(), relation.values.tolist()
+    (['det', 'n'], [0.5, 0.5])
+    """
+    path = _path(path, kinds, value_shape, finite)
+    name, arity = parse_key(key)
+    place = Place(f"{name}/{arity}", arity, path.name)
+    if kinds is not None and len(kinds) != arity:
+        raise place.error(f"{len(kinds)} types were given for {arity} arguments")
+    reader = _FORMATS.get(path.suffix.lower())
+    if reader is None:
+        raise place.error(f"no format has the suffix {path.suffix!r}; files of facts end in {', '.join(_FORMATS)}")
+    with place.reading():
+        try:
+            if stat.S_ISCHR(mode := path.stat().st_mode) or stat.S_ISBLK(mode):
+                raise place.error(f"{cut(str(path))!r} is a device, which has no end; give a file or a pipe")
+            place, raw = reader(place, path, value_shape)
+        except OSError as error:
+            raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
+        except UnicodeEncodeError:
+            raise place.error(f"the file {str(path)!a} cannot be read: its name is no text") from None
+    floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
+    with place.reading():
+        relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
+    if kinds is None:
+        return relation
+    columns = tuple(
+        _CONVERTERS[kind](column, place, index) if kind in _CONVERTERS and isinstance(column, TextColumn) else column
+        for index, (kind, column) in enumerate(zip(kinds, relation.columns, strict=True))
+    )
+    return Relation(relation.key, relation.count, columns, relation.values, value_shape)
+
+
+# -- text files ------------------------------------------------------------------------------------------------------
+
+
+def _text(place: Place, path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start)
+        raise place.error(
+            f"the byte 0x{data[error.start]:02x} is not UTF-8; convert the file, for instance with "
+            "iconv -f latin1 -t utf-8",
+            line,
+        ) from None
+
+
+def _read_tsv(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+    return _split(place, _text(place, path), "\t", value_shape)
+
+
+def _read_csv(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+    text = _text(place, path)
+    return _split(place, text, ",", value_shape) if '"' not in text else _quoted(place, text, value_shape)
+
+
+def _split(place: Place, text: str, separator: str, value_shape: ValueShape) -> tuple[Place, Raw]:
+    """Lines without quotes. Blank lines are no rows."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if "" in lines:
+        place = Place(place.key, place.arity, place.file, [i for i, line in enumerate(lines, 1) if line])
+        lines = [line for line in lines if line]
+    counts = {line.count(separator) for line in lines}
+    width = min(counts, default=-1) + 1
+    if len(counts) > 1 or (counts and width not in (place.arity, place.arity + 1)):
+        _wrong_width(place, [line.count(separator) + 1 for line in lines], "tabs" if separator == "\t" else "commas")
+    cells = separator.join(lines).split(separator) if lines else []
+    return place, _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape)
+
+
+_csv_limit = renewed(threading.RLock())  # the csv module's limit is one for all threads
+
+
+def _quoted(place: Place, text: str, value_shape: ValueShape) -> tuple[Place, Raw]:
+    """CSV as RFC 4180 has it: a quoted cell may hold commas, line ends, and quotes written twice."""
+    rows, starts = _csv_rows(place, text, False)
+    if [] in rows or len(rows) != len(text.splitlines()):  # rows are not lines
+        rows, starts = _csv_rows(place, text, True)
+    place = Place(place.key, place.arity, place.file, starts)
+    counts = set(map(len, rows))
+    if len(counts) > 1 or not counts <= {place.arity, place.arity + 1}:
+        _wrong_width(place, list(map(len, rows)), "commas")
+    cells = [list(map(itemgetter(i), rows)) for i in range(max(counts, default=0))]
+    return place, _raw(place, len(rows), cells, value_shape)
+
+
+def _csv_rows(place: Place, text: str, numbered: bool) -> tuple[list[list[str]], list[int] | None]:
+    """The rows; if `numbered`, those that are not blank and the line that each starts in."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[list[str]] = []
+    starts: list[int] = []
+    line = 1
+    with _csv_limit:
+        limit = csv.field_size_limit(len(text) + 1)
+        try:
+            if not numbered:
+                return list(reader), None
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    starts.append(line)
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise place.error(
+                f"this is no CSV: {error}; a quote inside a quoted cell is written twice", max(0, reader.line_num - 1)
+            ) from None
+        finally:
+            csv.field_size_limit(limit)
+    return rows, starts
+
+
+def _wrong_width(place: Place, widths: Sequence[int], separators: str) -> None:
+    """Say which row is wrong: the first that has too few or too many columns, else the first unlike row 1."""
+    allowed = place.arity, place.arity + 1
+    for row, width in enumerate(widths):
+        if width not in allowed:
+            raise place.error(
+                f"{width} column{'' if width == 1 else 's'} between {separators}, but a row is {place.arity} "
+                f"argument{'' if place.arity == 1 else 's'} and maybe a value",
+                row,
+            )
+        if width != widths[0]:
+            have, lack = ("a", "none") if width > widths[0] else ("no", "one")
+            raise place.error(f"the row has {have} value, but the first has {lack}; give all rows a value or none", row)
+
+
+def _raw(place: Place, count: int, cells: Sequence[Sequence[str]], value_shape: ValueShape) -> Raw:
+    columns = [_text_column(column) for column in cells[: place.arity]] if count else [_text_column(())] * place.arity
+    values = list(cells[place.arity]) if len(cells) > place.arity else None
+    return Raw(count, columns, None if values is None else _values(place, values, value_shape))
+
+
+def _text_column(column: Sequence[str]) -> TextColumn:
+    return TextColumn(*encode(column))
+
+
+_NUMBER = re.compile(r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)\s*\Z", re.I | re.A)
+_PYTHON_ONLY = re.compile(r"[^ -~]|_")  # Python's float() would take 1_000
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*\Z")
+_WORDS = {"true": True, "false": False}
+
+
+def _values(place: Place, texts: Sequence[str], value_shape: ValueShape) -> list[Any]:
+    """Values as Python has them: numbers, true and false, several numbers with blanks or commas between for vectors."""
+    if value_shape == "float" and not any(map(_PYTHON_ONLY.search, texts)):
+        try:
+            return list(map(float, texts))
+        except ValueError:
+            pass  # the slow way knows more forms, and says what is wrong
+    return [place.checked(row, place.arity, text, _value) for row, text in enumerate(texts)]
+
+
+def _value(text: Any) -> Any:
+    if _INTEGER.match(text):
+        return float(text) if len(text) > 4000 else int(text)
+    if _NUMBER.match(text):
+        return float(text)
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    parts = text.strip().strip("()[]").replace(",", " ").split()
+    if len(parts) > 1 and all(map(_NUMBER.match, parts)):
+        return tuple(map(float, parts))
+    if not text.strip():
+        raise FactError("the value is empty; leave the column out where there are no values")
+    raise FactError(f"the value {shown(text)} is no number; the column after the arguments is the value")
+
+
+# -- Arrow files -----------------------------------------------------------------------------------------------------
+
+
+def _read_parquet(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+    parquet = import_module("pyarrow.parquet", "arrow", "a .parquet file")
+    return _arrow(place, path, lambda: parquet.ParquetFile(path).read())
+
+
+def _read_arrow(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+    pa = import_module("pyarrow", "arrow", f"a {path.suffix} file")
+
+    def table() -> Any:
+        with pa.OSFile(str(path)) as file:
+            try:
+                return pa.ipc.open_file(file).read_all()
+            except pa.ArrowInvalid:
+                file.seek(0)
+                return pa.ipc.open_stream(file).read_all()
+
+    return _arrow(place, path, table)
+
+
+def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Place, Raw]:
+    with path.open("rb"):
+        pass  # raises what is usual where there is no such file
+    try:
+        table = read_table()
+    except Exception as error:  # pyarrow has errors of many kinds for files that are not what they say
+        raise place.error(f"this is no {path.suffix} file: {raised(error)}") from error
+    place = Place(place.key, place.arity, place.file)
+    return place, from_arrow(place, table)
+
+
+_FORMATS: dict[str, Callable[[Place, Path, ValueShape], tuple[Place, Raw]]] = {
+    ".tsv": _read_tsv,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
+}
+
+
+# -- what texts mean -------------------------------------------------------------------------------------------------
+
+_SHORT_INTEGER = re.compile(r"-?[0-9]{1,9}\Z", re.A)
+_PLAIN_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
+
+
+def all_integers(column: TextColumn) -> bool:
+    """Whether every text is an integer as it would be printed: `007` is a name.
+
+    >>> all_integers(_text_column(["0", "-12"])), all_integers(_text_column(["7", "007"]))
+    (True, False)
+    """
+    return all(_PLAIN_INTEGER.match(text) for text in column.atoms)  # type: ignore[arg-type]  # texts are strings
+
+
+def integers_if_all(columns: Sequence[Column], place: Place | None = None) -> list[Column]:
+    """Columns that share one type over all files: text columns become integers if every entry of each is one, and
+    no other column among them holds anything else; else symbols.
+
+    >>> [c.to_list() for c in integers_if_all([_text_column(["1", "2"]), _text_column(["3"])])]
+    [[1, 2], [3]]
+    >>> [c.to_list() for c in integers_if_all([_text_column(["1", "2"]), _text_column(["x"])])]
+    [['1', '2'], ['x']]
+    """
+    decided = all(all_integers(c) if isinstance(c, TextColumn) else isinstance(c, IntColumn) for c in columns)
+    convert: Callable[[TextColumn, Place | None], Column] = as_integers if decided else as_symbols
+    return [convert(column, place) if isinstance(column, TextColumn) else column for column in columns]
+
+
+def as_symbols(column: TextColumn, place: Place | None = None, index: int = 0) -> AtomColumn:
+    """Every text is a symbol."""
+    return AtomColumn(column.codes, column.atoms)
+
+
+def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) -> IntColumn:
+    """Every text is an integer, or a `FactError` says which is not."""
+
+    def number(text: Any) -> int:
+        if not _INTEGER.match(text):
+            raise FactError(f"{shown(text)} is no integer, as the argument's type says")
+        if len(text) > 4000 or not INTEGER_MIN <= int(text) <= INTEGER_MAX:
+            raise FactError(
+                f"the integer {cut(text)} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}; "
+                "declare the argument's type as symbol if it is only a name"
+            )
+        return int(text)
+
+    if all(map(_SHORT_INTEGER.match, column.atoms)):  # type: ignore[arg-type]  # texts are strings
+        numbers = list(map(int, column.atoms))
+    else:
+        numbers = _converted(column, number, place, index)
+    return IntColumn(np.array(numbers, np.int64)[column.codes])
+
+
+def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) -> AtomColumn:
+    """Every text is a float, or a `FactError` says which is not."""
+
+    def number(text: Any) -> float:
+        if not _NUMBER.match(text) or not math.isfinite(float(text)):
+            raise FactError(f"{shown(text)} is no finite float, as the argument's type says")
+        return float(text) + 0.0
+
+    codes, distinct = encode(_converted(column, number, place, index))
+    return AtomColumn(codes[column.codes], distinct)
+
+
+def as_terms(
+    column: TextColumn, parse: Callable[[str], object], place: Place | None = None, index: int = 0
+) -> TermColumn:
+    """Every text is a term as rules write it, which `parse` reads."""
+    terms = _converted(column, lambda text: canonical(parse(text)), place, index)
+    return TermColumn([terms[code] for code in column.codes.tolist()])
+
+
+def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Place | None, index: int) -> list[Any]:
+    """Each distinct text once; `place` says in errors where the first row with a bad one is."""
+    converted = []
+    for code, text in enumerate(column.atoms):
+        if place is None:
+            converted.append(convert(text))
+        else:
+            try:
+                converted.append(convert(text))
+            except FactError as error:
+                row = int((column.codes == code).argmax())
+                raise place.error(str(error), row, index) from None
+    return converted
+
+
+_CONVERTERS: dict[str | None, Callable[[TextColumn, Place | None, int], Column]] = {
+    "int": as_integers,
+    "symbol": as_symbols,
+    "float": as_floats,
+}

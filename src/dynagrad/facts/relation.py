@@ -1,0 +1,300 @@
+"""Facts as they are kept: relations, column by column, and what is made of relations: rows taken, joined and compared.
+
+A relation never changes. How tables of users become relations is `facts` and `files`, and how arguments become numbers
+`encoding`. Semirings are not known here: where a one is needed, it is given.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import FactError, shown
+from .terms import Flat, Interner, flatten, item_text, unflatten
+
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.int32]
+
+ValueShape = Literal["float", "count", "boolean", "expectation"] | tuple[Literal["vector"], int | None]
+"""How one value looks: a number, a whole number kept exactly, true or false, a pair (p, r), or a vector of a length."""
+
+
+# -- columns ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntColumn:
+    """A column of integers."""
+
+    numbers: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def to_list(self) -> list[Any]:
+        return self.numbers.tolist()  # type: ignore[no-any-return]  # of int64 it is a list
+
+    def take(self, rows: Array) -> IntColumn:
+        return IntColumn(self.numbers[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomColumn:
+    """A column of symbols, maybe with floats and integers among them.
+
+    `codes` are places in `atoms`, which are distinct and in the order of their first row.
+    """
+
+    codes: npt.NDArray[np.int32]
+    atoms: list[str | float | int]
+    _mixed: list[bool] = field(default_factory=list, init=False, repr=False)  # what `mixed` found
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there are integers among the atoms; looked up once, as every run asks."""
+        if not self._mixed:
+            self._mixed.append(int in set(map(type, self.atoms)))
+        return self._mixed[0]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def to_list(self) -> list[Any]:
+        return list(map(self.atoms.__getitem__, self.codes.tolist()))
+
+    def take(self, rows: Array) -> AtomColumn:
+        return type(self)(*dense_codes(self.codes[rows], self.atoms))
+
+
+class TextColumn(AtomColumn):
+    """A column of a text file whose type is still open: the program's types say what the texts are, see `files`."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TermColumn:
+    """A column that holds lists or compound terms, in canonical form."""
+
+    terms: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def to_list(self) -> list[Any]:
+        return list(self.terms)
+
+    def take(self, rows: Array) -> TermColumn:
+        return TermColumn([self.terms[row] for row in rows.tolist()])
+
+    def __reduce__(self) -> tuple[Callable[[Flat], TermColumn], tuple[Flat]]:
+        return _restore_terms, (flatten(self.terms),)
+
+
+def _restore_terms(flat: Flat) -> TermColumn:
+    return TermColumn(unflatten(flat))
+
+
+Column = IntColumn | AtomColumn | TermColumn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """The facts of one predicate. `values` is None where rows came without: each then means the semiring's one.
+
+    `values` has a row per fact; vectors and pairs are rows of a two-dimensional array, `count` falls back to an array
+    of Python integers where 64 bits are too few. `dense_shape` is the shape of the array that the facts came as, if
+    they did; rows are then in C order. `names` is what a frame called its columns, the one of values last if it had it.
+    """
+
+    key: str
+    count: int
+    columns: tuple[Column, ...]
+    values: Array | None
+    value_shape: ValueShape = "float"
+    dense_shape: tuple[int, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+    @property
+    def arity(self) -> int:
+        return len(self.columns)
+
+    def __len__(self) -> int:
+        return self.count
+
+
+_KEY = re.compile(r"(?s)(.+)/(0|[1-9][0-9]{0,5})\Z")
+
+
+def parse_key(key: str) -> tuple[str, int]:
+    """The name and arity of a key.
+
+    >>> parse_key("rewrite/3")
+    ('rewrite', 3)
+    """
+    match = _KEY.match(key) if isinstance(key, str) else None
+    if match is None:
+        raise FactError(f"{shown(key)} names no predicate; write name/arity, such as 'rewrite/3'")
+    return match[1], int(match[2])
+
+
+def fact_text(relation: Relation, row: int) -> str:
+    """A fact in the syntax of rules, without its value."""
+    at = np.array([row])
+    return item_text(relation.key, [column.take(at).to_list()[0] for column in relation.columns])
+
+
+# -- codes of entries ------------------------------------------------------------------------------------------------
+
+
+BLOCK = 1 << 18
+"""Rows between two looks at signals, which no single call of numpy would take."""
+
+
+def encode(column: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Each entry as its place among the distinct ones, and these in the order of their first row."""
+    number: defaultdict[Any, int] = defaultdict(itertools.count().__next__)  # counts what it has not seen
+    codes, found = np.empty(len(column), np.int32), map(number.__getitem__, column)
+    for block in range(0, len(column), BLOCK):
+        part = codes[block : block + BLOCK]
+        part[:] = np.fromiter(itertools.islice(found, len(part)), np.int32, len(part))
+    return codes, list(number)
+
+
+def atom_key(value: Any) -> Any:
+    """What a dictionary holds an atom under: 1 and 1.0 are different atoms."""
+    return value if type(value) is str else (type(value), value)
+
+
+def atom_column(values: Iterable[Any]) -> AtomColumn:
+    """A column of symbols, integers and floats."""
+    codes, distinct = encode([(type(value), value) for value in values])
+    return AtomColumn(codes, [value + 0.0 if kind is float else value for kind, value in distinct])
+
+
+def dense_codes(codes: Array, names: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """The same entries with only the names that occur, in the order of their first row."""
+    first = np.full(len(names), len(codes), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    order = np.argsort(first, kind="stable")
+    order = order[: int((first < len(codes)).sum())]
+    place_of = np.zeros(len(names), np.int32)
+    place_of[order] = np.arange(len(order), dtype=np.int32)
+    return place_of[codes], [names[i] for i in order.tolist()]
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
+    """The rows of both, the first one's first."""
+    columns = tuple(_concatenate_columns(a, b) for a, b in zip(first.columns, second.columns, strict=True))
+    values: Array | None = None
+    if first.values is not None or second.values is not None:
+        a, b = (_filled(r, one, first if first.values is not None else second) for r in (first, second))
+        if not (first.count and second.count):  # no rows may have values of any width
+            values = a if first.count else b
+        elif a.dtype == object or b.dtype == object:
+            values = np.concatenate([a.astype(object), b.astype(object)])
+        else:
+            values = np.concatenate([a, b])
+    names = second.names if first.names is None else first.names
+    return Relation(first.key, first.count + second.count, columns, values, first.value_shape, names=names)
+
+
+def _filled(relation: Relation, one: Any, like: Relation) -> Array:
+    if relation.values is not None:
+        return relation.values
+    assert like.values is not None
+    shape = (relation.count, *like.values.shape[1:])
+    row = np.array([x for part in (one if isinstance(one, tuple) else (one,)) for x in np.ravel(part)])
+    return np.broadcast_to(row if len(shape) > 1 else row[0], shape).astype(like.values.dtype)
+
+
+def _concatenate_columns(a: Column, b: Column) -> Column:
+    if not len(a) or not len(b):
+        return a if len(a) else b
+    if isinstance(a, IntColumn) and isinstance(b, IntColumn):
+        return IntColumn(np.concatenate([a.numbers, b.numbers]))
+    if isinstance(a, AtomColumn) and isinstance(b, AtomColumn) and type(a) is type(b):
+        number = dict(zip(map(atom_key, a.atoms), itertools.count()))
+        moved = [number.setdefault(atom_key(x), len(number)) for x in b.atoms]
+        new = [x for x, code in zip(b.atoms, moved, strict=True) if code >= len(a.atoms)]
+        return type(a)(np.concatenate([a.codes, np.array(moved, np.int32)[b.codes]]), [*a.atoms, *new])
+    values = [*a.to_list(), *b.to_list()]
+    if any(isinstance(c, TermColumn) for c in (a, b)):
+        return TermColumn(values)
+    return atom_column(values)
+
+
+def row_numbers(relation: Relation) -> Codes:
+    """A number for each row; rows with equal arguments, and only those, have equal numbers."""
+    numbers = np.zeros(relation.count, np.int64)
+    for column in relation.columns:
+        if isinstance(column, IntColumn):
+            codes = column.numbers
+        elif isinstance(column, AtomColumn):
+            codes = column.codes.astype(np.int64)
+        else:
+            interner = Interner()
+            codes = np.fromiter(map(interner.add, column.terms), np.int64, len(column))
+        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+        numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].reshape(-1)
+    return numbers.astype(np.int32)
+
+
+def take(relation: Relation, rows: Array) -> Relation:
+    """Some rows of a relation."""
+    values = None if relation.values is None else relation.values[rows]
+    columns = tuple(c.take(rows) for c in relation.columns)
+    return Relation(relation.key, len(rows), columns, values, relation.value_shape, names=relation.names)
+
+
+FEW = 8
+"""How many times as many rows there are as are looked for, from which on most are ruled out first."""
+
+
+def _may_match(here: Relation, gone: Relation) -> npt.NDArray[np.bool_]:
+    """The rows of which each entry is among those in its column of `gone`."""
+    mask = np.ones(here.count, np.bool_)
+    for mine, theirs in zip(here.columns, gone.columns, strict=True):
+        if isinstance(mine, IntColumn) and isinstance(theirs, IntColumn):
+            mask &= np.isin(mine.numbers, theirs.numbers)
+        elif isinstance(mine, AtomColumn) and isinstance(theirs, AtomColumn) and type(mine) is type(theirs):
+            wanted = set(map(atom_key, theirs.atoms))
+            mask &= np.array([atom_key(x) in wanted for x in mine.atoms], np.bool_)[mine.codes]
+    return mask
+
+
+def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows of `here` are among `gone`, and which of `gone` are there. Values count where `gone` has them."""
+    if gone.count * FEW < here.count:  # looked for among those that agree column by column
+        rows = np.flatnonzero(_may_match(here, gone))
+        if len(rows) < here.count:
+            mask, found = matching(take(here, rows), gone, one)
+            among = np.zeros(here.count, np.bool_)
+            among[rows[mask]] = True
+            return among, found
+    numbers = row_numbers(concatenate(replace(here, values=None), replace(gone, values=None), one))
+    mine, theirs = numbers[: here.count], numbers[here.count :]
+    among = np.isin(mine, theirs)
+    if gone.values is None:
+        return among, np.isin(theirs, mine)
+    both = concatenate(here, gone, one).values
+    assert both is not None
+    wanted: dict[int, list[int]] = {}
+    for n, number in enumerate(theirs.tolist()):
+        wanted.setdefault(number, []).append(n)
+    found = np.zeros(gone.count, np.bool_)
+    for row in np.flatnonzero(among).tolist():
+        same = [n for n in wanted[int(mine[row])] if np.array_equal(both[row], both[here.count + n])]
+        among[row] = bool(same)
+        found[same] = True
+    return among, found

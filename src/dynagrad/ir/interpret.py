@@ -1,0 +1,175 @@
+"""Computing a graph, operation by operation, without compiling it.
+
+With floats and numpy arrays this is the meaning of a graph, which native code is held against. With arrays of another
+library that follows the array API standard (torch, jax.numpy), elementwise operations, sums, products and shapes are
+those of that library; what it does not have is an error that names it. Numbers of this package that carry derivatives
+go through, too, since operations are applied and not looked up.
+
+A stack is a list of what was pushed, from the top on; see control.py. Subgraphs are run one after the other by a loop
+that keeps the open ones, so a recursion may be deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from . import control
+from .control import Branches, Called, Graph, Loop
+from .namespaces import namespace_of
+from .node import Node, order
+from .operation import Operation, as_number
+from .types import Type, boolean
+
+DEEP = 100_000
+"""How many subgraphs may be open, one in the other."""
+
+Steps = Generator[tuple[Graph, Sequence[Any]], list[Any], list[Any]]
+"""A computation that gives up its turn to have a subgraph run, and gets what that computes."""
+
+
+def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of the outputs, given those of the variables by name.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> evaluate([x * x, x > 0], {"x": 3})
+    (9.0, True)
+    """
+    known = {node: _value(node, values) for node in order(outputs) if node.is_variable}
+    return tuple(_run(outputs, known, namespace_of(list(known.values()))))
+
+
+def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[Any, ...]:
+    """The outputs of a graph for numbers and arrays.
+
+    >>> from dynagrad.ir import variable
+    >>> from dynagrad.ir.tracing import repeat
+    >>> x = variable("x")
+    >>> run(Graph((x,), tuple(repeat(3, lambda i, y: [y * x], [1.0]))), [2.0])
+    (8.0,)
+    """
+    if len(arguments) != len(graph.inputs):
+        raise Error(f"the graph has {len(graph.inputs)} inputs, and {len(arguments)} values were given")
+    chosen = namespace_of(arguments) if namespace is None else namespace
+    given = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
+    return tuple(_run(graph.outputs, dict(zip(graph.inputs, given, strict=True)), chosen))
+
+
+def _fitting(value: Any, type: Type, name: str) -> Any:
+    shape = tuple(getattr(value, "shape", ()))
+    if shape != type.shape:
+        raise Error(f"the input {name} is a {type}, and its value has the shape {shape}")
+    return value
+
+
+def _value(node: Node, values: Mapping[str, Any]) -> Any:
+    name = node.attribute
+    if name not in values:
+        given = ", ".join(sorted(values)) or "none"
+        raise Error(f"no value is given for the variable {name}; values are given for: {given}")
+    value = values[name]
+    if node.type.shape:
+        return _fitting(value, node.type, name)
+    number = as_number(value)
+    if number is None or (node.type is boolean and not isinstance(number, bool)):
+        raise Error(f"the variable {name} is a {node.type}, and its value {value!r} is not")
+    if node.type.kind == "integer":
+        return int(value)
+    return number if node.type is boolean else float(number)
+
+
+def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> list[Any]:
+    open_ = [_steps(outputs, known, xp)]
+    results: list[Any] | None = None
+    while open_:
+        try:
+            graph, arguments = next(open_[-1]) if results is None else open_[-1].send(results)
+        except StopIteration as done:
+            results = done.value
+            open_.pop()
+            continue
+        if len(open_) >= DEEP:
+            raise Error(f"a recursion is more than {DEEP:,} deep; if it ends at all, write it as a loop")
+        results = None
+        open_.append(_steps(graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp))
+    assert results is not None
+    return results
+
+
+def _steps(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> Steps:
+    for node in order(outputs):
+        if node in known:
+            continue
+        if node.is_constant:
+            known[node] = xp.constant(node.attribute)
+            continue
+        if node.is_variable:
+            raise Error(f"the variable {node.attribute} is no input of the graph")
+        given = [known[argument] for argument in node.arguments]
+        inside, flow = _INSIDE.get(node.operation), _FLOW.get(node.operation)
+        if inside is not None:
+            known[node] = yield from inside(node, given)
+        else:
+            known[node] = xp.apply(node, given) if flow is None else flow(node, given, xp)
+    return [known[output] for output in outputs]
+
+
+def _cond(node: Node, given: list[Any]) -> Steps:
+    branches: Branches = node.attribute
+    return (yield branches.then if given[0] else branches.otherwise, given[1:])
+
+
+def _repeat(node: Node, given: list[Any]) -> Steps:
+    loop: Loop = node.attribute
+    states, outside = given[1 : 1 + loop.states], given[1 + loop.states :]
+    for i in range(int(given[0])):
+        states = yield loop.body, [i, *states, *outside]
+    return states
+
+
+def _while(node: Node, given: list[Any]) -> Steps:
+    loop: Loop = node.attribute
+    states, outside = given[: loop.states], given[loop.states :]
+    assert loop.condition is not None
+    while (yield loop.condition, [*states, *outside])[0]:
+        states = yield loop.body, [*states, *outside]
+    return states
+
+
+def _call(node: Node, given: list[Any]) -> Steps:
+    called: Called = node.attribute
+    if called.function.graph is None:
+        raise Error(f"the function {called.function.name} has no body")
+    return (yield called.function.graph, given)
+
+
+def _pop(node: Node, given: list[Any], xp: Any) -> list[Any]:
+    if given[0] is None:
+        return [None, *(xp.constant(_nothing(t)) for t in node.attribute)]
+    rest, items = given[0]
+    return [rest, *items]
+
+
+def _nothing(type: Type) -> Any:
+    """Zeros, as they come off an empty stack."""
+    if type.shape:
+        return np.zeros(type.shape, {"integer": np.int64, "boolean": np.bool_}.get(type.kind, np.float64))
+    return {"integer": 0, "boolean": False}.get(type.kind, 0.0)
+
+
+_INSIDE: dict[Operation, Callable[[Node, list[Any]], Steps]] = {
+    control.COND: _cond,
+    control.REPEAT: _repeat,
+    control.WHILE: _while,
+    control.CALL: _call,
+}
+_FLOW: dict[Operation, Callable[[Node, list[Any], Any], Any]] = {
+    control.PART: lambda node, given, xp: given[0][node.attribute],
+    control.EMPTY: lambda node, given, xp: None,
+    control.PUSH: lambda node, given, xp: (given[0], tuple(given[1:])),
+    control.POP: _pop,
+}

@@ -1,0 +1,201 @@
+"""What an operation is, and how one is applied.
+
+An operation is declared once, with everything that anybody needs to know of it. `apply` looks at what it is given:
+plain numbers compute; anything else that takes part (nodes of a graph, and later numbers that carry derivatives) says
+itself what an operation does with it, through `__apply_operation__`. The operations themselves are in
+ir/ops/scalars.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from .buffers import SMALLEST, empty
+from .types import Type, array, boolean, real
+
+LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
+Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
+Partial = Callable[..., Sequence[Any]]  # (wanted, counts, delta, result, *arguments) -> one for each that is wanted
+Adjoint = Callable[..., Sequence[Any]]  # (delta, result, *arguments) -> one increment or None for each argument
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Operation:
+    """An elementary operation.
+
+    `value` computes on Python numbers as C++ would: overflow gives an infinity, a point outside the domain gives NaN,
+    nothing raises. `tangent` has one entry for each argument: the linear map that takes a tangent `d` of that argument
+    to its part of the tangent of the result, or None where the result is piecewise constant in the argument. It is
+    None as a whole for an operation that has no derivative. These rules call operations only, so they work on
+    whatever the operation works on.
+
+    The adjoint is the transpose of the tangent. A linear map from reals to reals is its own transpose, so scalars need
+    no other rule; `adjoint` may give a better one for all arguments at once. `cxx` is the C++ text, with `{0}`, `{1}`
+    for the arguments. `array` is the same on numpy arrays, elementwise, where `value` is for single numbers; operations
+    on whole arrays have the type `array` for what may be one, and `value` does for all. `series` is a better rule for
+    power series than what follows from the tangent: from coefficient lists of the arguments to those of the result.
+    `needs` says, for each argument, which arguments its rules look at, -1 being the result; the others they know by
+    shape alone, so a tape need not keep them. None stands for all. `accumulate(total, delta)` adds the adjoint of the
+    only argument to an array in place; it is for operations that look at few of many elements, such as an index.
+    `partial` stands for `adjoint` where it matters which arguments are wanted, and which elements of the result count:
+    truth values, or None for all. `code` says what native code makes of an operation on whole arrays; see code.py.
+
+    >>> from dynagrad.ir.types import real
+    >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")
+    >>> double(4.0)
+    8.0
+    """
+
+    name: str
+    arguments: tuple[Type, ...]
+    result: Type
+    value: Callable[..., Any]
+    tangent: tuple[LinearMap | None, ...] | None
+    cxx: str
+    adjoint: Adjoint | None = None
+    array: Callable[..., Any] | None = None
+    series: Series | None = None
+    needs: tuple[tuple[int, ...] | None, ...] | None = None
+    accumulate: Callable[[Any, Any], None] | None = None
+    partial: Partial | None = None
+    code: Any = None
+    keeps_kind: bool = False
+    """Whether whole numbers and truth values in the first argument stay what they are, and are no reals."""
+    elementwise: bool = field(init=False)
+    """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
+    steps: bool = field(init=False)
+    """Whether the result is piecewise constant in all arguments."""
+    on_floats: Callable[..., Any] | None = field(init=False)
+    """What computes it where all arguments are floats, if that may be."""
+    on_arrays: Callable[..., Any] | None = field(init=False)
+    """The same for arrays, and arrays together with floats."""
+    on_large: Callable[..., Any] | None = field(init=False)
+    """The same again, where some array is large: with memory that was used before."""
+
+    def __post_init__(self) -> None:
+        kinds = set(self.arguments)
+        derived = {
+            "elementwise": self.array is not None,
+            "steps": self.tangent is not None and all(rule is None for rule in self.tangent),
+            "on_floats": self.value if kinds <= {real, array} else None,
+            "on_arrays": self.value if self.array is None and kinds == {array} else self.array,
+        }
+        if isinstance(self.array, np.ufunc) and self.result is real:
+            derived["on_large"] = _with_buffer(self.array)
+        else:
+            derived["on_large"] = derived["on_arrays"]
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)  # the class is frozen
+
+    def __call__(self, *arguments: Any) -> Any:
+        return apply(self, *arguments)
+
+    def __repr__(self) -> str:
+        return f"<operation {self.name}>"
+
+
+def as_number(value: object) -> float | bool | None:
+    """A plain number as a Python float or bool, None for anything else.
+
+    >>> as_number(2), as_number(True), as_number("2")
+    (2.0, True, None)
+    """
+    if isinstance(value, float | bool):
+        return value if type(value) is bool else float(value)
+    if isinstance(value, Real):
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise Error(f"the whole number {str(value)[:20]}... is too large for a double") from error
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():  # np.bool, arrays of no dimension
+        item = value.item()  # type: ignore[attr-defined]  # numpy scalars have it
+        return as_number(item) if isinstance(item, Real) else None
+    return None
+
+
+_ndarray = np.ndarray
+_FLOAT = np.dtype(np.float64)
+
+
+def _with_buffer(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy whose result gets its memory from `buffers.py`."""
+
+    def compute(*arguments: Any) -> Any:
+        shape, of_floats = None, False
+        for x in arguments:
+            if type(x) is _ndarray:
+                of_floats = of_floats or x.dtype is _FLOAT  # and so is the result
+                shape = x.shape if shape is None or x.shape == shape else np.broadcast(*arguments).shape
+        return ufunc(*arguments, out=empty(shape)) if of_floats else ufunc(*arguments)  # type: ignore[arg-type]
+
+    return compute
+
+
+def apply(operation: Operation, *arguments: Any) -> Any:
+    """Apply an operation to plain numbers, nodes, or anything else that has `__apply_operation__`.
+
+    >>> from dynagrad.ir.ops.scalars import multiply
+    >>> apply(multiply, 2, 3.5)
+    7.0
+    """
+    compute, truths, large = operation.on_floats, False, False
+    for argument in arguments:  # floats and arrays are most of what there is to compute with
+        kind = type(argument)
+        if kind is float:
+            continue
+        if kind is _ndarray and argument.ndim:
+            if argument.size >= SMALLEST:
+                large = True
+            compute = operation.on_arrays
+        elif kind is bool:
+            truths = True
+        else:
+            break
+    else:
+        if compute is not None and len(arguments) == len(operation.arguments):
+            if large:
+                return operation.on_large(*arguments)  # type: ignore[misc]  # there is one with `on_arrays`
+            if not truths or compute is operation.on_arrays:
+                return compute(*arguments)
+    if len(arguments) != len(operation.arguments) and operation.arguments[-1:] != (array,):
+        raise Error(f"{operation.name} takes {len(operation.arguments)} arguments and was given {len(arguments)}")
+    refused = False
+    for argument in arguments:
+        handler = getattr(type(argument), "__apply_operation__", None)
+        if handler is not None:
+            result = handler(operation, arguments)
+            if result is not NotImplemented:
+                return result
+            refused = True
+    if refused:
+        kinds = ", ".join(type(argument).__name__ for argument in arguments)
+        raise Error(f"{operation.name} cannot be applied to these together: {kinds}")
+    if operation.array is None and operation.arguments and operation.arguments[0] is array:
+        return operation.value(*arguments)
+    if operation.array is not None and any(isinstance(a, np.ndarray) and a.ndim for a in arguments):
+        return operation.array(*arguments)
+    return operation.value(*(_number(operation, i, argument) for i, argument in enumerate(arguments)))
+
+
+Operation.__call__ = apply  # type: ignore[assignment,method-assign]  # the same, with one call less
+
+
+def _number(operation: Operation, index: int, argument: object) -> float | bool:
+    number = as_number(argument)
+    wanted = operation.arguments[index]
+    if number is None:
+        raise Error(
+            f"{operation.name}: argument {index + 1} should be a {wanted}, "
+            f"and is {repr(argument)[:60]} of type {type(argument).__name__}"
+        )
+    if wanted is not boolean:
+        return float(number)
+    if not isinstance(number, bool):
+        raise Error(f"{operation.name}: argument {index + 1} should be a truth value such as x > 0, and is {number}")
+    return number

@@ -1,0 +1,592 @@
+"""Operations on whole arrays: shapes, indexing, moving elements, products; and how such operations are made.
+
+What takes axes together is in `reductions.py`, and linear algebra in `matrices.py`.
+
+Each is declared once, as the scalar operations are in `scalars.py`: a name, the value in numpy, the tangent, and the
+adjoint, which here is not its own transpose. What numpy takes as parameters (axes, shapes, an index) makes an operation
+of its own, so that an operation's arguments are reals only; `functools.lru_cache` keeps one for each. Rules call
+operations, so they work on whatever the operations work on; of arguments they see the shape alone. Parameters are in
+normal form: axes are tuples of numbers from 0, shapes have no -1.
+
+A single real is a float, also where it is what is left of an array. `sort` keeps the order of equals.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from ..buffers import SMALLEST, empty
+from ..operation import LinearMap, Operation, Series
+from ..types import array
+from . import scalars as ops
+from . import series as power_series
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+Rules = tuple[Callable[..., Any] | None, ...]
+Needs = tuple[tuple[int, ...] | None, ...]
+
+_ndarray = np.ndarray
+_FLOAT = np.dtype(np.float64)
+
+remember = functools.lru_cache(maxsize=4096)
+"""One operation for each choice of parameters."""
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of a real, an array or a number with derivatives.
+
+    >>> shape_of(2.0), shape_of(np.ones((2, 3)))
+    ((), (2, 3))
+    """
+    return () if type(x) is float else getattr(x, "shape", ())
+
+
+def single(x: Any) -> Any:
+    """A value of no dimension as a float."""
+    return x if isinstance(x, np.ndarray) and x.ndim else float(x)
+
+
+def surely_finite(x: Any) -> bool:
+    """Whether neither an infinity nor NaN is in an array, at a glance: where numbers are huge it may say no.
+
+    >>> surely_finite(np.array([1.0, -2.0])), surely_finite(np.array([1.0, np.nan])), surely_finite(np.array([1e300]))
+    (True, False, False)
+    """
+    if x.size < SMALLEST:
+        return math.isfinite(np.vdot(x, x))  # the quickest of all, and it never warns
+    return bool(np.isfinite(x).all())
+
+
+# -- how operations are made -------------------------------------------------------------------------------------------
+
+
+def linear(
+    name: str,
+    value: Callable[[Any], Any],
+    transpose: Callable[[Any, Shape], Any],
+    accumulate: Callable[[Any, Any], None] | None = None,
+    code: Any = None,
+) -> Operation:
+    """A linear operation of one array; `transpose(delta, shape)` is its transpose, to an argument of that shape.
+
+    >>> double = linear("double", lambda x: 2.0 * x, lambda delta, shape: double(delta))
+    >>> double(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    made = Operation(
+        name,
+        (array,),
+        array,
+        value,
+        (lambda d, y, x: made(d),),
+        "",
+        adjoint=lambda delta, y, x: (transpose(delta, shape_of(x)),),
+        series=power_series.linear(lambda c: made(c)),
+        needs=((),),
+        accumulate=accumulate,
+        code=code,
+    )
+    return made
+
+
+def several(
+    name: str,
+    value: Callable[..., Any],
+    tangent: Rules,
+    adjoint: Rules,
+    series: Series | None = None,
+    needs: Needs | None = None,
+    code: Any = None,
+) -> Operation:
+    """An operation of several arrays: for each a rule forward and a rule backward, None where it is a constant.
+
+    Where two rules apply the operation itself, as those of a product do, power series need a rule of their own: to
+    follow the tangents would take exponential time.
+    """
+    return Operation(
+        name,
+        (array,) * len(tangent),
+        array,
+        value,
+        tangent,
+        "",
+        adjoint=lambda delta, y, *xs: Parts(adjoint, (delta, y, *xs)),
+        series=series,
+        needs=needs,
+        code=code,
+    )
+
+
+class Parts(Sequence[Any]):
+    """The increments of several arguments, each computed when it is looked at: often one is enough."""
+
+    __slots__ = ("given", "rules")
+
+    def __init__(self, rules: Rules, given: tuple[Any, ...]) -> None:
+        self.rules, self.given = rules, given
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        rule = self.rules[index]
+        return None if rule is None else rule(*self.given)
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+
+
+@remember
+def broadcast_to(shape: Shape) -> Operation:
+    """Repeats along new and single axes. The result is a view that cannot be written to."""
+
+    def value(x: Any) -> Any:
+        if type(x) is not float:
+            return np.broadcast_to(x, shape)
+        full = empty(shape)
+        full.fill(x)
+        return full
+
+    return linear("broadcast_to", value if shape else float, lambda d, s: sum_to(s)(d), code=("broadcast",))
+
+
+@remember
+def _repeated(shape: Shape, given: Shape) -> Axes:
+    """The axes along which an array was repeated, as it was broadcast from a shape to the one that is given."""
+    extra = len(given) - len(shape)
+    return (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and given[i + extra] != 1))
+
+
+@remember
+def sum_to(shape: Shape) -> Operation:
+    """Sums over the axes along which an array of `shape` would have been broadcast; its transpose."""
+
+    def value(x: Any) -> Any:
+        given = np.shape(x) if type(x) is not _ndarray else x.shape
+        if given == shape:
+            return x
+        if not shape:
+            return float(np.add.reduce(x, axis=None))
+        total = np.add.reduce(x, axis=_repeated(shape, given))
+        return total if total.shape == shape else np.reshape(total, shape)
+
+    return linear("sum_to", value, lambda d, s: broadcast_to(s)(d), code=("sum_to",))
+
+
+@remember
+def reshape(shape: Shape) -> Operation:
+    """The same elements, in the order of C."""
+    return linear(
+        "reshape",
+        lambda x: _only(x) if not shape else x.reshape(shape) if type(x) is _ndarray else np.reshape(x, shape),
+        lambda d, s: reshape(s)(d),
+        code=("reshape",),
+    )
+
+
+def _only(x: Any) -> float:
+    return float(np.reshape(x, ()))
+
+
+@remember
+def transpose(axes: Axes) -> Operation:
+    """Axis i of the result is axis `axes[i]` of the argument."""
+    inverse = tuple(int(i) for i in np.argsort(axes))
+    return linear(
+        "transpose",
+        lambda x: x.transpose(axes) if type(x) is _ndarray else np.transpose(x, axes),
+        lambda d, s: transpose(inverse)(d),
+        code=("transpose", axes),
+    )
+
+
+def swap(x: Any) -> Any:
+    """A matrix, or each of a stack of them, transposed."""
+    n = len(shape_of(x))
+    return transpose((*range(n - 2), n - 1, n - 2))(x)
+
+
+def insert_axes(x: Any, *axes: int) -> Any:
+    """New axes of length one, at these places of the result."""
+    left = iter(shape_of(x))
+    count = len(shape_of(x)) + len(axes)
+    return reshape(tuple(1 if i in axes else next(left) for i in range(count)))(x)
+
+
+# -- indexing ----------------------------------------------------------------------------------------------------------
+
+
+def getitem(index: Any) -> Operation:
+    """`x[index]`, for an index of any kind that numpy knows; elements that stand in it twice count twice.
+
+    >>> getitem((..., [1, 1]))(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[2., 2.],
+           [4., 4.]])
+    """
+    if type(index) is int:
+        return _at(index)
+    parts = index if type(index) is tuple else (index,)
+    key: list[Any] = []
+    for i in parts:
+        if type(i) is slice:
+            key.append((i.start, i.stop, i.step))
+        elif type(i) is int or i is None or i is Ellipsis:
+            key.append(i)
+        else:  # arrays and lists are copied, because they may change later
+            return _getitem(tuple(_copied(i) if isinstance(i, np.ndarray | list | tuple) else i for i in parts))
+    try:
+        return _simple(tuple(key))
+    except TypeError:  # a slice from something that has no hash
+        return _getitem(parts)
+
+
+def _copied(places: Any) -> Any:
+    """An array of places; an empty list is of whole numbers, as numpy has it where it indexes."""
+    return np.array(places) if isinstance(places, np.ndarray) or np.size(places) else np.array(places, dtype=np.intp)
+
+
+@remember
+def _at(index: int) -> Operation:
+    return _getitem((index,))
+
+
+@remember
+def _simple(key: tuple[Any, ...]) -> Operation:
+    return _getitem(tuple(slice(*i) if type(i) is tuple else i for i in key))
+
+
+def _getitem(index: tuple[Any, ...]) -> Operation:
+    add_at = np.add.at if _several_times(index) else _add_at
+
+    def accumulate(total: Any, delta: Any) -> None:
+        add_at(total, index, delta)
+
+    code = ("getitem", index)
+    return linear("getitem", lambda x: _item(x, index), lambda d, s: place(index, s)(d), accumulate, code)
+
+
+def _several_times(index: tuple[Any, ...]) -> bool:
+    """Whether an element may stand in an index twice."""
+    return any(isinstance(i, np.ndarray | list) and np.asarray(i).dtype != bool for i in index)
+
+
+def _add_at(total: Any, index: tuple[Any, ...], delta: Any) -> None:
+    total[index] += delta
+
+
+def _item(x: Any, index: tuple[Any, ...]) -> Any:
+    found = (x if isinstance(x, np.ndarray) else np.asarray(x))[index]
+    return found if isinstance(found, np.ndarray) and found.ndim else float(found)
+
+
+def place(index: tuple[Any, ...], shape: Shape) -> Operation:
+    """Zeros with an array added at an index: the transpose of `getitem`."""
+    several_times = _several_times(index)
+
+    def value(d: Any) -> Any:
+        out = np.zeros(shape)
+        if several_times:
+            np.add.at(out, index, d)
+        else:
+            out[index] = d
+        return out if shape else float(out)
+
+    return linear("place", value, lambda delta, s: _getitem(index)(delta), code=("place", index, shape))
+
+
+def cut(axis: int, start: int | None, end: int | None) -> Operation:
+    """A stretch of an axis."""
+    return getitem((*(slice(None),) * axis, slice(start, end)))
+
+
+def take_slice(x: Any, start: int, end: int) -> Any:
+    """A stretch of the last axis."""
+    return getitem((..., slice(start, end)))(x)
+
+
+@remember
+def take_along(axis: int) -> Operation:
+    """`np.take_along_axis(x, order, axis)`; the order is a constant."""
+
+    def value(x: Any, order: Any) -> Any:
+        return np.take_along_axis(x, _whole(order), axis)
+
+    return several(
+        "take_along_axis",
+        value,
+        (lambda d, y, x, order: take_along(axis)(d, order), None),
+        (lambda delta, y, x, order: put_along(axis, shape_of(x))(delta, order), None),
+        needs=((1,), ()),
+        code=("take_along", axis),
+    )
+
+
+@remember
+def put_along(axis: int, shape: Shape) -> Operation:
+    """Zeros with an array added along an axis; the transpose of `take_along`."""
+
+    def value(d: Any, order: Any) -> Any:
+        out = np.zeros(shape)
+        order = _whole(order)
+        grid = list(np.ogrid[tuple(slice(n) for n in order.shape)])
+        grid[axis] = order
+        np.add.at(out, tuple(grid), d)
+        return out
+
+    return several(
+        "put_along_axis",
+        value,
+        (lambda d, y, x, order: put_along(axis, shape)(d, order), None),
+        (lambda delta, y, x, order: take_along(axis)(delta, order), None),
+        needs=((1,), ()),
+        code=("put_along", axis, shape),
+    )
+
+
+def _whole(order: Any) -> Any:
+    return np.asarray(order).astype(np.intp, copy=False)
+
+
+@remember
+def argsort(axis: int) -> Operation:
+    """The order that sorts an axis, equals as they stand: a step."""
+
+    def value(x: Any) -> Any:
+        return np.argsort(x, axis=axis, kind="stable")
+
+    return Operation("argsort", (array,), array, value, (None,), "", code=("argsort", axis))
+
+
+@remember
+def sort(axis: int) -> Operation:
+    """An axis sorted; derivatives go where their elements go."""
+    order = argsort(axis)
+    return several(
+        "sort",
+        lambda x: np.sort(x, axis=axis, kind="stable"),
+        (lambda d, y, x: take_along(axis)(d, order(x)),),
+        (lambda delta, y, x: put_along(axis, shape_of(x))(delta, order(x)),),
+        code=("sort", axis),
+    )
+
+
+# -- moving elements ---------------------------------------------------------------------------------------------------
+
+
+@remember
+def roll(shift: int, axis: int) -> Operation:
+    """Elements moved round an axis."""
+    return linear(
+        "roll", lambda x: np.roll(x, shift, axis), lambda d, s: roll(-shift, axis)(d), code=("roll", shift, axis)
+    )
+
+
+@remember
+def triangle(lower: bool, k: int = 0) -> Operation:
+    """A matrix, or each of a stack, with zeros above (`lower`) or below the k-th diagonal."""
+    cut_off = np.tril if lower else np.triu
+    return linear(
+        "tril" if lower else "triu",
+        lambda x: cut_off(x, k),
+        lambda d, s: triangle(lower, k)(d),
+        code=("triangle", lower, k),
+    )
+
+
+@remember
+def diagonal(offset: int = 0) -> Operation:
+    """The diagonals of the matrices on the last two axes."""
+
+    def value(x: Any) -> Any:
+        return np.diagonal(x, offset, -2, -1)
+
+    return linear("diagonal", value, lambda d, s: on_diagonal(offset, s)(d), code=("diagonal", offset))
+
+
+@remember
+def on_diagonal(offset: int, shape: Shape) -> Operation:
+    """Matrices of zeros with these diagonals; the transpose of `diagonal`."""
+
+    def value(d: Any) -> Any:
+        out = np.zeros(shape)
+        i = np.arange(np.shape(d)[-1])
+        out[..., i + max(-offset, 0), i + max(offset, 0)] = d
+        return out
+
+    return linear("on_diagonal", value, lambda delta, s: diagonal(offset)(delta), code=("on_diagonal", offset, shape))
+
+
+@remember
+def concatenate(axis: int, count: int) -> Operation:
+    """Arrays one after the other along an axis."""
+
+    def stretch(i: int, xs: tuple[Any, ...]) -> tuple[Any, ...]:
+        start = sum(shape_of(x)[axis] for x in xs[:i])
+        return (*(slice(None),) * axis, slice(start, start + shape_of(xs[i])[axis]))
+
+    def tangent(i: int) -> LinearMap:
+        return lambda d, y, *xs: place(stretch(i, xs), shape_of(y))(d)
+
+    def adjoint(i: int) -> LinearMap:
+        return lambda delta, y, *xs: getitem(stretch(i, xs))(delta)
+
+    return several(
+        "concatenate",
+        lambda *xs: np.concatenate(xs, axis),
+        tuple(map(tangent, range(count))),
+        tuple(map(adjoint, range(count))),
+        needs=((),) * count,
+        code=("concatenate", axis),
+    )
+
+
+def join_axis(axis: int, *xs: Any) -> Any:
+    return concatenate(axis, len(xs))(*xs)
+
+
+def join(*xs: Any) -> Any:
+    """Arrays one after the other on the last axis; empty ones are left out."""
+    some = [x for x in xs if shape_of(x)[-1]] or [xs[0]]
+    return some[0] if len(some) == 1 else concatenate(len(shape_of(some[0])) - 1, len(some))(*some)
+
+
+@remember
+def stack(axis: int, count: int) -> Operation:
+    """Arrays of one shape, or floats, side by side along a new axis."""
+
+    def at(i: int) -> tuple[Any, ...]:
+        return (*(slice(None),) * axis, i)
+
+    def value(*xs: Any) -> Any:
+        return np.stack(xs, axis) if isinstance(xs[0], np.ndarray) else np.array(xs)
+
+    def tangent(i: int) -> LinearMap:
+        return lambda d, y, *xs: place(at(i), shape_of(y))(d)
+
+    def adjoint(i: int) -> LinearMap:
+        index = at(i)
+        return lambda delta, y, *xs: getitem(index)(delta)
+
+    return several(
+        "stack",
+        value,
+        tuple(map(tangent, range(count))),
+        tuple(map(adjoint, range(count))),
+        needs=((),) * count,
+        code=("stack", axis),
+    )
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+def _matmul_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
+    """The adjoint of the left factor."""
+    if type(delta) is type(b) is _ndarray and delta.ndim == b.ndim == 2:  # as below, without detours
+        return _matmul_value(delta, b.T)
+    ranks = len(shape_of(a)), len(shape_of(b))
+    if ranks == (2, 2):
+        return matmul(delta, transpose((1, 0))(b))
+    if ranks == (1, 1):
+        return ops.multiply(delta, b)
+    if ranks[1] == 1:
+        return ops.multiply(insert_axes(delta, ranks[0] - 1), b)
+    if ranks[0] == 1:
+        return sum_to(shape_of(a))(matmul(b, delta) if ranks[1] == 2 else _column(b, delta))
+    return sum_to(shape_of(a))(matmul(delta, swap(b)))
+
+
+def _column(b: Any, delta: Any) -> Any:
+    """Each matrix times its own vector."""
+    columns = matmul(b, insert_axes(delta, len(shape_of(delta))))
+    return reshape(shape_of(columns)[:-1])(columns)
+
+
+def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
+    """The adjoint of the right factor."""
+    if type(delta) is type(a) is _ndarray and delta.ndim == a.ndim == 2:
+        return _matmul_value(a.T, delta)
+    ranks = len(shape_of(a)), len(shape_of(b))
+    if ranks == (2, 1):
+        return matmul(delta, a)
+    if ranks == (2, 2):
+        return matmul(transpose((1, 0))(a), delta)
+    if ranks == (1, 1):
+        return ops.multiply(delta, a)
+    if ranks[0] == 1:
+        column = insert_axes(a, 1)
+        return ops.multiply(column, insert_axes(delta, ranks[1] - 2))
+    n = shape_of(a)[-1]
+    if ranks[1] <= 2:  # all rows of a stack at once
+        rows = math.prod(shape_of(a)[:-1])
+        flat = reshape((rows,) if ranks[1] == 1 else (rows, shape_of(b)[1]))(delta)
+        return matmul(transpose((1, 0))(reshape((rows, n))(a)), flat)
+    return sum_to(shape_of(b))(matmul(swap(a), delta))
+
+
+def _matmul_value(a: Any, b: Any) -> Any:
+    if type(a) is type(b) is _ndarray and a.ndim == b.ndim == 2 and a.dtype is b.dtype is _FLOAT:
+        rows, columns = a.shape[0], b.shape[1]
+        if rows * columns >= SMALLEST and a.shape[1] == b.shape[0]:
+            return np.matmul(a, b, out=empty((rows, columns)))
+    y = np.matmul(a, b)
+    return y if isinstance(y, np.ndarray) else float(y)
+
+
+matmul: Operation = several(
+    "matmul",
+    _matmul_value,
+    (lambda d, y, a, b: matmul(d, b), lambda d, y, a, b: matmul(a, d)),
+    (_matmul_left, _matmul_right),
+    power_series.multilinear(lambda a, b: matmul(a, b)),
+    needs=((1,), (0,)),
+    code=("matmul",),
+)
+
+
+@remember
+def einsum(inputs: tuple[str, ...], output: str) -> Operation:
+    """Sums of products over named axes: a letter for each axis of each argument, none twice in one, no ellipsis."""
+    text = ",".join(inputs) + "->" + output
+
+    def value(*xs: Any) -> Any:
+        return single(np.einsum(text, *xs, optimize=len(xs) > 1))
+
+    def tangent(i: int) -> LinearMap:
+        return lambda d, y, *xs: made(*xs[:i], d, *xs[i + 1 :])
+
+    def adjoint(i: int) -> LinearMap:
+        others = inputs[:i] + inputs[i + 1 :]
+        mine = "".join(letter for letter in inputs[i] if letter in output or any(letter in o for o in others))
+
+        def rule(delta: Any, y: Any, *xs: Any) -> Any:
+            part = einsum((output, *others), mine)(delta, *xs[:i], *xs[i + 1 :])  # made when it is needed
+            length = dict(zip(mine, shape_of(part), strict=True))
+            shape = shape_of(xs[i])
+            if tuple(length.values()) == shape:
+                return part
+            # An axis of length one that met a longer one was repeated; one that nobody else has was summed alone.
+            found = tuple(length.get(letter, 1) for letter in inputs[i])
+            narrow = tuple(1 if n == 1 else m for n, m in zip(shape, found, strict=True))
+            return broadcast_to(shape)(sum_to(narrow)(reshape(found)(part)))
+
+        return rule
+
+    places = range(len(inputs))
+    series = power_series.multilinear(lambda *xs: made(*xs))
+    others = tuple(tuple(j for j in places if j != i) for i in places)
+    rules = tuple(map(tangent, places)), tuple(map(adjoint, places))
+    made = several("einsum", value, *rules, series, others, code=("einsum", inputs, output))
+    return made

@@ -1,0 +1,140 @@
+"""Operations on whole numbers: counters of loops, and indices. None of them has a derivative other than zero.
+
+They are operations of their own, since a division or a remainder of whole numbers is not one of reals. What is declared
+here is what indices need. Numbers are those of 64 bits; Python's own are larger, so results wrap around in C++ only.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ..operation import Operation
+from ..types import Type, boolean, integer, real
+
+TABLE: dict[str, Operation] = {}  # by name; apart from that of reals, which numpy's ufuncs are looked up in
+
+
+def declare(operation: Operation) -> Operation:
+    """Enter an operation into the table."""
+    if operation.name in TABLE:
+        raise Error(f"an operation named {operation.name} is declared already")
+    TABLE[operation.name] = operation
+    return operation
+
+
+def _whole(name: str, value: Callable[..., Any], cxx: str, count: int, array: Callable[..., Any]) -> Operation:
+    return declare(Operation(name, (integer,) * count, integer, value, (None,) * count, cxx, array=array))
+
+
+def _compare(name: str, value: Callable[..., Any], cxx: str, array: Callable[..., Any]) -> Operation:
+    return declare(Operation(name, (integer, integer), boolean, value, (None, None), cxx, array=array))
+
+
+def _floor_divide(a: int, b: int) -> int:
+    return 0 if b == 0 else a // b
+
+
+def _power(a: int, n: int) -> int:
+    """Modulo 2**64, as all arithmetic of whole numbers; 0 for an exponent below 0."""
+    if n < 0:
+        return 0
+    found = pow(int(a), int(n), 2**64)
+    return found - 2**64 if found >= 2**63 else found
+
+
+def _power_fits(a: int, n: int) -> bool:
+    return n >= 0 and (-1 <= a <= 1 or (n <= 63 and -(2**63) <= int(a) ** int(n) < 2**63))
+
+
+def _remainder(a: int, b: int) -> int:
+    return 0 if b == 0 else a % b
+
+
+add: Operation = _whole("integer_add", operator.add, "{0} + {1}", 2, np.add)
+subtract: Operation = _whole("integer_subtract", operator.sub, "{0} - {1}", 2, np.subtract)
+multiply: Operation = _whole("integer_multiply", operator.mul, "{0} * {1}", 2, np.multiply)
+negative: Operation = _whole("integer_negative", operator.neg, "-{0}", 1, np.negative)
+floor_divide: Operation = _whole("integer_floor_divide", _floor_divide, "floor_divide({0}, {1})", 2, np.floor_divide)
+remainder: Operation = _whole("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
+power: Operation = _whole(
+    "integer_power", _power, "integer_power({0}, {1})", 2, np.vectorize(_power, otypes=[np.int64])
+)
+power_fits: Operation = declare(
+    Operation(
+        "integer_power_fits",
+        (integer, integer),
+        boolean,
+        _power_fits,
+        (None, None),
+        "integer_power_fits({0}, {1})",
+        array=np.vectorize(_power_fits, otypes=[np.bool_]),
+    )
+)
+"""Whether a power is a whole number of 64 bits."""
+minimum: Operation = _whole("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
+maximum: Operation = _whole("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
+bitwise_and: Operation = _whole("integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and)
+bitwise_or: Operation = _whole("integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or)
+bitwise_xor: Operation = _whole("integer_bitwise_xor", operator.xor, "{0} ^ {1}", 2, np.bitwise_xor)
+invert: Operation = _whole("integer_invert", operator.invert, "~{0}", 1, np.invert)
+left_shift: Operation = _whole(  # by 64 bits and more as numpy has it, and so by fewer than none
+    "integer_left_shift",
+    lambda a, b: int(np.left_shift(a, b)),
+    "{1} < 0 || {1} > 63 ? 0 : (int64_t)((uint64_t){0} << {1})",
+    2,
+    np.left_shift,
+)
+right_shift: Operation = _whole(
+    "integer_right_shift",
+    lambda a, b: int(np.right_shift(a, b)),
+    "{0} >> ({1} < 0 || {1} > 63 ? 63 : {1})",
+    2,
+    np.right_shift,
+)
+absolute: Operation = _whole("integer_absolute", abs, "{0} < 0 ? -{0} : {0}", 1, np.abs)
+
+less: Operation = _compare("integer_less", operator.lt, "{0} < {1}", np.less)
+less_equal: Operation = _compare("integer_less_equal", operator.le, "{0} <= {1}", np.less_equal)
+greater: Operation = _compare("integer_greater", operator.gt, "{0} > {1}", np.greater)
+greater_equal: Operation = _compare("integer_greater_equal", operator.ge, "{0} >= {1}", np.greater_equal)
+equal: Operation = _compare("integer_equal", operator.eq, "{0} == {1}", np.equal)
+not_equal: Operation = _compare("integer_not_equal", operator.ne, "{0} != {1}", np.not_equal)
+
+where: Operation = declare(
+    Operation(
+        "integer_where",
+        (boolean, integer, integer),
+        integer,
+        lambda condition, a, b: a if condition else b,
+        (None, None, None),
+        "{0} ? {1} : {2}",
+        array=np.where,
+    )
+)
+choose: Operation = declare(
+    Operation(
+        "boolean_where",
+        (boolean, boolean, boolean),
+        boolean,
+        lambda condition, a, b: a if condition else b,
+        (None, None, None),
+        "{0} ? {1} : {2}",
+        array=np.where,
+    )
+)
+
+
+def _conversion(name: str, of: Type, to: Type, value: Callable[..., Any], cxx: str, dtype: str) -> Operation:
+    return declare(Operation(name, (of,), to, value, (None,), cxx, array=lambda x: np.asarray(x).astype(dtype)))
+
+
+to_real: Operation = _conversion("to_real", integer, real, float, "(double){0}", "float64")
+to_integer: Operation = _conversion("to_integer", real, integer, int, "(int64_t){0}", "int64")
+"""Rounds towards zero, as int() does."""
+count_true: Operation = _conversion("boolean_to_integer", boolean, integer, int, "(int64_t){0}", "int64")
+truth_to_real: Operation = _conversion("boolean_to_real", boolean, real, float, "(double){0}", "float64")

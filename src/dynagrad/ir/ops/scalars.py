@@ -1,0 +1,505 @@
+"""The table of operations: each declared here once, with value, C++ text and tangent.
+
+To add one, declare it here; nothing else needs to know. A tangent rule gets the tangent `d` of one argument, the
+result `y` and all arguments, is linear in `d`, and calls operations only. One rule stands for each argument; None says
+that the result is piecewise constant in it. Conventions at the edges: `minimum` and `maximum` of equals follow the
+first argument; the derivative of `absolute` at 0 is 0; that of `power(x, 0)` in x is 0, and in the exponent at x = 0.
+Steps (`floor`, `sign`, ...) have derivative zero everywhere, `copysign` that of `absolute` where its first argument is
+0, `modulo` that of the piece that begins there. `fmaximum` and `fminimum` follow the argument that is a number.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error
+from ..operation import Adjoint, LinearMap, Operation, Series
+from ..types import Type, boolean, real
+from . import ieee, series
+
+TABLE: dict[str, Operation] = {}  # by name
+
+
+def declare(operation: Operation) -> Operation:
+    """Enter an operation into the table."""
+    if operation.name in TABLE:
+        raise Error(f"an operation named {operation.name} is declared already")
+    TABLE[operation.name] = operation
+    return operation
+
+
+def _real(
+    name: str,
+    value: Callable[..., float],
+    cxx: str,
+    *tangent: LinearMap | None,
+    array: Callable[..., Any],
+    adjoint: Adjoint | None = None,
+    series: Series | None = None,
+    needs: tuple[tuple[int, ...], ...] | None = None,
+) -> Operation:
+    """An operation from reals to a real, with as many arguments as there are rules."""
+    return declare(Operation(name, (real,) * len(tangent), real, value, tangent, cxx, adjoint, array, series, needs))
+
+
+def _truth(
+    name: str, arguments: tuple[Type, ...], value: Callable[..., bool], cxx: str, array: Callable[..., Any]
+) -> Operation:
+    """An operation with a truth value as its result: piecewise constant in everything."""
+    return declare(Operation(name, arguments, boolean, value, (None,) * len(arguments), cxx, array=array))
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------
+
+add: Operation = _real(
+    "add",
+    operator.add,
+    "{0} + {1}",
+    lambda d, y, a, b: d,
+    lambda d, y, a, b: d,
+    array=np.add,
+    series=series.add,
+    needs=((), ()),
+)
+subtract: Operation = _real(
+    "subtract",
+    operator.sub,
+    "{0} - {1}",
+    lambda d, y, a, b: d,
+    lambda d, y, a, b: negative(d),
+    array=np.subtract,
+    series=series.subtract,
+    needs=((), ()),
+)
+multiply: Operation = _real(
+    "multiply",
+    operator.mul,
+    "{0} * {1}",
+    lambda d, y, a, b: multiply(d, b),
+    lambda d, y, a, b: multiply(d, a),
+    array=np.multiply,
+    series=series.multiply,
+    needs=((1,), (0,)),
+)
+
+
+def _is_one(a: Any) -> bool:
+    """Whether it is the number one, or a node that is: the slope of a reciprocal needs no division."""
+    number = a if type(a) is float else getattr(a, "attribute", None) if hasattr(type(a), "is_constant") else None
+    return type(number) is float and number == 1.0
+
+
+divide: Operation = _real(
+    "divide",
+    ieee.divide,
+    "{0} / {1}",
+    lambda d, y, a, b: divide(d, b),
+    lambda d, y, a, b: negative(multiply(multiply(d, y) if _is_one(a) else divide(d, b), y)),
+    array=np.divide,
+    series=series.divide,
+    needs=((1,), (1, -1)),
+)
+negative: Operation = _real(
+    "negative",
+    operator.neg,
+    "-{0}",
+    lambda d, y, x: negative(d),
+    array=np.negative,
+    series=series.linear(operator.neg),
+    needs=((),),
+)
+
+
+def _power_base(d: Any, y: Any, a: Any, b: Any) -> Any:
+    if type(b) is float and b != 0.0:  # as below, without a choice
+        return multiply(d, multiply(b, power(a, b - 1.0)))
+    slope = multiply(b, (power_log(0) if _varies(b) else power)(a, subtract(b, 1.0)))
+    # Only of 0**0 is the slope a convention: elsewhere one at b = 0 is zero, and its own derivatives are not.
+    return multiply(d, where(equal(b, 0.0), where(equal(a, 0.0), 0.0, slope), slope))
+
+
+def _power_exponent(d: Any, y: Any, a: Any, b: Any) -> Any:
+    if not _varies(a):
+        return multiply(d, where(equal(a, 0.0), 0.0, multiply(y, log(a))))
+    # Of 0 to the power of something from 0 down it is a convention: 0 to the power of anything is constant.
+    convention = logical_and(equal(a, 0.0), less_equal(b, 0.0))
+    return multiply(d, where(convention, 0.0, power_log(1)(a, b)))
+
+
+def _varies(x: Any) -> bool:
+    """Whether a rule may be differentiated by an argument: plain numbers and constants of a graph are what they are."""
+    return hasattr(type(x), "__apply_operation__") and not getattr(x, "is_constant", False)
+
+
+power: Operation = _real(
+    "power",
+    ieee.power,
+    "pow({0}, {1})",
+    _power_base,
+    _power_exponent,
+    array=np.power,
+    series=lambda n, y, a, b: series.power(n, y, a, b, log),
+)
+
+
+@functools.cache
+def power_log(k: int) -> Operation:
+    """a**c log(a)**k, the k-th derivative of a power in the exponent, with the limits for a going down to 0.
+
+    What `power` has at 0**0 is a convention; derivatives of others go by these limits.
+
+    >>> power_log(1)(0.0, 2.0), power_log(1)(0.0, 0.0)
+    (0.0, -inf)
+    """
+
+    def value(a: float, c: float) -> float:
+        if k == 0:
+            return ieee.power(a, c)
+        return 0.0 if a == 0.0 and c > 0.0 else ieee.power(a, c) * ieee.log(a) ** k
+
+    def on_arrays(a: Any, c: Any) -> Any:
+        if k == 0:
+            return np.power(a, c)
+        with np.errstate(all="ignore"):
+            return np.where(np.equal(a, 0.0) & np.greater(c, 0.0), 0.0, np.power(a, c) * np.log(a) ** k)
+
+    def along_base(d: Any, y: Any, a: Any, c: Any) -> Any:
+        less = subtract(c, 1.0)
+        slope = multiply(c, power_log(k)(a, less))
+        if k:
+            slope = add(slope, multiply(float(k), power_log(k - 1)(a, less)))
+        else:
+            slope = where(logical_and(equal(a, 0.0), equal(c, 0.0)), 0.0, slope)
+        return multiply(d, slope)
+
+    def along_exponent(d: Any, y: Any, a: Any, c: Any) -> Any:
+        return multiply(d, power_log(k + 1)(a, c))
+
+    logs = " * log({0})" * k
+    text = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}" if k else "pow({0}, {1})"
+    rules = (along_base, along_exponent)
+    return Operation(
+        f"power_log{k}", (real, real), real, value, rules, text, array=on_arrays, series=_power_log_series(k)
+    )
+
+
+def _power_log_series(k: int) -> Any:
+    def rule(n: int, y: Any, a: list[Any], c: list[Any]) -> list[Any] | None:
+        powers = series.power(n, power(a[0], c[0]), a, c, log)
+        if powers is None or k == 0 or series.some_zero(a[0]):
+            return powers if k == 0 else None
+        logs = series.logarithm(n, log(a[0]), a)
+        for _ in range(k):
+            powers = series.multiply(n, powers[0] * logs[0], powers, logs)
+        return [y, *powers[1:]]
+
+    return rule
+
+
+# -- elementary functions --------------------------------------------------------------------------------------------
+
+exp: Operation = _real(
+    "exp", ieee.exp, "exp({0})", lambda d, y, x: multiply(d, y), array=np.exp, series=series.exponential, needs=((-1,),)
+)
+expm1: Operation = _real(
+    "expm1", ieee.expm1, "expm1({0})", lambda d, y, x: multiply(d, exp(x)), array=np.expm1, needs=((0,),)
+)
+log: Operation = _real(
+    "log", ieee.log, "log({0})", lambda d, y, x: divide(d, x), array=np.log, series=series.logarithm, needs=((0,),)
+)
+log1p: Operation = _real(
+    "log1p",
+    ieee.log1p,
+    "log1p({0})",
+    lambda d, y, x: divide(d, add(1.0, x)),
+    array=np.log1p,
+    series=lambda n, y, x: series.logarithm(n, y, x, add(1.0, x[0])),
+    needs=((0,),),
+)
+sqrt: Operation = _real(
+    "sqrt",
+    ieee.sqrt,
+    "sqrt({0})",
+    lambda d, y, x: divide(multiply(0.5, d), y),
+    array=np.sqrt,
+    series=series.square_root,
+    needs=((-1,),),
+)
+rsqrt: Operation = _real(
+    "rsqrt",
+    lambda x: ieee.divide(1.0, ieee.sqrt(x)),
+    "1.0 / sqrt({0})",
+    lambda d, y, x: multiply(multiply(multiply(-0.5, d), y), square(y)),
+    array=lambda x: np.divide(1.0, np.sqrt(x)),
+    needs=((-1,),),
+)
+"""1 / sqrt(x). Its slope, -y**3 / 2, has far fewer operations than that of a division by a root."""
+sin: Operation = _real(
+    "sin",
+    ieee.sin,
+    "sin({0})",
+    lambda d, y, x: multiply(d, cos(x)),
+    array=np.sin,
+    series=lambda n, y, x: series.sine_and_cosine(n, y, cos(x[0]), x)[0],
+    needs=((0,),),
+)
+cos: Operation = _real(
+    "cos",
+    ieee.cos,
+    "cos({0})",
+    lambda d, y, x: negative(multiply(d, sin(x))),
+    array=np.cos,
+    series=lambda n, y, x: series.sine_and_cosine(n, sin(x[0]), y, x)[1],
+    needs=((0,),),
+)
+tanh: Operation = _real(
+    "tanh",
+    math.tanh,
+    "tanh({0})",
+    lambda d, y, x: multiply(d, multiply(subtract(1.0, y), add(1.0, y))),
+    array=np.tanh,
+    series=lambda n, y, x: series.tanh(n, y, x, sigmoid),
+    needs=((-1,),),
+)
+sigmoid: Operation = _real(
+    "sigmoid",
+    ieee.sigmoid,
+    "({0} >= 0.0 ? 1.0 : exp({0})) / (1.0 + exp(-fabs({0})))",
+    lambda d, y, x: multiply(d, multiply(y, subtract(1.0, y))),
+    array=ieee.sigmoid_array,
+    series=lambda n, y, x: series.sigmoid(n, y, sigmoid(negative(x[0])), x),
+    needs=((-1,),),
+)
+
+
+def _share(a: Any, b: Any) -> Any:
+    """exp(a) / (exp(a) + exp(b)); one half for two equal infinities."""
+    if any(type(x) is float and math.isfinite(x) for x in (a, b)):
+        return sigmoid(subtract(a, b))
+    both_infinite = logical_and(equal(a, b), equal(absolute(a), math.inf))
+    return sigmoid(where(both_infinite, 0.0, subtract(a, b)))
+
+
+log_add: Operation = _real(
+    "log_add",
+    ieee.log_add,
+    f"{{0}} == {{1}} ? {{0}} + {ieee.LOG2!r} : fmax({{0}}, {{1}}) + log1p(exp(-fabs({{0}} - {{1}})))",
+    lambda d, y, a, b: multiply(d, _share(a, b)),
+    lambda d, y, a, b: multiply(d, _share(b, a)),
+    array=np.logaddexp,
+)
+
+tan: Operation = _real(
+    "tan",
+    ieee.tan,
+    "tan({0})",
+    lambda d, y, x: multiply(d, add(1.0, multiply(y, y))),
+    array=np.tan,
+    series=series.tangent,
+)
+arcsin: Operation = _real("arcsin", ieee.arcsin, "asin({0})", lambda d, y, x: divide(d, _leg(x)), array=np.arcsin)
+arccos: Operation = _real(
+    "arccos", ieee.arccos, "acos({0})", lambda d, y, x: negative(divide(d, _leg(x))), array=np.arccos
+)
+arctan: Operation = _real(
+    "arctan", math.atan, "atan({0})", lambda d, y, x: divide(d, add(1.0, multiply(x, x))), array=np.arctan
+)
+arctan2: Operation = _real(
+    "arctan2",
+    math.atan2,
+    "atan2({0}, {1})",
+    lambda d, y, a, b: divide(multiply(d, divide(b, hypot(a, b))), hypot(a, b)),
+    lambda d, y, a, b: negative(divide(multiply(d, divide(a, hypot(a, b))), hypot(a, b))),
+    array=np.arctan2,
+)
+hypot: Operation = _real(
+    "hypot",
+    math.hypot,
+    "hypot({0}, {1})",
+    lambda d, y, a, b: multiply(d, divide(a, y)),
+    lambda d, y, a, b: multiply(d, divide(b, y)),
+    array=np.hypot,
+)
+sinh: Operation = _real(
+    "sinh",
+    ieee.sinh,
+    "sinh({0})",
+    lambda d, y, x: multiply(d, cosh(x)),
+    array=np.sinh,
+    series=lambda n, y, x: series.sine_and_cosine(n, y, cosh(x[0]), x, 1)[0],
+)
+cosh: Operation = _real(
+    "cosh",
+    ieee.cosh,
+    "cosh({0})",
+    lambda d, y, x: multiply(d, sinh(x)),
+    array=np.cosh,
+    series=lambda n, y, x: series.sine_and_cosine(n, sinh(x[0]), y, x, 1)[1],
+)
+arcsinh: Operation = _real(
+    "arcsinh", math.asinh, "asinh({0})", lambda d, y, x: divide(d, hypot(1.0, x)), array=np.arcsinh
+)
+arccosh: Operation = _real(
+    "arccosh",
+    ieee.arccosh,
+    "acosh({0})",
+    lambda d, y, x: divide(d, multiply(sqrt(subtract(x, 1.0)), sqrt(add(x, 1.0)))),
+    array=np.arccosh,
+)
+arctanh: Operation = _real(
+    "arctanh",
+    ieee.arctanh,
+    "atanh({0})",
+    lambda d, y, x: divide(d, multiply(subtract(1.0, x), add(1.0, x))),
+    array=np.arctanh,
+)
+square: Operation = _real(
+    "square",
+    lambda x: x * x,
+    "{0} * {0}",
+    lambda d, y, x: multiply(d, multiply(2.0, x)),
+    array=np.square,
+    series=lambda n, y, x: series.multiply(n, y, x, x),
+    needs=((0,),),
+)
+reciprocal: Operation = _real(
+    "reciprocal",
+    lambda x: ieee.divide(1.0, x),
+    "1.0 / {0}",
+    lambda d, y, x: negative(multiply(d, multiply(y, y))),
+    array=np.reciprocal,
+    series=lambda n, y, x: series.divide(n, y, [1.0], x),
+    needs=((-1,),),
+)
+cbrt: Operation = _real(
+    "cbrt", math.cbrt, "cbrt({0})", lambda d, y, x: divide(d, multiply(3.0, multiply(y, y))), array=np.cbrt
+)
+exp2: Operation = _real(
+    "exp2",
+    ieee.exp2,
+    "exp2({0})",
+    lambda d, y, x: multiply(d, multiply(ieee.LOG2, y)),
+    array=np.exp2,
+    series=lambda n, y, x: series.exponential(n, y, [ieee.LOG2 * c for c in x]),
+)
+log2: Operation = _real(
+    "log2", ieee.log2, "log2({0})", lambda d, y, x: divide(d, multiply(ieee.LOG2, x)), array=np.log2
+)
+log10: Operation = _real(
+    "log10", ieee.log10, "log10({0})", lambda d, y, x: divide(d, multiply(ieee.LOG10, x)), array=np.log10
+)
+
+
+def _leg(x: Any) -> Any:
+    """sqrt(1 - x**2), the slope of arcsin upside down."""
+    return sqrt(multiply(subtract(1.0, x), add(1.0, x)))
+
+
+# -- choosing --------------------------------------------------------------------------------------------------------
+
+absolute: Operation = _real(
+    "absolute", abs, "fabs({0})", lambda d, y, x: multiply(d, sign(x)), array=np.absolute, needs=((0,),)
+)
+sign: Operation = _real("sign", ieee.sign, "{0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0} + 0.0", None, array=np.sign)
+minimum: Operation = _real(
+    "minimum",
+    ieee.minimum,
+    "{0} <= {1} || {0} != {0} ? {0} : {1}",
+    lambda d, y, a, b: where(less_equal(a, b), d, 0.0),
+    lambda d, y, a, b: where(less_equal(a, b), 0.0, d),
+    array=np.minimum,
+    series=series.choosing(lambda a, b: less_equal(a, b), lambda c, a, b: where(c, a, b)),
+    needs=((0, 1), (0, 1)),
+)
+maximum: Operation = _real(
+    "maximum",
+    ieee.maximum,
+    "{0} >= {1} || {0} != {0} ? {0} : {1}",
+    lambda d, y, a, b: where(greater_equal(a, b), d, 0.0),
+    lambda d, y, a, b: where(greater_equal(a, b), 0.0, d),
+    array=np.maximum,
+    series=series.choosing(lambda a, b: greater_equal(a, b), lambda c, a, b: where(c, a, b)),
+    needs=((0, 1), (0, 1)),
+)
+fminimum: Operation = _real(
+    "fminimum",
+    ieee.fminimum,
+    "{0} <= {1} || {1} != {1} ? {0} : {1}",
+    lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), d, 0.0),
+    lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), 0.0, d),
+    array=np.fmin,
+    series=series.choosing(lambda a, b: logical_or(less_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)),
+)
+fmaximum: Operation = _real(
+    "fmaximum",
+    ieee.fmaximum,
+    "{0} >= {1} || {1} != {1} ? {0} : {1}",
+    lambda d, y, a, b: where(logical_or(greater_equal(a, b), not_equal(b, b)), d, 0.0),
+    lambda d, y, a, b: where(logical_or(greater_equal(a, b), not_equal(b, b)), 0.0, d),
+    array=np.fmax,
+    series=series.choosing(
+        lambda a, b: logical_or(greater_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)
+    ),
+)
+copysign: Operation = _real(
+    "copysign",
+    math.copysign,
+    "copysign({0}, {1})",
+    lambda d, y, a, b: multiply(d, multiply(sign(a), copysign(1.0, b))),
+    None,
+    array=np.copysign,
+)
+floor: Operation = _real("floor", ieee.floor, "floor({0})", None, array=np.floor)
+ceil: Operation = _real("ceil", ieee.ceil, "ceil({0})", None, array=np.ceil)
+trunc: Operation = _real("trunc", ieee.trunc, "trunc({0})", None, array=np.trunc)
+rint: Operation = _real("rint", ieee.rint, "rint({0})", None, array=np.rint)
+modulo: Operation = _real(
+    "modulo",
+    ieee.modulo,
+    "fmod({0}, {1}) == 0.0 ? copysign(0.0, {1}) : "
+    "(fmod({0}, {1}) < 0.0) != ({1} < 0.0) ? fmod({0}, {1}) + {1} : fmod({0}, {1})",
+    lambda d, y, a, b: d,
+    lambda d, y, a, b: negative(multiply(d, rint(divide(subtract(a, y), b)))),
+    array=np.remainder,
+)
+fmod: Operation = _real(
+    "fmod",
+    ieee.fmod,
+    "fmod({0}, {1})",
+    lambda d, y, a, b: d,
+    lambda d, y, a, b: negative(multiply(d, rint(divide(subtract(a, y), b)))),
+    array=np.fmod,
+)
+where: Operation = declare(
+    Operation(
+        "where",
+        (boolean, real, real),
+        real,
+        lambda condition, a, b: a if condition else b,
+        (None, lambda d, y, c, a, b: where(c, d, 0.0), lambda d, y, c, a, b: where(c, 0.0, d)),
+        "{0} ? {1} : {2}",
+        array=np.where,
+        series=lambda n, y, c, a, b: series.where(n, y, c, a, b, where),
+        needs=((), (0,), (0,)),
+    )
+)
+
+# -- truth values ----------------------------------------------------------------------------------------------------
+
+less: Operation = _truth("less", (real, real), operator.lt, "{0} < {1}", array=np.less)
+less_equal: Operation = _truth("less_equal", (real, real), operator.le, "{0} <= {1}", array=np.less_equal)
+greater: Operation = _truth("greater", (real, real), operator.gt, "{0} > {1}", array=np.greater)
+greater_equal: Operation = _truth("greater_equal", (real, real), operator.ge, "{0} >= {1}", array=np.greater_equal)
+equal: Operation = _truth("equal", (real, real), operator.eq, "{0} == {1}", array=np.equal)
+not_equal: Operation = _truth("not_equal", (real, real), operator.ne, "{0} != {1}", array=np.not_equal)
+logical_and: Operation = _truth(
+    "logical_and", (boolean, boolean), lambda a, b: a and b, "{0} && {1}", array=np.logical_and
+)
+logical_or: Operation = _truth("logical_or", (boolean, boolean), lambda a, b: a or b, "{0} || {1}", array=np.logical_or)
+logical_not: Operation = _truth("logical_not", (boolean,), operator.not_, "!{0}", array=np.logical_not)

@@ -1,0 +1,352 @@
+"""Control flow from traces: a subgraph is what a function of Python does to nodes.
+
+What a subgraph uses from outside is found by `close`, and is an argument of the node: whatever is older than the
+subgraph. What a body of a loop computes from such things alone is moved out of it at the same time, unless it may not
+come to an end. `merge` joins a node with one that extends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import Error
+from .control import (
+    EMPTY,
+    LOOPS,
+    PART,
+    Branches,
+    Called,
+    Function,
+    Graph,
+    Loop,
+    extended,
+    make_call,
+    make_cond,
+    make_loop,
+    part,
+    part_types,
+    parts,
+)
+from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole
+from .ops import integers
+from .types import Type, boolean, integer
+from .value_numbering.congruent_states import twins
+from .value_numbering.reciprocal_roots import share
+from .value_numbering.subsumed_loops import once
+
+Trace = Callable[..., Sequence[Any]]
+
+_AT_PLACES = frozenset({"item", "add_at", "set_at"})
+
+
+def now() -> int:
+    """A birth that all nodes made from now on come after."""
+    return fresh().birth
+
+
+def as_values(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
+    """The results of a trace as nodes, of the types that are wanted where they can be."""
+    if types is not None and len(results) != len(types):
+        raise Error(f"{what}: {len(types)} values are wanted, and {len(results)} were given")
+    out = []
+    for index, result in enumerate(results):
+        wanted = None if types is None else types[index]
+        node = convert(result, wanted)
+        if node is None:
+            raise Error(f"{what}: result {index + 1} is {result!r:.60}, which is no value of a graph")
+        if wanted is not None and node.type is not wanted:
+            raise Error(f"{what}: result {index + 1} is a {node.type}, and should be a {wanted}")
+        out.append(node)
+    return out
+
+
+def convert(value: Any, wanted: Type | None) -> Node | None:
+    """A value as a node; whole numbers and truth values become what is wanted, where nothing is lost."""
+
+    if isinstance(value, int) and not isinstance(value, bool) and wanted is integer:
+        return whole(value)
+    node = as_node(value)
+    if node is None or wanted is None or node.type is wanted or node.type.shape != wanted.shape:
+        return node
+    if wanted.kind == "real" and node.type.kind == "integer":
+        return as_node(1.0 * node.attribute) if node.is_constant else intern(integers.to_real, (node,))
+    if wanted.kind == "real" and node.type.kind == "boolean":
+        return as_node(1.0 * node.attribute) if node.is_constant else intern(integers.truth_to_real, (node,))
+    if wanted.kind == "integer" and node.type.kind == "boolean":
+        return intern(integers.count_true, (node,))
+    return node
+
+
+def close(
+    graphs: Sequence[tuple[Sequence[Node], Sequence[Node]]], since: int, hoist: bool
+) -> tuple[list[Graph], list[Node]]:
+    """Graphs from inputs and outputs that may use nodes from outside, and these nodes, which are inputs of all of them.
+
+    A node is from outside if it is not younger than `since`. With `hoist`, one that depends on no input is, too.
+    """
+    own = {v for inputs, _ in graphs for v in inputs}
+    merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
+    graphs = [(inputs, [next(merged) for _ in outputs]) for inputs, outputs in graphs]
+    series = order([o for _, outputs in graphs for o in outputs], since)
+    inside: set[Node] = set()  # depends on an input, or has to stay
+    for node in series:
+        used = node.birth > since and (_may_fail(node) or any(a in inside for a in node.arguments))
+        if used or node in own or node.operation is EMPTY:  # a stack belongs to one round
+            inside.add(node)
+    outside: dict[Node, Node] = {}
+
+    def captured(node: Node) -> bool:
+        if node in inside or node.operation is CONSTANT:
+            return False
+        if node.operation is PART:  # however young: several values are taken from outside one by one
+            node = node.arguments[0]
+        return node.birth <= since or node.operation is VARIABLE or hoist
+
+    reached: dict[Node, None] = {}
+    stack_ = [o for _, outputs in graphs for o in outputs]
+    while stack_:
+        node = stack_.pop()
+        if node in reached:
+            continue
+        reached[node] = None
+        if captured(node):
+            continue
+        stack_.extend(node.arguments)
+    for node in sorted((n for n in reached if captured(n)), key=lambda n: n.birth):
+        outside[node] = fresh(node.type)
+    added = tuple(outside.values())
+    # loops that repeat each other become one, and divisions shared, before any of them is differentiated
+    closed = [once(Graph((*inputs, *added), share(substitute(outputs, outside)))) for inputs, outputs in graphs]
+    return closed, list(outside)
+
+
+def _may_fail(node: Node) -> bool:
+    """Whether a node is not computed before it is asked for: it may not end, or an index may be out of range."""
+    code = node.operation.code
+    if isinstance(code, tuple) and code[0] in _AT_PLACES:
+        return any(a.type.kind == "integer" and not a.is_constant for a in node.arguments)
+    return node.operation in LOOPS
+
+
+def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = None) -> list[Node]:
+    """The results of one function or of the other, each without arguments; of the other is not run what is not needed.
+
+    >>> from dynagrad.ir import variable
+    >>> x = variable("x")
+    >>> [y] = cond(x > 0.0, lambda: [x * x], lambda: [-x])
+    >>> y.type.name
+    'real'
+    """
+    test = as_node(condition)
+    if test is None or test.type is not boolean:
+        raise Error(f"a condition is a truth value, and {condition!r:.60} is none")
+    if test.is_constant:
+        return as_values(then() if test.attribute else otherwise(), None, "cond")
+    since = now()
+    first, second = list(then()), list(otherwise())
+    if len(first) != len(second):
+        raise Error(f"cond: one branch has {len(first)} results and the other {len(second)}")
+    types = [_common(a, b) for a, b in zip(first, second, strict=True)]
+    outputs = [as_values(first, types, "cond"), as_values(second, types, "cond")]
+    [yes, no], captured = close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
+    return parts(make_cond(test, Branches(yes, no, extends), captured))
+
+
+def _common(a: Any, b: Any) -> Type:
+    """The type that two branches agree on: whole numbers are reals where the other is."""
+    kinds = {"boolean": 0, "integer": 1, "real": 2, "stack": 3}
+    nodes = [whole(x) if isinstance(x, int) and not isinstance(x, bool) else as_node(x) for x in (a, b)]
+    types = [n.type for n in nodes if n is not None]
+    if len(types) < 2:
+        raise Error(f"cond: a branch gives {a if nodes[0] is None else b!r:.60}, which is no value of a graph")
+    if types[0].shape != types[1].shape:
+        raise Error(f"cond: one branch gives a {types[0]} and the other a {types[1]}")
+    return max(types, key=lambda t: kinds[t.kind])
+
+
+def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
+    """The states after the last round: `body(*states)` gives the next ones as long as `condition(*states)` holds.
+
+    >>> from dynagrad.ir import variable
+    >>> [x] = while_(lambda x: x < 100.0, lambda x: [x * x], [variable("x")])
+    >>> x.type.name
+    'real'
+    """
+    start = as_values(init, None, "while")
+    since = now()
+    states = [fresh(node.type) for node in start]
+    test = as_node(condition(*states))
+    if test is None or test.type is not boolean:
+        raise Error("while: the condition is a truth value")
+    after = as_values(body(*states), [s.type for s in states], "while")
+    return loop_of(None, test, states, after, start, since, extends)
+
+
+def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
+    """The states after `count` rounds: `body(i, *states)` gives the next ones, for i from 0 on.
+
+    >>> from dynagrad.ir import variable
+    >>> [y] = repeat(3, lambda i, y: [y * 2.0], [variable("x")])
+    >>> y.type.name
+    'real'
+    """
+    number = whole(count) if isinstance(count, int) else as_node(count)
+    if number is None or number.type is not integer:
+        raise Error(f"repeat: how often is a whole number, and {count!r:.60} is none")
+    start = as_values(init, None, "repeat")
+    since = now()
+    counter = fresh(integer)
+    states = [fresh(node.type) for node in start]
+    after = as_values(body(counter, *states), [s.type for s in states], "repeat")
+    return loop_of(number, counter, states, after, start, since, extends)
+
+
+def loop_of(
+    count: Node | None,
+    test: Node,
+    states: list[Node],
+    after: list[Node],
+    start: list[Node],
+    since: int,
+    extends: Node | None = None,
+) -> list[Node]:
+    """A loop, without the states that no round changes, and with one of those that are always equal."""
+    stays = [a is s for a, s in zip(after, states, strict=True)]
+    if any(stays):  # what a round leaves alone is as it was before the loop, and so on for what is made of it alone
+        known = {s: b for s, b, same in zip(states, start, stays, strict=True) if same}
+        moving = [i for i, same in enumerate(stays) if not same]
+        replaced = substitute([test, *(after[i] for i in moving)], known)
+        since = max(since, max(b.birth for b in known.values()))
+        inner = (
+            loop_of(
+                count,
+                replaced[0],
+                [states[i] for i in moving],
+                list(replaced[1:]),
+                [start[i] for i in moving],
+                since,
+                extends,
+            )
+            if moving
+            else []
+        )
+        found = dict(zip(moving, inner, strict=True))
+        return [found.get(i, start[i]) for i in range(len(states))]
+    if count is not None:
+        [body], captured = close([((test, *states), after)], since, hoist=True)
+        condition = None
+    else:
+        [condition, body], captured = close([(states, [test]), (states, after)], since, hoist=True)
+    first = len(body.inputs) - len(captured) - len(states)
+    own = body.inputs[first : first + len(states)]
+    same = twins(own, body.outputs, start, 0 if extends is None else len(part_types(extends)))
+    if same:
+        body = _joined(body, first, same, body.outputs)
+        condition = None if condition is None else _joined(condition, 0, same, ())
+    kept = [i for i in range(len(states)) if i not in same]
+    loop = Loop(body, len(kept), condition, extends)
+    made = dict(zip(kept, parts(make_loop(count, loop, [start[i] for i in kept], captured)), strict=True))
+    return [made[same.get(i, i)] for i in range(len(states))]
+
+
+def _joined(graph: Graph, first: int, same: Mapping[int, int], states: Sequence[Node]) -> Graph:
+    """The graph of a loop with states, from input `first` on, that are others; `states` are those among its outputs."""
+    by = {graph.inputs[first + i]: graph.inputs[first + j] for i, j in same.items()}
+    outputs = [o for i, o in enumerate(states) if i not in same] if states else graph.outputs
+    return Graph(tuple(v for v in graph.inputs if v not in by), substitute(outputs, by))
+
+
+def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> Function:
+    """A function of the graph; its body may call it. It sees its arguments alone.
+
+    >>> from dynagrad.ir import real
+    >>> power = function("power", (real, integer), (real,), lambda x, n: cond(
+    ...     n > 0, lambda: [x * call(power_of, x, n - 1)[0]], lambda: [1.0]))  # doctest: +SKIP
+    """
+    made = Function(name, arguments, results)
+    define(made, lambda *inputs: body(*inputs))
+    return made
+
+
+def define(made: Function, body: Trace) -> None:
+    """Gives a function its body, which may call the function."""
+    inputs = tuple(fresh(t) for t in made.arguments)
+    outputs = as_values(body(*inputs), made.results, f"the function {made.name}")
+    known = set(inputs)
+    free = [n for n in order(outputs) if n.is_variable and n not in known]
+    if free:
+        raise Error(f"the function {made.name} uses {free[0]!r}, which is not an argument of it")
+    made.graph = Graph(inputs, tuple(outputs))
+
+
+def call(made: Function, *arguments: Any) -> list[Node]:
+    """The results of a function."""
+    nodes = as_values(arguments, made.arguments, f"the function {made.name}")
+    return parts(make_call(Called(made), nodes))
+
+
+def merge(outputs: Sequence[Node], since: int = 0) -> tuple[Node, ...]:
+    """The outputs with every node of control flow replaced by one that extends it, where there is one.
+
+    The new nodes begin with the parts of the old ones. Nodes that are not younger than `since` stay as they are: in a
+    subgraph they are those from outside, and if they were made again they would be taken for nodes of the inside.
+    """
+    outputs = tuple(outputs)
+    while True:
+        series = order(outputs, since)
+        present = set(series)
+        better: dict[Node, Node] = {}
+        for node in series:
+            old = extended(node)
+            if old is None or old.birth <= since:
+                continue
+            if old in present and old not in better and not _needs(node, old):
+                better[old] = node
+        if not better:
+            return outputs
+        # a node that extends an extension stands for both
+        by: dict[Node, Node] = {}
+        for old, new in better.items():
+            while new in better:
+                new = better[new]
+            for i in range(len(part_types(old))):
+                by[part(old, i)] = part(new, i)
+        outputs = _replace(outputs, by, set(better.values()))
+
+
+def _needs(node: Node, other: Node) -> bool:
+    """Whether a node is computed from another."""
+    todo, seen = list(node.arguments), set()
+    while todo:
+        n = todo.pop()
+        if n is other:
+            return True
+        if n in seen or n.birth < other.birth:
+            continue
+        seen.add(n)
+        todo.extend(n.arguments)
+    return False
+
+
+def _replace(outputs: Sequence[Node], by: Mapping[Node, Node], _: set[Node]) -> tuple[Node, ...]:
+    """Replaces parts, also in the arguments of what they are replaced with."""
+    done: dict[Node, Node] = {}
+    todo = list(outputs)
+    while todo:
+        node = todo[-1]
+        if node in done:
+            todo.pop()
+            continue
+        target = by.get(node)
+        needs = target.arguments if target is not None else node.arguments
+        missing = [a for a in needs if a not in done]
+        if missing:
+            todo.extend(missing)
+            continue
+        base = target if target is not None else node
+        arguments = tuple(done[a] for a in base.arguments)
+        same = all(a is b for a, b in zip(arguments, base.arguments, strict=True))
+        done[node] = base if same else intern(base.operation, arguments, base.attribute, base.type)
+        todo.pop()
+    return tuple(done[o] for o in outputs)

@@ -1,0 +1,77 @@
+"""Modules under the names that they had before: what was pickled then loads, and who asks one for
+something is told its new name. None of them is an attribute of the package, where some of these names mean a function.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from types import ModuleType
+from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
+
+MOVED = {
+    "batch": "charts.batch",
+    "binding": "charts.binding.binding",
+    "chart": "charts.chart",
+    "columns": "facts.columns",
+    "database": "charts.binding.database",
+    "encoding": "charts.binding.encoding",
+    "files": "facts.files",
+    "function": "charts.derivatives.function",
+    "functions": "eager",
+    "functions.checking": "eager.verbs.checking",
+    "functions.checkpoint": "eager.verbs.checkpoint",
+    "functions.closures": "eager.closures",
+    "functions.combinations": "eager.combinations",
+    "functions.compiled": "compiler.compiled",
+    "functions.drop_in": "eager.names.numpy_names",
+    "functions.exponentials": "eager.numpy.exponentials",
+    "functions.fixed_point": "eager.verbs.fixed_point",
+    "functions.jacobians": "eager.verbs.jacobians",
+    "functions.math_functions": "eager.names.math_names",
+    "functions.rules": "eager.verbs.custom_rule",
+    "functions.seeing": "compiler.inspect",
+    "functions.special": "eager.special",
+    "functions.structure": "eager.pytree",
+    "functions.verbs": "eager.verbs.gradients",
+    "gradient": "charts.derivatives.gradient",
+    "graph": "ir",
+    "graph.node": "ir.node",
+    "graph.types": "ir.types",
+    "jets": "charts.derivatives.jets",
+    "kept": "charts.derivatives.detached",
+    "limits": "charts.limits",
+    "plan.values": "plan.right_sides",
+    "program": "charts.program",
+    "relation": "facts.relation",
+    "setting": "charts.binding.context",
+    "table": "facts.table",
+    "terms": "facts.terms",
+}
+"""Modules of which something may have been pickled: how they were called, and how they are."""
+
+
+class _Moved(ModuleType):
+    """A module that hands on what another one has."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # who goes through all modules asks for such
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        old = self.__name__.removeprefix(f"{_PACKAGE}.")
+        new = f"{_PACKAGE}.{MOVED[old]}"
+        warnings.warn(
+            f"{_PACKAGE}.{old} is {new} now; a pickle that is written again has the new name",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(importlib.import_module(new), name)
+
+
+def install() -> None:
+    """From here on names of before are found."""
+    for old in MOVED:
+        name = f"{_PACKAGE}.{old}"
+        sys.modules.setdefault(name, _Moved(name))

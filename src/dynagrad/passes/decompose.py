@@ -1,0 +1,68 @@
+"""Operations that native code makes of others: what a graph says in one node, in several that loops are written for.
+
+A family of `Operation.code` has a rule that gives the same values out of other operations. Their derivatives are those
+of the one operation, since they were taken before. No text of C++ is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.code import code_of
+from ..ir.control import Graph
+from ..ir.node import Node, intern, order
+from ..ir.ops import arrays, reductions
+from ..ir.ops import scalars as ops
+
+
+def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The maximum over axes, and what is left above it: 0 where an element is the maximum, if infinite too."""
+    top = reductions.extreme(True, axes, True)(x)
+    return top, ops.where(ops.equal(x, top), 0.0, ops.subtract(x, top))
+
+
+def _logsumexp(node: Node, x: Node) -> Any:
+    _, axes, _ = code_of(node)
+    top, rest = _apart(x, axes)
+    found = ops.add(top, ops.log(reductions.total(axes, True)(ops.exp(rest))))
+    return found if found.type is node.type else arrays.reshape(node.shape)(found)
+
+
+def _softmax(node: Node, x: Node) -> Any:
+    _, axes = code_of(node)
+    weights = ops.exp(_apart(x, axes)[1])
+    return ops.divide(weights, reductions.total(axes, True)(weights))
+
+
+def _log_softmax(node: Node, x: Node) -> Any:
+    _, axes = code_of(node)
+    rest = _apart(x, axes)[1]
+    return ops.subtract(rest, ops.log(reductions.total(axes, True)(ops.exp(rest))))
+
+
+RULES: dict[str, Callable[..., Any]] = {"logsumexp": _logsumexp, "softmax": _softmax, "log_softmax": _log_softmax}
+"""By the family of the tag: the node, and its arguments."""
+
+
+def _rule(node: Node) -> Callable[..., Any] | None:
+    code = code_of(node)
+    return RULES.get(code[0]) if code and node.arguments[0].type.kind == "real" else None
+
+
+def lower(graph: Graph) -> Graph:
+    """The graph with other operations in place of those that have a rule."""
+    series = order(graph.outputs)
+    if not any(_rule(node) for node in series):
+        return graph
+    new: dict[Node, Node] = {}
+    for node in series:
+        arguments = tuple(new[a] for a in node.arguments)
+        rule = _rule(node)
+        if rule is not None:
+            new[node] = rule(node, *arguments)
+        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            new[node] = node
+        else:
+            new[node] = intern(node.operation, arguments, node.attribute, node.type)
+    return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))

@@ -1,0 +1,220 @@
+"""Sums of arrays that are zero but at some places: what stands there is added to the other array, in place.
+
+The adjoint of reading `x[i]` is an array of zeros with one number in it, and the adjoints of many of these are summed.
+`y + add_at(b, z, i)` becomes `add_at(y + b, z, i)`, and where `b` is zeros, `add_at(y, z, i)`, which touches one
+element. Sums of arrays that were moved about in the same way are moved once. A sum that a loop makes from zeros on is
+made from the array on that it is added to.
+A sum that is zero may get the other sign by that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.control import PART, REPEAT, WHILE, Graph
+from ..ir.node import Node, intern, order
+from ..ir.ops import scalars as ops
+from ..ir.ops.places import Pattern, adding
+from .views import code_of, places_of
+
+DEEP = 100
+"""So many sums within each other are made, and no more."""
+
+
+def is_zeros(node: Node) -> bool:
+    while code_of(node)[:1] in (("broadcast",), ("reshape",)):
+        node = node.arguments[0]
+    return node.is_constant and node.type.kind == "real" and not np.any(node.attribute)
+
+
+def sum_in_place(graph: Graph) -> Graph:
+    """The graph with sums of mostly zeros made where they are."""
+    series = order(graph.outputs)
+    if not any(n.shape and n.operation is ops.add for n in series):
+        return graph
+    graph = _begun(graph)
+    series = order(graph.outputs)
+    uses: dict[Node, int] = dict.fromkeys(series, 0)
+    for node in series:
+        for a in node.arguments:
+            uses[a] += 1
+    for o in graph.outputs:
+        uses[o] += 1
+    sums = _Sums()
+    new: dict[Node, Node] = {}
+    for node in series:
+        arguments = tuple(new[a] for a in node.arguments)
+        if node.shape and node.operation is ops.add and all(a.shape == node.shape for a in arguments):
+            made = sums.add(arguments[0], arguments[1])
+        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            made = node
+        else:
+            made = intern(node.operation, arguments, node.attribute, node.type)
+        new[node] = made
+        sums.uses[made] = sums.uses.get(made, 0) + uses[node]
+    return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))
+
+
+class _Sums:
+    def __init__(self) -> None:
+        self.uses: dict[Node, int] = {}  # of what stays; what a sum is made of on the way is used once
+        self.depth = 0
+
+    def once(self, node: Node) -> bool:
+        return self.uses.get(node, 1) == 1
+
+    def add(self, a: Node, b: Node) -> Node:
+        if self.depth > DEEP:
+            return intern(ops.add, (a, b), None, a.type)
+        self.depth += 1
+        try:
+            return self._add(a, b)
+        finally:
+            self.depth -= 1
+
+    def _add(self, a: Node, b: Node) -> Node:
+        if is_zeros(a):
+            return b
+        if is_zeros(b):
+            return a
+        if a.operation is b.operation and code_of(a)[:1] in _MOVES and self.once(a) and self.once(b):
+            inner = (a.arguments[0], b.arguments[0])
+            if inner[0].shape == inner[1].shape:
+                return intern(a.operation, (self.add(*inner),), a.attribute, a.type)
+        for x, y in ((a, b), (b, a)):
+            taken = _apart(y) if self.once(y) else None
+            if taken is None:
+                continue
+            base, value, pattern, holes = taken
+            rest = x if base is None else self.add(x, base)
+            return intern(adding(pattern, len(holes)), (rest, value, *holes), None, x.type)
+        return intern(ops.add, (a, b), None, a.type)
+
+
+_MOVES = (("transpose",), ("reshape",), ("flip",), ("roll",), ("place",))
+"""Operations that only move elements (and add zeros): the sum of two is one of the sum."""
+
+
+def _apart(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]] | None:
+    """Of an array with something at places: what it is over (None for zeros), that, and the places."""
+    code = code_of(node)
+    read = places_of(node)
+    if not code or read is None:
+        return None
+    pattern, holes = read
+    if code[0] == "place":
+        return None, node.arguments[0], pattern, holes
+    if code[0] == "add_at":
+        base = node.arguments[0]
+        return (None if is_zeros(base) else base), node.arguments[1], pattern, holes
+    if code[0] == "set_at" and is_zeros(node.arguments[0]) and not any(h.shape for h in holes):
+        return None, node.arguments[1], pattern, holes
+    return None
+
+
+# -- sums that loops make ----------------------------------------------------------------------------------------------
+
+
+def _uses(graph: Graph) -> dict[Node, int]:
+    found: dict[Node, int] = {}
+    for node in order(graph.outputs):
+        for a in node.arguments:
+            found[a] = found.get(a, 0) + 1
+    for o in graph.outputs:
+        found[o] = found.get(o, 0) + 1
+    return found
+
+
+def _begun(graph: Graph) -> Graph:
+    """The graph with loops that begin to add where what they add is added to, and not at zeros."""
+    uses = _uses(graph)
+    instead: dict[Node, Node] = {}  # of a sum, the part of a loop
+    begin: dict[Node, dict[int, Node]] = {}  # of a loop, what is at places of its arguments
+    for node in order(graph.outputs):
+        if not node.shape or node.operation is not ops.add or node.arguments[0].shape != node.arguments[1].shape:
+            continue
+        for other, result in (node.arguments, node.arguments[::-1]):
+            loop = result.arguments[0] if result.operation is PART else None
+            if loop is None or loop.operation not in (REPEAT, WHILE) or uses[result] != 1:
+                continue
+            place = result.attribute + (loop.operation is REPEAT)
+            if is_zeros(loop.arguments[place]) and adds_to(loop, result.attribute) and not _needs(other, loop, begin):
+                instead[node] = result
+                begin.setdefault(loop, {})[place] = other
+                break
+    if not instead:
+        return graph
+    new: dict[Node, Node] = {}
+    todo = [*reversed(graph.outputs)]
+    while todo:
+        node = todo[-1]
+        needs = [instead[node]] if node in instead else _arguments(node, begin)
+        missing = [a for a in needs if a not in new]
+        if node not in new and missing:
+            todo += missing
+            continue
+        todo.pop()
+        if node in new:
+            continue
+        arguments = tuple(new[a] for a in needs)
+        if node in instead:
+            [new[node]] = arguments
+        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            new[node] = node
+        else:
+            new[node] = intern(node.operation, arguments, node.attribute, node.type)
+    return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))
+
+
+def _arguments(node: Node, begin: dict[Node, dict[int, Node]]) -> list[Node]:
+    changed = begin.get(node, {})
+    return [changed.get(i, a) for i, a in enumerate(node.arguments)]
+
+
+def _needs(node: Node, loop: Node, begin: dict[Node, dict[int, Node]]) -> bool:
+    """Whether a node is computed from a loop, where loops begin with other values."""
+    todo, seen = [node], {node}
+    while todo:
+        at = todo.pop()
+        if at is loop:
+            return True
+        new = [a for a in _arguments(at, begin) if a not in seen]
+        seen.update(new)
+        todo += new
+    return False
+
+
+def adds_to(loop: Node, index: int) -> bool:
+    """Whether all that a loop does with a state is to add to it."""
+    body: Graph = loop.attribute.body
+    condition: Graph | None = loop.attribute.condition
+    if condition is not None and condition.inputs[index] in set(order(condition.outputs)):
+        return False
+    state = body.inputs[index + (loop.operation is REPEAT)]
+    uses = _uses(body)
+    made = {state}  # of the state
+    for node in order(body.outputs):
+        if any(a in made for a in node.arguments):
+            made.add(node)
+    at = body.outputs[index]
+    while at is not state:
+        near = [a for a in at.arguments if a in made]
+        if uses[at] != 1 or len(near) != 1:
+            return False
+        code = at.operation.code
+        first = at.arguments[0]
+        if at.operation is PART and first.operation in (REPEAT, WHILE):
+            place = at.attribute + (first.operation is REPEAT)
+            begun = [i for i, a in enumerate(first.arguments) if a in made]
+            if begun != [place] or not adds_to(first, at.attribute):
+                return False
+            at = first.arguments[place]
+        elif at.operation is ops.add and near[0].shape == at.shape:
+            [at] = near
+        elif (at.operation is ops.subtract or (isinstance(code, tuple) and code[0] == "add_at")) and near[0] is first:
+            if first.shape != at.shape:
+                return False
+            at = first
+        else:
+            return False
+    return uses[state] == 1

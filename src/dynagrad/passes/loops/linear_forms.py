@@ -1,0 +1,174 @@
+"""Whole numbers as linear forms of the counters of loops, and how far these go.
+
+A form is a sum of multiples of named whole numbers (counters, and other numbers that are not known) and a constant.
+Here is what can be told of forms alone: nothing of graphs, of arrays, or of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...ir.node import Node
+from ...ir.operation import Operation
+from ...ir.ops import integers
+
+MOST_STEP = 1 << 20  # of a counter in a form
+LIMIT = 1 << 62  # of what is known of whole numbers: these do not wrap around
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """
+    >>> i, j = name("i"), name("j")
+    >>> str(i * 10 + j + 3), str(i - i)
+    ('10 * i + j + 3', '0')
+    """
+
+    terms: tuple[tuple[str, int], ...] = ()  # by name
+    offset: int = 0
+
+    def __add__(self, other: Form | int) -> Form:
+        if isinstance(other, int):
+            return Form(self.terms, self.offset + other)
+        merged = dict(self.terms)
+        for what, times in other.terms:
+            merged[what] = merged.get(what, 0) + times
+        return Form(tuple(sorted((w, t) for w, t in merged.items() if t)), self.offset + other.offset)
+
+    def __mul__(self, factor: int) -> Form:
+        if factor == 0:
+            return ZERO
+        return Form(tuple((w, t * factor) for w, t in self.terms), self.offset * factor)
+
+    def __sub__(self, other: Form | int) -> Form:
+        return self + other * -1
+
+    def __str__(self) -> str:
+        out = ""
+        for what, times in self.terms:
+            size = what if abs(times) == 1 else f"{abs(times)} * {what}"
+            out += (f" {'-' if times < 0 else '+'} " if out else "-" if times < 0 else "") + size
+        if self.offset or not out:
+            out += f" {'-' if self.offset < 0 else '+'} {abs(self.offset)}" if out else str(self.offset)
+        return out
+
+    def times(self, what: str) -> int:
+        """How often the form has a name in it."""
+        return next((t for w, t in self.terms if w == what), 0)
+
+    @property
+    def constant(self) -> bool:
+        return not self.terms
+
+
+ZERO = Form()
+
+
+def name(what: str) -> Form:
+    return Form(((what, 1),))
+
+
+def number(value: int) -> Form:
+    return Form((), int(value))
+
+
+class Bounds:
+    """Whole numbers of a function as forms of the counters of its loops, and how far the counters go.
+
+    >>> bounds = Bounds()
+    >>> bounds.counter("i", number(40))
+    >>> bounds.counter("j", number(39) - name("i"))
+    >>> bounds.range(name("i") + name("j") + 1)
+    (1, 39)
+    """
+
+    def __init__(self) -> None:
+        self.forms: dict[str, Form] = {}
+        self.last: dict[str, Form] = {}  # of each counter, inner ones after outer ones
+        self.place: dict[str, int] = {}
+
+    def of(self, text: str) -> Form | None:
+        """The form of a number by its name, or of a literal."""
+        bare = text.strip("()")
+        if bare.lstrip("-").isdigit():
+            return number(int(bare))
+        return self.forms.get(text)
+
+    def counter(self, text: str, rounds: Form | None) -> None:
+        """A loop begins, in which a number goes from 0 on, below `rounds`."""
+        self.forms[text] = name(text)
+        self.place[text] = len(self.place)
+        if rounds is not None and self.range(rounds) is not None:
+            self.last[text] = rounds - 1
+
+    def note(self, text: str, node: Node, arguments: Sequence[str]) -> None:
+        """A number is computed from others."""
+        given = [self.of(a) for a in arguments]
+        found = self.made(node.operation, given)
+        if found is not None:
+            self.forms[text] = found
+        elif node.operation is integers.floor_divide:  # no form, but it has bounds
+            whole, by = given
+            most = None if whole is None else self.range(whole)
+            if most is not None and most[0] >= 0 and by is not None and by.constant and by.offset > 0:
+                self.counter(text, number(most[1] // by.offset + 1))
+
+    def made(self, operation: Operation, parts: Sequence[Form | None]) -> Form | None:
+        """What an operation makes of forms, where that is one."""
+        rule = RULES.get(operation)
+        given = [p for p in parts if p is not None]
+        if rule is None or len(given) < len(parts):
+            return None
+        found = rule(*given)
+        if found is None and operation in _CHOICES:  # one that is always the larger
+            a, b = given
+            gap = a - b
+            if (low := self.low(gap)) is not None and low >= 0:
+                found = a if operation is integers.maximum else b
+            elif (high := self.high(gap)) is not None and high <= 0:
+                found = b if operation is integers.maximum else a
+        return None if found is None or any(abs(t) > MOST_STEP for _, t in found.terms) else found
+
+    def range(self, form: Form) -> tuple[int, int] | None:
+        """The smallest and the largest that a form can be; None where one of them is not known."""
+        low, high = self.low(form), self.high(form)
+        return None if low is None or high is None else (low, high)
+
+    def low(self, form: Form) -> int | None:
+        """What a form is never below; None where that is not known."""
+        return self._end(form, -1)
+
+    def high(self, form: Form) -> int | None:
+        return self._end(form, 1)
+
+    def _end(self, form: Form, side: int) -> int | None:
+        while form.terms:
+            if any(w not in self.place for w, _ in form.terms):
+                return None
+            inner, times = max(form.terms, key=lambda term: self.place[term[0]])
+            form = form - name(inner) * times
+            if times * side > 0:
+                if inner not in self.last:
+                    return None
+                form = form + self.last[inner] * times
+        return form.offset if abs(form.offset) <= LIMIT else None
+
+    def within(self, form: Form, length: int) -> bool:
+        found = self.range(form)
+        return found is not None and found[0] >= 0 and found[1] < length
+
+
+def _times(a: Form, b: Form) -> Form | None:
+    return b * a.offset if a.constant else a * b.offset if b.constant else None
+
+
+RULES: dict[object, Callable[..., Form | None]] = {
+    integers.add: lambda a, b: a + b,
+    integers.subtract: lambda a, b: a - b,
+    integers.multiply: _times,
+    integers.negative: lambda a: a * -1,
+    integers.maximum: lambda a, b: None,
+    integers.minimum: lambda a, b: None,
+}
+_CHOICES = (integers.maximum, integers.minimum)

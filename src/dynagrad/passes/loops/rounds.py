@@ -1,0 +1,129 @@
+"""What is known of the rounds of a loop before it begins: indices as linear forms, how much each round puts on a stack,
+and whether rounds depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.control import PART, POP, PUSH, Loop
+from ...ir.node import Node, order
+from ...ir.ops.places import NEW, Slice
+from ...ir.types import Type, bytes_of, integer
+from ..roles import role
+from ..views import places_of
+from .linear_forms import RULES, Form, name, number
+
+
+def form_of(node: Node, known: dict[Node, Form | None]) -> Form | None:
+    if node not in known:
+        rule = RULES.get(node.operation)
+        if node.is_constant:
+            known[node] = number(node.attribute)
+        elif rule is None:
+            known[node] = None
+        else:
+            parts = [form_of(a, known) for a in node.arguments]
+            known[node] = None if any(p is None for p in parts) else rule(*parts)
+    return known[node]
+
+
+# -- stacks ------------------------------------------------------------------------------------------------------------
+
+
+def words(type: Type) -> int:
+    """How many numbers of eight bytes a value takes on a stack."""
+    return -(-bytes_of(type) // 8) if type.shape else 1
+
+
+def pushes(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
+    """For each state that is a stack and is only pushed on: how much goes on it in a round."""
+
+    def before(node: Node) -> tuple[Node, int] | None:
+        if node.operation is not PUSH:
+            return None
+        return node.arguments[0], sum(words(a.type) for a in node.arguments[1:])
+
+    return _steady(loop, before)
+
+
+def pops(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
+    """For each state that is a stack and from which values only come off: how much comes off in a round."""
+
+    def before(node: Node) -> tuple[Node, int] | None:
+        if node.operation is not PART or node.attribute != 0 or node.arguments[0].operation is not POP:
+            return None
+        return node.arguments[0].arguments[0], sum(map(words, node.arguments[0].attribute))
+
+    return _steady(loop, before)
+
+
+def _steady(loop: Loop, before: Callable[[Node], tuple[Node, int] | None]) -> dict[int, int]:
+    """How much stacks change in a round, where `before` gives a stack before a change, and how much that is."""
+    body = loop.body
+    states = body.inputs[1 : 1 + loop.states]
+    if not any(v.type.kind == "stack" for v in states):
+        return {}
+    uses: dict[Node, int] = {}
+    for node in order(body.outputs):
+        for a in node.arguments:
+            uses[a] = uses.get(a, 0) + 1
+    for o in body.outputs:
+        uses[o] = uses.get(o, 0) + 1
+    found: dict[int, int] = {}
+    for i, state in enumerate(states):
+        node, total = body.outputs[i], 0
+        while state.type.kind == "stack" and uses[node] == 1:  # nobody else looks at it on the way
+            step = before(node)
+            if step is None:
+                break
+            node, total = step[0], total + step[1]
+        if node is state and total and uses[node] == 1:
+            found[i] = total
+    return found
+
+
+# -- rounds that do not depend on each other ---------------------------------------------------------------------------
+
+
+def independent(loop: Loop) -> bool:
+    """Whether no round of a loop that knows how often reads or writes an element that another round writes.
+
+    So it is if all that is read and written of an array that changes has, in one axis, the same index, which moves from
+    round to round: elements that agree in it belong to the same round.
+    """
+    body = loop.body
+    counter, *others = body.inputs
+    series = order(body.outputs)
+    forms: dict[Node, Form | None] = {counter: name("#")}
+    forms.update({v: name(f"#{k}") for k, v in enumerate(others[loop.states :]) if v.type is integer})
+    versions: dict[Node, int] = {v: i for i, v in enumerate(others[: loop.states]) if v.shape}
+    accesses: dict[int, list[tuple[object, ...]]] = {i: [] for i in versions.values()}
+    for node in series:
+        state = next((versions[a] for a in node.arguments if a in versions), None)
+        if state is None:
+            continue
+        kind, read = role(node), places_of(node)
+        if read is None or any(isinstance(e, Slice) or e == NEW for e in read[0]) or any(h.shape for h in read[1]):
+            return False
+        if kind == "update" and node.arguments[0] in versions and not any(a in versions for a in node.arguments[1:]):
+            versions[node] = state
+        elif kind != "view" or node.shape:
+            return False
+        holes = iter(read[1])
+        accesses[state].append(tuple(next(holes) if isinstance(e, str) else e for e in read[0]))
+    for i, variable in enumerate(others[: loop.states]):
+        if variable.shape and (versions.get(body.outputs[i]) != i or not _apart(accesses[i], forms)):
+            return False
+    return bool(accesses)
+
+
+def _apart(accesses: list[tuple[object, ...]], forms: dict[Node, Form | None]) -> bool:
+    for axis in range(len(accesses[0]) if accesses else 0):
+        first = accesses[0][axis]
+        if not isinstance(first, Node) or any(access[axis] is not first for access in accesses):
+            continue
+        form = form_of(first, forms)
+        if form is not None and form.times("#"):
+            return True
+    return False

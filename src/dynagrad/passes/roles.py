@@ -1,0 +1,242 @@
+"""What native code makes of each operation: the one place that says how the tags of `Operation.code` are read.
+
+A node is computed element by element (`each`), is another look at an array (`view`), sums up many elements (`fold`),
+is an array with some places written (`update`), controls what runs (`control`, `part`, `stack`), or is computed as a
+whole by a function of the runtime or, where there is none, by Python (`whole`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Loop
+from ..ir.node import Node
+from ..ir.ops.places import HOLE, Pattern, Slice
+from ..ir.types import Shape
+from .loops.index_forms import Form, Index, flat, name, number, strides
+from .views import code_of, is_view, places_of, through
+
+FOLDS = {"sum": "plus", "prod": "times", "max": "larger", "min": "smaller", "sum_to": "plus"}
+UPDATES = frozenset({"set_at", "add_at", "place", "concatenate", "stack", "on_diagonal"})
+INLINE = frozenset({"triangle", "roll"})
+LARGEST_LOOPED = 1 << 15
+"""Products of matrices of more multiplications than this are made by a function of the runtime."""
+
+
+def role(node: Node) -> str:
+    operation = node.operation
+    if node.is_variable or node.is_constant:
+        return "leaf"
+    if operation is PART:
+        return "part"
+    if operation in LOOPS:
+        return "control"
+    if operation in (PUSH, POP, EMPTY):
+        return "stack"
+    if operation.cxx and (operation.array is not None or (not node.shape and not any(a.shape for a in node.arguments))):
+        return "each"
+    code = code_of(node)
+    if not code:
+        return "whole"
+    if is_view(node):
+        return "view"
+    if code[0] in UPDATES:
+        return "update"
+    if code[0] in INLINE:
+        return "each"
+    return "fold" if fold_of(node) is not None else "whole"
+
+
+# -- what sums up many elements ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A sum (or product, maximum, minimum) over axes of a domain, of the product of the arguments' elements."""
+
+    by: str  # the function of call.hpp that joins two
+    domain: Shape
+    kept: tuple[int, ...]  # which axis of the domain each axis of the result is; -1 for one of length 1
+    reads: tuple[tuple[int, ...], ...]  # the same for each argument
+
+    @property
+    def reduced(self) -> tuple[bool, ...]:
+        return tuple(axis not in self.kept for axis in range(len(self.domain)))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the only argument is read where the loop is."""
+        return self.reads == (tuple(range(len(self.domain))),)
+
+
+def _pick(axes: Sequence[int], index: Index) -> Index:
+    return tuple(number(0) if a < 0 else index[a] for a in axes)
+
+
+def fold_of(node: Node) -> Fold | None:
+    code = code_of(node)
+    if not code:
+        return None
+    if code[0] in FOLDS:
+        return _reduction(node, code)
+    if code[0] == "matmul":
+        return _matmul(node)
+    return _einsum(node, code[1], code[2]) if code[0] == "einsum" else None
+
+
+def _reduction(node: Node, code: tuple[object, ...]) -> Fold:
+    shape = node.arguments[0].shape
+    if code[0] == "sum_to":
+        skip = len(shape) - node.ndim
+        kept = tuple(-1 if n == 1 and shape[k + skip] != 1 else k + skip for k, n in enumerate(node.shape))
+    else:
+        axes: tuple[int, ...] = code[1]  # type: ignore[assignment]
+        rest = [k for k in range(len(shape)) if k not in axes]
+        kept = tuple(rest) if len(rest) == node.ndim else tuple(-1 if k in axes else k for k in range(len(shape)))
+    return Fold(FOLDS[str(code[0])], shape, kept, (tuple(range(len(shape))),))
+
+
+def _matmul(node: Node) -> Fold | None:
+    a, b = node.arguments
+    if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2):
+        batch = "".join(chr(ord("A") + k) for k in range(max(a.ndim, b.ndim) - 2))
+        left = batch[len(batch) - max(a.ndim - 2, 0) :] + ("ik" if a.ndim > 1 else "k")
+        right = batch[len(batch) - max(b.ndim - 2, 0) :] + ("kj" if b.ndim > 1 else "k")
+        return _einsum(node, (left, right), batch + "i" * (a.ndim > 1) + "j" * (b.ndim > 1))
+    left, right = ("ik" if a.ndim == 2 else "k"), ("kj" if b.ndim == 2 else "k")
+    return _einsum(node, (left, right), left[:-1] + right[1:])
+
+
+def _einsum(node: Node, inputs: tuple[str, ...], output: str) -> Fold | None:
+    length: dict[str, int] = {}
+    for letters, x in zip(inputs, node.arguments, strict=True):
+        if len(set(letters)) < len(letters):
+            return None
+        for letter, n in zip(letters, x.shape, strict=True):
+            length[letter] = n if length.get(letter, 1) == 1 else length[letter]
+    if any(letter not in length for letter in output):
+        return None
+    total = 1
+    for n in length.values():
+        total *= n
+    if len(length) > 2 and total > LARGEST_LOOPED and code_of(node)[0] == "matmul":
+        return None
+    order = _best_order(node, inputs, output, length)
+    at = {letter: k for k, letter in enumerate(order)}
+    reads = tuple(
+        tuple(-1 if n == 1 and length[c] != 1 else at[c] for c, n in zip(letters, x.shape, strict=True))
+        for letters, x in zip(inputs, node.arguments, strict=True)
+    )
+    return Fold("plus", tuple(length[c] for c in order), tuple(at[c] for c in output), reads)
+
+
+def _best_order(node: Node, inputs: tuple[str, ...], output: str, length: dict[str, int]) -> str:
+    """The letters with one innermost along which most arrays are contiguous."""
+    places: list[tuple[str, Form]] = []
+    lengths = {c: n for c, n in length.items()}
+    for letters, x in zip(inputs, node.arguments, strict=True):
+        places.append((letters, _place(x, tuple(name(c) for c in letters), lengths)))
+    out = number(0)
+    for c, step in zip(output, strides(node.shape), strict=True):
+        out = out + name(c) * step
+    places.append((output, out))
+
+    def price(letter: str) -> tuple[int, int, int]:
+        apart = sum(letter in letters and abs(form.times(letter)) != 1 for letters, form in places)
+        return (apart, -min(length[letter], 8), letter not in output)
+
+    inner = min(length, key=price) if length else ""
+    rest = [c for c in output if c != inner] + [c for c in length if c not in output and c != inner]
+    return "".join(rest) + inner
+
+
+def _place(x: Node, index: Index, lengths: dict[str, int]) -> Form:
+    """Where an element is in memory, as far as that can be told before memory is given out."""
+    while is_view(x):
+        index = through(x, index, lambda *_: number(0), lengths, lambda place, shape: tuple(number(0) for _ in shape))
+        x = x.arguments[0]
+    return flat(index, x.shape)
+
+
+# -- what writes to places ---------------------------------------------------------------------------------------------
+
+
+def whole_pattern(shape: Shape) -> Pattern:
+    return tuple(Slice(0, n, 1) for n in shape)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something written to an array: at a pattern, filled by these indices; `add` to what is there."""
+
+    pattern: Pattern
+    holes: tuple[Node, ...]
+    value: Node
+    add: bool
+
+
+@dataclass(frozen=True)
+class Update:
+    """An array and what is written to it: over a copy of `base`, over zeros, or (neither) to all of its places."""
+
+    base: Node | None
+    zeros: bool
+    pieces: tuple[Piece, ...]
+
+
+def update_of(node: Node) -> Update:
+    code = code_of(node)
+    kind = code[0]
+    read = places_of(node)
+    if read is not None:
+        pattern, holes = read
+        if kind == "place":
+            return Update(None, True, (Piece(pattern, holes, node.arguments[0], any(h.ndim for h in holes)),))
+        base, value = node.arguments[:2]
+        return Update(base, False, (Piece(pattern, holes, value, kind == "add_at"),))
+    if kind == "on_diagonal":
+        return Update(None, True, ())
+    axis: int = code[1]
+    pieces: list[Piece] = []
+    start = 0
+    for x in node.arguments:
+        at = list(whole_pattern(node.shape))
+        if kind == "stack":
+            at[axis] = len(pieces)
+        else:
+            at[axis] = Slice(start, start + x.shape[axis], 1)
+            start += x.shape[axis]
+        pieces.append(Piece(tuple(at), (), x, False))
+    return Update(None, False, tuple(pieces))
+
+
+def simple(piece: Piece) -> bool:
+    """Whether a piece is one element, whose value is known before it is written."""
+    return not any(isinstance(e, Slice) for e in piece.pattern) and not any(h.ndim for h in piece.holes)
+
+
+def holes_of(node: Node) -> list[tuple[Node, int]]:
+    """The indices that a node of places looks at, and the lengths of their axes."""
+    read = places_of(node)
+    if read is None:
+        return []
+    pattern, given = read
+    shape = node.shape if code_of(node)[0] == "place" else node.arguments[0].shape
+    holes = iter(given)
+    out = []
+    axis = 0
+    for entry in pattern:
+        if isinstance(entry, Slice | int):
+            axis += 1
+        elif entry == HOLE:
+            out.append((next(holes), shape[axis]))
+            axis += 1
+    return out
+
+
+def initial(node: Node, index: int) -> Node | None:
+    """What a state of a loop begins as, where it is worth making it in the place of the result."""
+    if isinstance(node.attribute, Loop) and node.operation in LOOPS:
+        return node.arguments[index + (node.operation is REPEAT)]
+    return None

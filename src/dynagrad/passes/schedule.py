@@ -1,0 +1,381 @@
+"""In which order the values of a graph are computed, which of them share a loop, and which are not kept at all.
+
+A schedule is a list of steps. A step is one node, or a cluster: nodes that are computed in one loop over one domain.
+Values that cost next to nothing, and values that one step alone looks at, are computed where they are looked at: they
+are no step, and take no memory. What writes over an array comes after everything that reads it, where that is possible.
+No text of C++ is written here.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..ir.control import CALL, COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, WHILE, Graph, part_types
+from ..ir.node import Node, order
+from ..ir.types import Shape
+from .roles import INLINE, Fold, fold_of, role, simple, update_of
+from .views import code_of, places_of
+
+LARGEST_CLUSTER = 250  # nodes
+LONG, SHORT_CLUSTER = 800, 4  # nodes of a graph that is written out round by round: what is short is often the same
+CHEAP = 2  # what may be computed several times
+_ONE = "add subtract multiply negative square absolute where less greater equal minimum maximum"
+_CONVERSIONS = "to_real to_integer boolean_to_real boolean_to_integer"
+_WEIGHTS = {
+    **dict.fromkeys(f"{_ONE} {_CONVERSIONS}".split(), 1),
+    **dict.fromkeys(["divide", "sqrt", "reciprocal"], 5),
+    "rsqrt": 10,
+}
+_DEAR = 20
+
+
+@dataclass
+class Step:
+    nodes: list[Node]
+    domain: Shape | None = None  # of the loop that the nodes share
+    reads: dict[Node, bool] = field(
+        default_factory=dict
+    )  # arrays and numbers that are there before, or made by the step
+    after: set[int] = field(default_factory=set)
+    first: int = 0  # place of its first node in the series
+
+
+@dataclass(frozen=True)
+class Schedule:
+    steps: list[Step]
+    stored: set[Node]  # arrays that steps make and that need memory
+    inline: set[Node]  # what is computed where it is looked at
+    copies: set[Node]  # views that are copied, because what they look at is written over
+    last: dict[Node, int]  # the last step that looks at a value; len(steps) for outputs
+
+
+def weight(node: Node) -> int:
+    """What an element costs, roughly in additions."""
+    name = node.operation.name
+    if name.startswith("integer_") or name.startswith("logical_"):
+        return 1
+    return _WEIGHTS.get(name, 1 if name.endswith("equal") else _DEAR)
+
+
+def schedule(graph: Graph) -> Schedule:
+    """The steps of a graph. Constants, inputs and parts of nodes of several values are no steps."""
+    return _Scheduler(graph).run()
+
+
+class _Scheduler:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.series = order(graph.outputs)
+        self.most = LARGEST_CLUSTER if len(self.series) < LONG else SHORT_CLUSTER
+        self.roles = {node: role(node) for node in self.series}
+        self.place = {node: i for i, node in enumerate(self.series)}
+        self.users: dict[Node, list[Node]] = {node: [] for node in self.series}
+        for node in self.series:
+            for a in dict.fromkeys(node.arguments):
+                self.users[a].append(node)
+        self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.roles[n] == "fold"}
+        self.copies: set[Node] = set()
+        self.solid = self._solid()
+        self.inline = self._inline()
+        self.bases: dict[Node, dict[Node, bool]] = {}
+        self.steps: list[Step] = []
+        self.bits: list[int] = []  # of each step; none of what is a number made of numbers, which nobody asks about
+        self.before: list[int] = []  # of each step, the bits of all that come before it
+        self.later: list[set[int]] = []  # of each step, those that come after it and wait for it themselves
+        self.free = 1  # the next bit
+        self.made_by: dict[Node, int] = {}
+
+    # -- what is computed where it is looked at --------------------------------------------------------------------
+
+    def _solid(self) -> set[Node]:
+        """Arrays that somebody wants a pointer to."""
+        wanted: set[Node] = {o for o in self.graph.outputs if o.shape}
+        for node in self.series:
+            if self.roles[node] in ("control", "whole") or node.operation is PUSH:
+                wanted.update(a for a in node.arguments if a.shape)
+            read = places_of(node)
+            if read is not None:
+                wanted.update(hole for hole in read[1] if hole.shape and not hole.is_constant)
+            if self.roles[node] == "update":
+                update = update_of(node)
+                if update.base is not None and self.roles[update.base] == "each":
+                    wanted.add(update.base)  # it may be made in the place of what it is made of
+                for piece in update.pieces:  # what is read of an array that is written to is read before
+                    if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
+                        wanted.add(piece.value)
+                        self.copies.add(piece.value)
+        for node in self.series:
+            if node.operation in (REPEAT, WHILE, COND):
+                self.copies |= self._outlived(node, wanted)
+        return wanted
+
+    def _outlived(self, node: Node, wanted: set[Node]) -> set[Node]:
+        """Views of arrays that a loop, or a branch, may write over, where they are looked at in it or after it."""
+        if node.operation is COND:
+            made = set(part_types(node))
+            taken = [a for a in node.arguments if a.type in made]
+        else:
+            counted = 1 if node.operation is REPEAT else 0
+            taken = list(node.arguments[counted : counted + node.attribute.states])
+        found: set[Node] = set()
+        after: set[Node] | None = None
+        for array in taken:
+            views = self._views(array) if array.shape else []
+            if not any(v in wanted for v in views):
+                continue
+            if after is None:
+                after = self._after(node)
+            around = after.difference(views).intersection(self.users[array])
+            if around or any(o is array for o in self.graph.outputs):
+                continue  # it is not written over
+            found.update(v for v in views if v in wanted and any(u is node or u in after for u in self.users[v]))
+        return found
+
+    def _views(self, array: Node) -> list[Node]:
+        """What looks at an array's own elements, from near or far."""
+        found: list[Node] = []
+        todo = [array]
+        while todo:
+            near = [u for u in self.users[todo.pop()] if u.shape and self.roles[u] == "view"]
+            found += near
+            todo += near
+        return found
+
+    def _after(self, node: Node) -> set[Node]:
+        """What is computed from a node."""
+        found: set[Node] = set()
+        todo = [node]
+        while todo:
+            new = [u for u in self.users[todo.pop()] if u not in found]
+            found.update(new)
+            todo += new
+        return found
+
+    def _hazard(self, value: Node, node: Node, base: Node) -> bool:
+        """Whether a value that is computed as it is written reads the array that it is written to, elsewhere."""
+        seen: set[tuple[Node, bool]] = set()
+        todo = [(value, True)]  # and whether it is read where it is written
+        while todo:
+            at, here = todo.pop()
+            if at is base:
+                return True
+            kind = self.roles[at]
+            if (at, here) in seen or kind not in ("view", "each") or (here and self._same_place(at, node, base)):
+                continue
+            seen.add((at, here))
+            here = here and kind == "each" and not code_of(at)
+            todo.extend((a, here and a.shape == value.shape) for a in at.arguments if a.shape)
+        return False
+
+    def _same_place(self, view: Node, node: Node, base: Node) -> bool:
+        """Whether a view of an array is what is written over, element by element."""
+        if not view.arguments or view.arguments[0] is not base or view.shape != node.arguments[1].shape:
+            return False
+        here, there = places_of(view), places_of(node)
+        if here is None or there is None or here[0] != there[0]:
+            return False
+        return all(a is b and not a.shape for a, b in zip(here[1], there[1], strict=True))
+
+    def _inline(self) -> set[Node]:
+        found: set[Node] = set()
+        cost: dict[Node, int] = {}
+        for node in self.series:  # cheap in any place
+            if not node.shape or node in self.solid:
+                continue
+            kind = self.roles[node]
+            if kind == "view":
+                found.add(node)
+                cost[node] = cost.get(node.arguments[0], 0)
+            elif kind == "each":
+                total = weight(node) + sum(cost.get(a, 0) for a in node.arguments if a in found)
+                if total <= CHEAP:
+                    found.add(node)
+                    cost[node] = total
+        looks: dict[Node, int] = {}  # how many elements of an inline value are computed in all
+        sinks: dict[Node, set[Node]] = {}
+        for node in reversed(self.series):
+            if not node.shape or self.roles[node] not in ("each", "view"):
+                continue
+            total, seen, apart = 0, set[Node](), False
+            for user in self.users[node]:
+                if user in found:
+                    total += looks[user]
+                    seen |= sinks[user]
+                    apart = apart or self.roles[user] == "view"
+                else:
+                    fold = self.folds.get(user)
+                    total += _size(fold.domain) if fold is not None else max(user.type.size, 1)
+                    seen.add(user)
+                    apart = apart or self.roles[user] in ("view", "update") or (fold is not None and not fold.plain)
+            if node not in found and node not in self.solid and self.roles[node] == "each":
+                if apart and len(seen) == 1 and total <= node.type.size:
+                    found.add(node)
+            if node in found:
+                looks[node], sinks[node] = total, seen
+        return found
+
+    def edges(self, node: Node) -> Iterator[tuple[Node, bool]]:
+        """What a node looks at, and whether element by element."""
+        kind = self.roles[node]
+        fold = self.folds.get(node)
+        for a in node.arguments:
+            same = a.shape == node.shape and kind == "each" and (not code_of(node) or code_of(node)[0] == "triangle")
+            yield a, same or (fold is not None and fold.plain)
+
+    def base(self, node: Node) -> dict[Node, bool]:
+        """What is there before an inline value: the arrays and numbers it is made of."""
+        found = self.bases.get(node)
+        if found is None:
+            found = self.bases[node] = self._reads(node)
+        return found
+
+    def _reads(self, node: Node) -> dict[Node, bool]:
+        out: dict[Node, bool] = {}
+        for a, same in self.edges(node):
+            if a in self.inline:
+                for b, also in self.base(a).items():
+                    out[b] = out.get(b, True) and same and also
+            elif not a.is_constant:
+                out[a] = out.get(a, True) and same
+        return out
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> Schedule:
+        clusters: dict[Shape, list[int]] = {}
+        for node in self.series:
+            kind = self.roles[node]
+            if kind == "leaf" or node in self.inline:
+                continue
+            if kind == "part":
+                self.made_by[node] = self.made_by[node.arguments[0]]
+                continue
+            reads = self._reads(node)
+            domain = self._domain(node)
+            at = None
+            if domain is not None:
+                at = self._join(clusters.setdefault(domain, []), reads)
+            if at is None:
+                at = len(self.steps)
+                self.steps.append(Step([], domain, first=self.place[node]))
+                self.before.append(0)
+                self.later.append(set())
+                self.bits.append(self._bit(node, domain, reads))
+                if domain is not None:
+                    clusters[domain].append(at)
+            step = self.steps[at]
+            step.nodes.append(node)
+            for b, same in reads.items():
+                step.reads[b] = step.reads.get(b, True) and same
+            self.made_by[node] = at
+            self._follow(at, {self.made_by[b] for b in reads if b in self.made_by} - {at})
+        self._readers_first()
+        return self._finish()
+
+    def _bit(self, node: Node, domain: Shape | None, reads: dict[Node, bool]) -> int:
+        if domain is None and not node.shape and self.roles[node] == "each" and not any(b.shape for b in reads):
+            return 0
+        self.free <<= 1
+        return self.free >> 1
+
+    def _domain(self, node: Node) -> Shape | None:
+        fold = self.folds.get(node)
+        if fold is not None:
+            return fold.domain if fold.plain and _size(fold.domain) > 1 else None
+        return node.shape if self.roles[node] == "each" and node.type.size > 1 else None
+
+    def _join(self, candidates: list[int], reads: dict[Node, bool]) -> int | None:
+        """A cluster that a node may be computed in."""
+        needs = [(self.made_by[b], b, same) for b, same in reads.items() if b in self.made_by]
+        best: int | None = None
+        shared = -1
+        for at in candidates[-1:-9:-1]:
+            if len(self.steps[at].nodes) >= self.most:
+                continue
+            bit = self.bits[at]
+            if any(self.before[s] & bit for s, _, _ in needs if s != at):
+                continue
+            if any(not same or self.roles[b] != "each" for s, b, same in needs if s == at):
+                continue
+            common = sum(s == at for s, _, _ in needs)
+            if common > shared:
+                best, shared = at, common
+        return best
+
+    def _follow(self, at: int, needs: set[int]) -> None:
+        """Step `at` comes after others, and so does what comes after it."""
+        bits = 0
+        for s in needs:
+            bits |= self.before[s] | self.bits[s]
+            self.later[s].add(at)
+        self.steps[at].after |= needs
+        todo = [at]
+        while todo:
+            at = todo.pop()
+            if bits & ~self.before[at]:
+                self.before[at] |= bits
+                todo += self.later[at]
+
+    def _readers_first(self) -> None:
+        readers: dict[Node, list[int]] = {}
+        for at, step in enumerate(self.steps):
+            for b in step.reads:
+                if b.shape:
+                    readers.setdefault(b, []).append(at)
+        for at, step in enumerate(self.steps):
+            node = step.nodes[0]
+            if self.roles[node] == "update":
+                taken = [b for b in (update_of(node).base,) if b is not None]
+            elif node.operation in LOOPS and node.operation is not CALL:
+                taken = [a for a in node.arguments if a.shape]
+            else:
+                continue
+            for b in taken:
+                for reader in readers.get(b, ()):
+                    apart = not self.before[reader] & self.bits[at] and not self.before[at] & self.bits[reader]
+                    if reader != at and apart:
+                        self._follow(at, {reader})
+
+    def _finish(self) -> Schedule:
+        waiting = [len(step.after) for step in self.steps]
+        next_: list[list[int]] = [[] for _ in self.steps]
+        for at, step in enumerate(self.steps):
+            for s in step.after:
+                next_[s].append(at)
+        ready = [(step.first, at) for at, step in enumerate(self.steps) if not waiting[at]]
+        heapq.heapify(ready)
+        ordered: list[int] = []
+        while ready:
+            _, at = heapq.heappop(ready)
+            ordered.append(at)
+            for later in next_[at]:
+                waiting[later] -= 1
+                if not waiting[later]:
+                    heapq.heappush(ready, (self.steps[later].first, later))
+        assert len(ordered) == len(self.steps), "steps wait for each other"
+        last: dict[Node, int] = {}
+        stored = {n for n in self.solid if n in self.made_by}
+        for now, at in enumerate(ordered):
+            for b in self.steps[at].reads:
+                last[b] = now
+                if b.shape and self.made_by.get(b, at) != at:
+                    stored.add(b)
+        for node in self.made_by:
+            if node.shape and self.roles[node] not in ("each", "view"):
+                stored.add(node)
+        for o in self.graph.outputs:
+            for b in self.base(o) if o in self.inline else (o,):
+                last[b] = len(ordered)
+        return Schedule([self.steps[at] for at in ordered], stored, self.inline, self.copies, last)
+
+
+def _size(shape: Sequence[int]) -> int:
+    total = 1
+    for n in shape:
+        total *= n
+    return total
+
+
+__all__ = ["EMPTY", "INLINE", "PART", "POP", "Schedule", "Step", "schedule", "simple", "weight"]

@@ -1,0 +1,137 @@
+"""Where the elements of arrays come from that are only another look at an array. No text of C++ is written here.
+
+For a view (`reshape`, `transpose`, `item`, ...) `through` gives the index in its argument of the element at an index.
+An index that is known only as the graph runs is asked for: `ask(node, index, length)` gives it as a form, from 0 on,
+where `node` holds one whole number or an array of them, read at `index`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from ..ir.node import Node, constant
+from ..ir.operation import Operation
+from ..ir.ops.places import HOLE, NEW, Pattern, Slice, pattern_of
+from ..ir.types import Shape
+from .loops.index_forms import ZERO, Form, Index, apart, flat, number
+
+Ask = Callable[[Node, Index, int], Form]
+Lengths = dict[str, int]
+
+VIEWS = frozenset({"broadcast", "reshape", "transpose", "item", "getitem", "flip", "diagonal", "windows"})
+
+
+def code_of(node: Node) -> tuple[Any, ...]:
+    """What native code makes of the node's operation, () where nothing is said; an index is a pattern."""
+    code = node.operation.code
+    if not isinstance(code, tuple):
+        return ()
+    if code[0] in ("getitem", "place"):
+        read = _pattern(node.operation, node.arguments[0].shape)
+        return () if read is None else (code[0], read[0], *code[2:])
+    return code
+
+
+@functools.lru_cache(maxsize=4096)
+def _pattern(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Node, ...]] | None:
+    """The pattern of an index of Python's, and constants that fill its holes; None where it makes none."""
+    code = operation.code
+    try:
+        pattern, holes = pattern_of(shape if code[0] == "getitem" else code[2], code[1])
+    except Error:
+        return None
+    return pattern, tuple(map(constant, holes))
+
+
+def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
+    """The pattern that a node reads or writes at, and what fills its holes; None for other nodes."""
+    code = node.operation.code
+    if not isinstance(code, tuple) or code[0] not in ("item", "getitem", "place", "set_at", "add_at"):
+        return None
+    if code[0] in ("getitem", "place"):
+        return _pattern(node.operation, node.arguments[0].shape)
+    return code[1], node.arguments[1 if code[0] == "item" else 2 :]
+
+
+def is_view(node: Node) -> bool:
+    code = code_of(node)
+    return bool(code) and code[0] in VIEWS
+
+
+def broadcast(index: Index, shape: Shape) -> Index:
+    """The index in an array of that shape that was broadcast to where `index` is one."""
+    skip = len(index) - len(shape)
+    return tuple(ZERO if n == 1 else form for form, n in zip(index[skip:], shape, strict=True))
+
+
+def at_pattern(pattern: Sequence[Any], holes: Sequence[Node], shape: Shape, index: Index, ask: Ask) -> Index:
+    """The place in an array of that shape of what stands at `index` of what a pattern takes from it."""
+    arrays = [h for h in holes if h.ndim]
+    given = iter(holes)
+    entries = [(e, next(given) if not isinstance(e, Slice) and e == HOLE else None) for e in pattern]
+    if arrays:
+        common = np.broadcast_shapes(*(h.shape for h in arrays))
+        advanced = [k for k, (e, _) in enumerate(entries) if not isinstance(e, Slice) and e != NEW]
+        together = advanced[-1] - advanced[0] + 1 == len(advanced)
+        start = advanced[0] if together else 0  # before the first of them each entry makes one axis
+        inner = index[start : start + len(common)]
+        index = index[:start] + index[start + len(common) :]
+    left = iter(index)
+    axes = iter(shape)
+    out: list[Form] = []
+    for entry, hole in entries:
+        if isinstance(entry, Slice):
+            next(axes)
+            out.append(next(left) * entry.step + entry.start)
+        elif entry == NEW:
+            next(left)
+        elif hole is None:
+            next(axes)
+            out.append(number(entry))
+        else:
+            length = next(axes)
+            out.append(ask(hole, broadcast(inner, hole.shape) if hole.ndim else (), length))
+    return tuple(out)
+
+
+def through(node: Node, index: Index, ask: Ask, lengths: Lengths, split: Callable[[Form, Shape], Index]) -> Index:
+    """The index in a view's argument; `split` takes a place apart where its form does not show the index."""
+    code = code_of(node)
+    base = node.arguments[0].shape
+    kind = code[0]
+    if kind == "broadcast":
+        return broadcast(index, base)
+    if kind == "transpose":
+        out = [ZERO] * len(base)
+        for form, axis in zip(index, code[1], strict=True):
+            out[axis] = form
+        return tuple(out)
+    if kind == "flip":
+        axis = code[1]
+        return tuple(number(base[k] - 1) - f if k == axis else f for k, f in enumerate(index))
+    if kind == "windows":
+        out = list(index[: len(base)])
+        for axis, form in zip(code[1], index[len(base) :], strict=True):
+            out[axis] = out[axis] + form
+        return tuple(out)
+    if kind == "diagonal":
+        offset = code[1]
+        return (*index[:-1], index[-1] + max(-offset, 0), index[-1] + max(offset, 0))
+    if kind == "reshape":
+        mine = [k for k, n in enumerate(node.shape) if n != 1]
+        theirs = [k for k, n in enumerate(base) if n != 1]
+        if [node.shape[k] for k in mine] == [base[k] for k in theirs]:  # axes of length one came or went
+            out = [ZERO] * len(base)
+            for a, b in zip(mine, theirs, strict=True):
+                out[b] = index[a]
+            return tuple(out)
+        place = flat(index, node.shape)
+        return apart(place, base, lengths) or split(place, base)
+    read = places_of(node)
+    assert read is not None, f"{node.operation.name} has no pattern"
+    return at_pattern(*read, base, index, ask)

@@ -1,0 +1,132 @@
+"""Checked programs on disk, so that a program that was seen before is not parsed again.
+
+An entry is the normal form as JSON, under a hash of the text and of everything else that decides what the text means,
+the front end itself included. It lies in the cache folder, beside the libraries. An entry that cannot be read is no
+entry, and reading one makes syntax and nothing else: no code in it is ever run.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ProgramWarning, Span, warn
+from ..runtime.compiling.fingerprint import combined
+from ..runtime.disk.records import recall, remember
+from . import check, normal, parse, syntax
+from .normal import Rules
+
+LARGE_TEXT = 200_000
+"""Programs from this many characters on are worth remembering less than their entry would take to read."""
+
+
+def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapping[str, object]) -> Rules:
+    """The checked normal form of a program's text, from the cache if it is there; warnings are issued either way."""
+    name = _name(text, filename, semiring, functions) if len(text) <= LARGE_TEXT else None
+    rules = None
+    if name is not None:
+        entry = recall(name)
+        rules = None if entry is None else decoded(entry)
+    if rules is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ProgramWarning)
+            rules = check(parse(text, filename), semiring=semiring, functions=functions)
+        entry = encoded(rules) if name is not None else None
+        if name is not None and entry is not None:
+            remember(name, entry)
+    for warning in rules.warnings:
+        warn(warning)
+    return rules
+
+
+def _name(text: str, filename: str, semiring: str | None, functions: Iterable[str]) -> str:
+    return f"{combined(_front_end(), filename, str(semiring), *sorted(functions), text)}.rules"
+
+
+@functools.cache
+def _front_end() -> str:
+    """What the front end is: a change in one of its files makes older entries unknown."""
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*"), here.parent / "errors.py"])
+    digest = hashlib.sha256()  # of contents: where files are installed, their times may all be the same
+    for data in (f.read_bytes() for f in files if f.is_file()):
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return f"{sys.version_info[:2]} {digest.hexdigest()}"
+
+
+# -- as JSON -----------------------------------------------------------------------------------------------------------
+
+# A list in JSON is one of these, by its first entry: a tuple, a frozen set, a dict as keys and values in turn, and from
+# there on a class of the syntax with its fields.
+_TUPLE, _SET, _DICT, _FIRST = range(4)
+
+
+@functools.cache
+def _classes() -> tuple[type[Any], ...]:
+    """The classes of which a normal form is made."""
+    named = {**vars(syntax), **vars(normal), "Span": Span}
+    return tuple(c for _, c in sorted(named.items()) if isinstance(c, type) and is_dataclass(c))
+
+
+@functools.cache
+def _numbers() -> dict[type, tuple[int, tuple[str, ...]]]:
+    """Their numbers, and the names of their fields."""
+    return {made: (n, tuple(f.name for f in fields(made))) for n, made in enumerate(_classes(), _FIRST)}
+
+
+def encoded(rules: Rules) -> bytes | None:
+    """The entry for a normal form; nothing where it is nested too deeply for one."""
+    numbers = _numbers()
+
+    def plain(value: Any) -> Any:
+        kind = type(value)
+        if kind in (str, int, float, bool) or value is None:
+            return value
+        if kind is tuple:
+            return [_TUPLE, *map(plain, value)]
+        if kind is frozenset:
+            return [_SET, *map(plain, sorted(value))]
+        if kind is dict:
+            return [_DICT, *(plain(part) for pair in value.items() for part in pair)]
+        number, names = numbers[kind]
+        return [number, *(plain(getattr(value, name)) for name in names)]
+
+    try:
+        return json.dumps(plain(rules), separators=(",", ":")).encode()
+    except (RecursionError, KeyError, ValueError):  # of numbers with thousands of digits, too
+        return None
+
+
+def decoded(entry: bytes) -> Rules | None:
+    """The normal form in an entry; nothing where it holds none.
+
+    >>> rules = check(parse("goal += a(X) * b(X)."))
+    >>> decoded(encoded(rules)) == rules, decoded(b"[0, 1]")
+    (True, None)
+    """
+    classes = _classes()
+
+    def made(value: Any) -> Any:
+        if type(value) is not list:
+            return value
+        number = value[0]
+        parts = [made(part) for part in value[1:]]
+        if number >= _FIRST:
+            return classes[number - _FIRST](*parts)
+        if number == _TUPLE:
+            return tuple(parts)
+        return frozenset(parts) if number == _SET else dict(zip(parts[::2], parts[1::2], strict=True))
+
+    try:
+        rules = made(json.loads(entry))
+    except (RecursionError, ValueError, TypeError, IndexError, KeyError):
+        return None
+    return rules if isinstance(rules, Rules) else None

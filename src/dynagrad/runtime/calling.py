@@ -1,0 +1,492 @@
+"""Generated functions as functions of Python: a call that costs little more than a call of Python's own functions.
+
+The numbers and arrays that a generated function takes and returns are its leaves. Its body knows nothing of Python
+(`dynagrad/body.hpp`); `glue` writes what stands around it in the same library, and `callable_of` makes a builtin
+function of that. The interpreter then calls the library directly, which reads floats and numpy arrays in place
+(`dynagrad/python.hpp`) through a table of pointers that is filled here, so that it is compiled without the headers of
+Python and serves every version. Where objects do not lie in memory as they do in CPython, found out once, at import,
+`ctypes` calls the body instead: slower, and the same to the caller.
+
+What does not fit exactly (an integer for a real, a float32 or strided array, a list) goes to a function of Python,
+`otherwise`. Structures of leaves, keywords, and what a leaf means are the business of others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from ..errors import CompileError, DepthError, Error, PlaceError, RoomError
+from .library import Library, host
+
+Kind = Literal["real", "integer", "boolean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One argument or result: a kind of number, and the shape of an array of them; the empty shape is a single one.
+
+    A single real is a float (or numpy.float64) and comes back as a float; likewise int (numpy.int64) and bool. Arrays
+    are of float64, int64 and bool.
+
+    >>> print(Leaf("real"), Leaf("integer", (2, 3)))
+    real integer[2,3]
+    """
+
+    kind: Kind
+    shape: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{','.join(map(str, self.shape))}]" if self.shape else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """What there is to know about a kind: types, and which of numpy's kinds of dtype turn into it without loss."""
+
+    cxx: str
+    ctype: type[Any]
+    dtype: np.dtype[Any]
+    single: type
+    exact: tuple[type, type]
+    takes: str
+
+
+# In the order of `Kind` in python.hpp.
+_KINDS: dict[Kind, _Numbers] = {
+    "real": _Numbers("dynagrad::kReal", ctypes.c_double, np.dtype(np.float64), float, (float, np.float64), "fiub"),
+    "integer": _Numbers("dynagrad::kInteger", ctypes.c_int64, np.dtype(np.int64), int, (int, np.int64), "iub"),
+    "boolean": _Numbers("dynagrad::kBoolean", ctypes.c_bool, np.dtype(np.bool_), bool, (bool, np.bool_), "b"),
+}
+
+# The exceptions that stand for what a body returns, by `Outcome` in body.hpp, and their words if it gives none.
+_FAILURES: dict[int, tuple[type[BaseException], str]] = {
+    1: (KeyboardInterrupt, ""),
+    2: (RoomError, "the memory is full"),
+    3: (DepthError, "the recursion is too deep"),
+    4: (PlaceError, "an index is out of range"),
+    5: (ZeroDivisionError, "division by zero"),
+    6: (ValueError, "a value is out of range"),
+    7: (Error, "the compiled function failed"),
+}
+
+
+class Given:
+    """What a body is given with each call besides its arguments (`Context::given`): addresses, and what keeps them.
+
+    Two functions may share a library, and each has data of its own.
+
+    >>> Given([None, np.zeros(3)]).count
+    2
+    """
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.count = len(items)
+        self.kept = tuple(items)
+        self.table = (ctypes.c_void_p * self.count)(*map(_place, items))
+        self.address = ctypes.addressof(self.table)
+
+
+def _place(item: Any) -> int | None:
+    """Where an array, or a function of ctypes, is."""
+    if item is None:
+        return None
+    return _address(item) if isinstance(item, np.ndarray) else ctypes.cast(item, ctypes.c_void_p).value
+
+
+def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int = 0) -> str:
+    """The C++ to put behind the body called `name`, so that `callable_of` finds what it needs.
+
+    `given` is how many addresses the body is given with each call.
+
+    The source defines before it, with `#include <dynagrad/body.hpp>`,
+
+        DYNAGRAD_EXPORT int64_t name(const dynagrad::Context*, const void* const* inputs, void* const* outputs)
+    """
+
+    def leaves(part: str, several: Sequence[Leaf]) -> list[str]:
+        shapes = [
+            f"static constexpr intptr_t {name}_{part}{at}[] = {{{', '.join(map(str, leaf.shape))}}};"
+            for at, leaf in enumerate(several)
+            if leaf.shape
+        ]
+        rows = [
+            f"{{{_KINDS[leaf.kind].cxx}, {len(leaf.shape)}, {f'{name}_{part}{at}' if leaf.shape else 'nullptr'}}}"
+            for at, leaf in enumerate(several)
+        ]
+        # An array of C++ has at least one element.
+        listed = ", ".join(rows or ["{dynagrad::kReal, 0, nullptr}"])
+        return [*shapes, f"static constexpr dynagrad::Leaf {name}_{part}[] = {{{listed}}};"]
+
+    def entry(single: bool) -> str:
+        flags = f"{'true' if single else 'false'}, {'true' if given else 'false'}"
+        call = f"dynagrad::call<{flags}, {len(inputs)}, {len(outputs)}>"
+        return (
+            f"DYNAGRAD_EXPORT void* {_entry(name, single)}(void* self, void* const* arguments, intptr_t count) {{\n"
+            f"    return {call}({name}, {name}_in, {name}_out, self, arguments, count);\n"
+            "}"
+        )
+
+    lines = ["#include <dynagrad/python.hpp>", *leaves("in", inputs), *leaves("out", outputs), entry(single=False)]
+    if len(outputs) == 1:
+        lines.append(entry(single=True))
+    lines.append(f"DYNAGRAD_EXPORT const char* {name}_leaves() {{ return {_signature(inputs, outputs, given)}; }}")
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def callable_of(
+    library: Library,
+    symbol: str,
+    inputs: Sequence[Leaf],
+    outputs: Sequence[Leaf],
+    *,
+    single: bool = False,
+    name: str | None = None,
+    otherwise: Callable[..., Any] | None = None,
+    failed: Callable[[int, str], Any] | None = None,
+    given: Given | None = None,
+) -> Callable[..., Any]:
+    """The body `symbol` of a library, and its `glue`, as a function of its inputs, by position, to a tuple of outputs.
+
+    With `single` it returns its only output instead. Arguments that are not exactly what the leaves say are passed to
+    `otherwise(*arguments)`, as they are and however many, and what that returns is returned; by default they are
+    converted where nothing is lost (integers to reals, any layout, order of bytes, lists) and refused with an `Error`
+    where something would be. If the body returns a status other than 0, `failed(status, message)` is to raise; by
+    default, `failure`. Arguments are never changed, results are new, and many threads may call at once. `given` is what
+    the body is given with each call, as many addresses as `glue` was told.
+
+    >>> from dynagrad.runtime.compiling import cache
+    >>> from dynagrad.runtime import library
+    >>> one = [Leaf("real")]
+    >>> body = '''#include <dynagrad/body.hpp>
+    ... DYNAGRAD_EXPORT int64_t twice(const dynagrad::Context*, const void* const* inputs, void* const* outputs) {
+    ...     *static_cast<double*>(outputs[0]) = 2 * *static_cast<const double*>(inputs[0]);
+    ...     return dynagrad::kDone;
+    ... }'''
+    >>> made = library.load(cache.build(body + glue("twice", one, one)))
+    >>> callable_of(made, "twice", one, one, single=True)(1.5)
+    3.0
+    """
+    said = library.function(f"{symbol}_leaves", ctypes.c_char_p)()
+    if _quoted(said.decode()) != _signature(inputs, outputs, 0 if given is None else given.count):
+        raise CompileError(f"{symbol} in {library.path} takes and returns {said.decode()}, and was taken for another")
+    if single and len(outputs) != 1:
+        raise CompileError(f"{symbol} returns {len(outputs)} values, which is no single one")
+    inputs, outputs, name, failed = tuple(inputs), tuple(outputs), name or symbol, failed or failure
+
+    def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        if PYTHON is None:
+            return _slow(library, symbol, inputs, outputs, single, name, otherwise, failed, given)
+        return _fast(PYTHON, library, symbol, single, name, otherwise, failed, given)
+
+    return make(otherwise or _converting(name, inputs, make(_refuse)))
+
+
+def failure(status: int, message: str, name: str = "") -> NoReturn:
+    """Raise the exception that stands for this status of a body (`Outcome` in body.hpp), with its message.
+
+    >>> failure(4, "row 7 of 5", "pick")
+    Traceback (most recent call last):
+    dynagrad.errors.PlaceError: pick: row 7 of 5
+    """
+    kind, words = _FAILURES.get(status, (Error, f"the compiled function ended with status {status}"))
+    raise kind(f"{name}: {message or words}" if name and issubclass(kind, Error) else message or words)
+
+
+def _entry(name: str, single: bool) -> str:
+    """The name of the function that the interpreter calls."""
+    return f"{name}_call_{'single' if single else 'tuple'}"
+
+
+def _signature(inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int) -> str:
+    """The leaves as a string of C++: what the library was made for."""
+    more = f", given {given}" if given else ""
+    return _quoted(f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))}){more}")
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+# -- the fast route ---------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = (
+    "PyFloat_AsDouble",
+    "PyFloat_FromDouble",
+    "PyLong_AsLongLong",
+    "PyLong_FromLongLong",
+    "PyBool_FromLong",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyTuple_GetItem",
+    "PyUnicode_DecodeUTF8",
+    "PyObject_Vectorcall",
+    "PyErr_Occurred",
+    "PyErr_Clear",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyErr_CheckSignals",
+)
+_OBJECTS = (
+    np.ndarray,
+    *(numbers.dtype for numbers in _KINDS.values()),
+    *_KINDS["real"].exact,
+    *_KINDS["integer"].exact,
+    *(False, np.False_, True, np.True_),
+)
+_NEW_ARRAY = 94  # where PyArray_NewFromDescr stands among the functions that numpy offers to extensions
+_METH_FASTCALL = 0x80
+
+
+class _Method(ctypes.Structure):
+    """`PyMethodDef` of CPython."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Array(ctypes.Structure):
+    """The beginning of a numpy array, as `ArrayFields` in python.hpp has it."""
+
+    _fields_ = (
+        ("references", ctypes.c_ssize_t),
+        ("type", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("dimensions", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("base", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+    )
+
+
+class _Descr(ctypes.Structure):
+    """The beginning of a numpy dtype, as `DescrFields` in python.hpp has it."""
+
+    _fields_ = (
+        ("references", ctypes.c_ssize_t),
+        ("type", ctypes.c_void_p),
+        ("scalar", ctypes.c_void_p),
+        ("kind", ctypes.c_char),
+        ("letter", ctypes.c_char),
+        ("byteorder", ctypes.c_char),
+        ("unused", ctypes.c_char),
+        ("number", ctypes.c_int),
+    )
+
+
+def _as_expected() -> bool:
+    """Whether objects and arrays lie in memory as python.hpp takes for granted, tried on a few of each kind."""
+    # Of another size are objects in an interpreter without a lock, or one that traces references.
+    if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    if any(ctypes.c_void_p.from_address(id(x) + 8).value != id(type(x)) for x in (1.5, 7, True, np.float64(1.5))):
+        return False
+    plain = np.zeros((2, 3))
+    arrays: list[np.ndarray[Any, Any]] = [plain, plain[:, ::2], plain.T, np.zeros(0), np.zeros(3, np.bool_)]
+    arrays += [np.zeros((1, 2, 3), np.int64), np.zeros(2, ">f8"), np.zeros(2, "<f8"), np.zeros(2, "f4")]
+    arrays += [np.frombuffer(bytes(25), np.uint8)[1:].view(np.float64)]
+    return all(map(_array_as_expected, arrays))
+
+
+def _array_as_expected(a: np.ndarray[Any, Any]) -> bool:
+    """Whether the array and its dtype have their fields where they should be; pointers are followed last."""
+    found, descr = _Array.from_address(id(a)), _Descr.from_address(id(a.dtype))
+    seen = (found.type, found.data, found.dimensions, found.descr, found.flags)
+    said = (id(np.ndarray), a.ctypes.data, a.ndim, id(a.dtype), a.flags.num)
+    if seen != said or (descr.byteorder.decode(), descr.number) != (a.dtype.byteorder, a.dtype.num):
+        return False
+    return (tuple(found.shape[: a.ndim]), tuple(found.strides[: a.ndim])) == (a.shape, a.strides)
+
+
+def _new_array() -> int | None:
+    """The address of numpy's function that makes arrays; None if this numpy is not one that is known."""
+    try:
+        inside = importlib.import_module("numpy._core._multiarray_umath")
+    except ImportError:  # before numpy 2
+        inside = importlib.import_module("numpy.core._multiarray_umath")
+    pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = (ctypes.c_void_p * (_NEW_ARRAY + 1)).from_address(pointer(inside._ARRAY_API, None))
+    version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table[0] or 0)()
+    return table[_NEW_ARRAY] if version >> 24 in (1, 2) else None
+
+
+def _table() -> ctypes.Array[ctypes.c_void_p] | None:
+    """`Python` of python.hpp: functions, then objects; None where it would not do."""
+    try:
+        if not _as_expected():
+            return None
+        functions = [ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in _FUNCTIONS]
+        pointers = [*functions, _new_array(), *map(id, _OBJECTS)]
+    except (AttributeError, ImportError, ValueError):  # something is missing, in this interpreter or this numpy
+        return None
+    return (ctypes.c_void_p * len(pointers))(*pointers) if all(pointers) else None
+
+
+PYTHON = _table()
+"""The table that libraries get, or None if they are to be called by `ctypes`."""
+
+
+def _fast(
+    table: ctypes.Array[ctypes.c_void_p],
+    library: Library,
+    symbol: str,
+    single: bool,
+    name: str,
+    otherwise: Callable[..., Any],
+    failed: Callable[[int, str], Any],
+    given: Given | None,
+) -> Callable[..., Any]:
+    """The builtin function."""
+    take = library.function("dg_python", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
+    if not take(ctypes.addressof(table), ctypes.sizeof(table)):
+        raise CompileError(f"the table of pointers is not what {library.path} expects")
+    method = method_of(library, _entry(symbol, single), name)
+    # The definition, what is given and the library have to live as long as the function, which holds this tuple.
+    return builtin_of(method, (otherwise, failed, 0 if given is None else given.address, given, method, library))
+
+
+def method_of(library: Library, symbol: str, name: str) -> _Method:
+    """The definition of a builtin function that is called with an array of arguments."""
+    address = ctypes.cast(library.function(symbol, None), ctypes.c_void_p).value  # type: ignore[arg-type]
+    return _Method(name.encode(), address, _METH_FASTCALL, None)
+
+
+def builtin_of(method: _Method, held: tuple[Any, ...]) -> Callable[..., Any]:
+    """A builtin function by its definition, which has to be held; what is held is its `self`."""
+    new = ctypes.pythonapi["PyCFunction_NewEx"]
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: Callable[..., Any] = new(ctypes.addressof(method), held, None)
+    return made
+
+
+# -- the slow route ---------------------------------------------------------------------------------------------------
+
+_MESSAGE = 256  # bytes, `kMessage` in body.hpp
+
+
+class _Context(ctypes.Structure):
+    """`Context` of body.hpp."""
+
+    _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_void_p), ("given", ctypes.c_void_p))
+
+
+def _slow(
+    library: Library,
+    symbol: str,
+    inputs: Sequence[Leaf],
+    outputs: Sequence[Leaf],
+    single: bool,
+    name: str,
+    otherwise: Callable[..., Any],
+    failed: Callable[[int, str], Any],
+    given: Given | None,
+) -> Callable[..., Any]:
+    """What `_fast` makes, by way of ctypes."""
+    body = library.function(symbol, ctypes.c_int64, *(ctypes.c_void_p,) * 3)
+    ins, outs, text = ctypes.c_void_p * len(inputs), ctypes.c_void_p * len(outputs), ctypes.c_char * _MESSAGE
+
+    def call(*arguments: Any) -> Any:
+        if len(arguments) != len(inputs) or not all(map(_fits, inputs, arguments)):
+            return otherwise(*arguments)
+        taken = [x if leaf.shape else _KINDS[leaf.kind].ctype(x) for leaf, x in zip(inputs, arguments, strict=True)]
+        try:
+            made: list[Any] = [np.empty(leaf.shape, of.dtype) if leaf.shape else of.ctype() for leaf, of in kinds]
+        except MemoryError:
+            return failed(2, "there is no memory for an array that it returns")
+        message = text()
+        context = _Context(host(), ctypes.addressof(message), None if given is None else given.address)
+        status = body(ctypes.addressof(context), ins(*map(_address, taken)), outs(*map(_address, made)))
+        if status != 0:
+            return failed(status, message.value.decode(errors="replace"))
+        results = tuple(x if leaf.shape else x.value for leaf, x in zip(outputs, made, strict=True))
+        return results[0] if single else results
+
+    kinds = [(leaf, _KINDS[leaf.kind]) for leaf in outputs]
+    call.held = library  # type: ignore[attr-defined]  # which lives as long as the function
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _address(x: Any) -> int:
+    """Where the numbers of an array are, or a number of ctypes."""
+    place: int = x.__array_interface__["data"][0] if type(x) is np.ndarray else ctypes.addressof(x)
+    return place
+
+
+def _fits(leaf: Leaf, x: Any) -> bool:
+    """Whether the argument is exactly what the leaf says."""
+    numbers = _KINDS[leaf.kind]
+    if not leaf.shape:
+        return type(x) in numbers.exact and (leaf.kind != "integer" or -(2**63) <= x < 2**63)
+    return (
+        type(x) is np.ndarray
+        and x.shape == leaf.shape
+        and (x.dtype.num, x.dtype.byteorder) == (numbers.dtype.num, numbers.dtype.byteorder)
+        and x.flags.c_contiguous
+        and x.flags.aligned
+    )
+
+
+# -- what does not fit ------------------------------------------------------------------------------------------------
+
+
+def _refuse(*arguments: Any) -> NoReturn:
+    """What converted arguments do not get to."""
+    raise Error(f"a compiled function does not take {len(arguments)} converted arguments; this is a bug in Dynagrad")
+
+
+def _converting(name: str, inputs: Sequence[Leaf], call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of any arguments: converts them to what the leaves say, or raises `Error`, and calls."""
+
+    def convert_and_call(*arguments: Any) -> Any:
+        if len(arguments) != len(inputs):
+            count = f"{len(inputs)} argument{'' if len(inputs) == 1 else 's'}"
+            raise Error(f"{name} takes {count}, and {len(arguments)} came")
+        return call(*map(_convert, names, inputs, arguments))
+
+    names = [f"{name}: argument {at + 1}" for at in range(len(inputs))]
+    return convert_and_call
+
+
+def _convert(name: str, leaf: Leaf, x: Any) -> Any:
+    """The argument as the leaf says: a float, int or bool, or a contiguous array."""
+    numbers = _KINDS[leaf.kind]
+    if isinstance(x, int) and not leaf.shape and leaf.kind != "boolean":  # numpy would look at its size first
+        try:
+            number = numbers.single(x)
+        except OverflowError:
+            raise Error(f"{name} is beyond the largest real, {sys.float_info.max:.4g}") from None
+        if leaf.kind == "integer" and not _fits(leaf, number):
+            raise Error(f"{name} is beyond the integers of 64 bits")
+        return number
+    if _fits(leaf, x):
+        return x
+    try:
+        a = np.asarray(x)
+    except (TypeError, ValueError) as error:
+        raise Error(f"{name} is no array of numbers: {error}") from None
+    if a.shape != leaf.shape or a.dtype.kind not in numbers.takes:
+        what = f"an array of shape {a.shape} and type {a.dtype}" if a.shape else f"a {type(x).__name__}"
+        raise Error(f"{name} is {what}, and {leaf} is expected")
+    if leaf.kind == "integer" and a.dtype.kind == "u" and a.size and int(a.max()) >= 2**63:
+        raise Error(f"{name} is beyond the integers of 64 bits")
+    if not leaf.shape:
+        return numbers.single(a.item())
+    fresh = np.empty(leaf.shape, numbers.dtype)
+    fresh[...] = a
+    return fresh

@@ -1,0 +1,196 @@
+"""Compiled programs on disk: compiled once, found by the fingerprint of everything that went into them.
+
+An entry is three files in the cache folder: the library, its source beside it for people to read, and a seal, written
+last, that holds the library's hash. What has no seal that fits is no entry, so that neither a killed compiler nor a
+damaged disk can make one; nor is what others may have written (`sealed`). Which folder it is says `cache_folder`. What
+all libraries of a kind have in common is an entry too, an object that they are linked with. No knowledge of flags lives
+here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import CompileError
+from ..disk import sealed
+from ..disk.file_lock import file_lock
+from ..disk.folder import Temporary, temporary_folder, trusted_folder
+from . import toolchain
+from .fingerprint import fingerprint, place_of_headers
+from .zig_files import archive_of, pack, unpack
+
+
+def build(
+    source: str,
+    *,
+    optimise: int = 3,
+    flags: Sequence[str] = (),
+    objects: Sequence[str] = (),
+    prelude: str = "",
+    tool: toolchain.Compiler | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Path:
+    """The path of the library that `source` compiles to, from the cache if it is there.
+
+    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of what it
+    has in common with other libraries, and is linked with if this compiler can do so; else it has to have all of that.
+    `prelude` is a header of the runtime that the source includes before anything else, with no macro of its own before.
+    `tool` is another compiler than the one that is used now. `progress` is called with a line of text before a compiler
+    starts, and not at all if none does.
+
+    >>> library = build('extern "C" int one() { return 1; }')
+    >>> library.with_suffix(".cpp").read_text()
+    'extern "C" int one() { return 1; }'
+    """
+    tool = tool or toolchain.compiler()
+    flags = toolchain.spelled(tool, flags)
+    parts = _parts(tool, objects, flags)
+    options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
+    job = _Job(source, tool, options, toolchain.SUFFIX, parts, prelude)
+    home, reason = trusted_folder()
+    for place in (home, Temporary.path):
+        found = None if place is None else entry(place, job.name)
+        if found is not None:
+            return found
+    try:
+        if home is not None:
+            return _compile(home, job, progress)
+    except OSError as error:
+        reason = str(error)
+    try:
+        return _compile(temporary_folder(reason), job, progress)
+    except OSError as error:
+        raise CompileError(
+            f"there is no place for a compiled program: in the cache folder, {reason}; in a temporary one, {error}\n"
+            "  make room, or set DYNAGRAD_CACHE to a folder of yours that can be written"
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What an entry is made of: a library with the objects that are linked to it, or such an object."""
+
+    source: str
+    tool: toolchain.Compiler
+    options: tuple[str, ...]
+    suffix: str
+    parts: tuple[_Job, ...] = ()
+    prelude: str = ""  # a header that it includes first
+
+    @property
+    def name(self) -> str:
+        return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
+
+
+_LINKED = "-DDYNAGRAD_LINKED"
+
+
+def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str]) -> tuple[_Job, ...]:
+    """The objects that a library is linked with; none where it has all of its own.
+
+    They are compiled in one way, however much the library is optimised, but with what it defines.
+    """
+    if not toolchain.links(tool):
+        return ()
+    defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
+    options = toolchain.of_object((*toolchain.flags(tool, 2), _LINKED, *defined))
+    return tuple(_Job(source, tool, options, ".o") for source in objects)
+
+
+_HEADER = ".pch"
+
+
+def _precompiled(home: Path, job: _Job) -> Path | None:
+    """The header that a source includes first, as a compiler has read it; None where it cannot, or there is none.
+
+    It is for one set of options, of which some say only what is made of functions, and for headers as they are now.
+    """
+    if not job.prelude or not toolchain.links(job.tool):
+        return None
+    mattering = (o for o in job.options if o not in ("-s", "-shared", "-fno-slp-vectorize"))
+    kept = (*mattering, f"-DDYNAGRAD_PLACE={place_of_headers()}")
+    header = _object(home, _Job(job.prelude, job.tool, kept, _HEADER))
+    return header if header.stat().st_size else None
+
+
+def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
+    """The library, or the object, of that name if it is whole."""
+    library = home / (name + suffix)
+    given = sealed.read(home / f"{name}.seal")
+    if given is None:
+        return None
+    data = sealed.read(library)
+    return library if data is not None and given == sealed.seal(library.name, data) else None
+
+
+def _compile(home: Path, job: _Job, progress: Callable[[str], None] | None) -> Path:
+    """Make the entry, unless another thread or process did so while this one waited."""
+    sealed.make(home)
+    # Names that begin alike share a lock, so that there are few. Libraries wait for objects, and objects for nothing.
+    kind = "" if job.suffix == toolchain.SUFFIX else "object-"
+    with file_lock(home / "locks" / f"{kind}{job.name[:2]}"):
+        found = entry(home, job.name, job.suffix)
+        if found is not None:
+            return found
+        _sweep(home)
+        if progress is not None:
+            progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
+        # In the same folder, so that the moves below are renames, which cannot be seen half done.
+        with tempfile.TemporaryDirectory(prefix="tmp-", dir=home, ignore_cleanup_errors=True) as scratch:
+            return _compile_in(home, Path(scratch), job)
+
+
+def _compile_in(home: Path, scratch: Path, job: _Job) -> Path:
+    """Make the entry in a folder of its own, and move it to its place."""
+    made = scratch / (job.name + job.suffix)
+    zig, archive = scratch / "zig", archive_of(home, job.tool, job.options)
+    known = archive is None or unpack(archive, zig)
+    compile_source = functools.partial(
+        toolchain.compile_source, tool=job.tool, zig_cache=zig, keep=home / "failed" / f"{job.name}.cpp"
+    )
+    if job.suffix == _HEADER:
+        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=zig):
+            made.touch()  # so that it is not tried each time
+        made.with_suffix(".cpp").write_text(job.source)
+    elif all(entry(home, part.name, part.suffix) for part in job.parts):
+        objects = [home / (part.name + part.suffix) for part in job.parts]
+        compile_source(job.source, made, options=job.options, objects=objects, precompiled=_precompiled(home, job))
+    else:  # all at a time, and linked at the end
+        own = scratch / "own.o"
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            others = [pool.submit(_object, home, part) for part in job.parts]
+            compile_source(job.source, own, options=toolchain.of_object(job.options), objects=[])
+        objects = [own, *(other.result() for other in others)]
+        compile_source("", made, options=job.options, objects=objects)
+        os.replace(own.with_suffix(".cpp"), made.with_suffix(".cpp"))
+    if archive is not None and not known and zig.is_dir() and job.suffix == toolchain.SUFFIX:
+        pack(archive, zig)
+    text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
+    seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
+    for file in (text, made, seal):
+        os.chmod(file, 0o700 if file == made else 0o600)
+        os.replace(file, home / file.name)
+    return home / made.name
+
+
+def _object(home: Path, job: _Job) -> Path:
+    """The object, made where it is not there."""
+    return entry(home, job.name, job.suffix) or _compile(home, job, None)
+
+
+def _sweep(home: Path) -> None:
+    """Remove what killed processes left behind a day ago or more."""
+    old = time.time() - 86400
+    for left in home.glob("tmp-*"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < old:
+                left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)

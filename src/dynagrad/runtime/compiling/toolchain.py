@@ -1,0 +1,346 @@
+"""Which C++ compiler there is, the flags it gets, and how it is called.
+
+It is the one that `DYNAGRAD_CXX` names; else the one of the `ziglang` package, so that a machine without a compiler
+works; else one of the system's that is new enough. No shell is involved, and nothing is kept here between calls except
+what is known about the compiler itself. Where compiled files go is the business of `cache`.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import importlib.util
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import CompileError, warn
+from ..disk import sealed
+from . import child
+
+INCLUDE = Path(__file__).parent.parent / "include"
+"""The folder of the runtime headers, for `#include <dynagrad/...>`."""
+
+SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+"""How the name of a shared library ends on this system."""
+
+# The same for every compiler.
+#   contract=off: a multiply and an add are rounded each by itself, so that two routes to one number agree to the bit.
+#   no-trapping-math, no-math-errno: nobody reads the floating-point flags or errno; comparisons and roots vectorise.
+#   visibility=hidden: only what is marked as exported is; the rest may be inlined away.
+_COMMON = (
+    "-std=c++20",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-stack-protector",
+    "-fvisibility=hidden",
+    "-g0",
+    "-s",
+    "-shared",
+    "-fPIC",
+    "-pthread",
+)
+
+# Libraries, in the order of the linker's command line (after the source). The C++ standard library is in none of them.
+_LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "darwin": ("-lSystem",)}
+
+_WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
+
+_NEW_ENOUGH = {"clang": 15, "gcc": 11}  # what has the C++20 that generated code is written in
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler: how it is called, whether it is zig's, and a text that changes when it does."""
+
+    command: tuple[str, ...]
+    zig: bool
+    identity: str
+
+
+def compiler() -> Compiler:
+    """The compiler to use: `DYNAGRAD_CXX` if it is set, else the one of the ziglang package, else one of the system's.
+
+    >>> compiler().command[-1]
+    'c++'
+    """
+    return _compiler(os.environ.get("DYNAGRAD_CXX", ""), os.environ.get("PATH", ""))
+
+
+def warn_without_compiler() -> None:
+    """Says that nothing can be run for want of a compiler where something to run is made, with the command to type."""
+    missing = _missing(os.environ.get("DYNAGRAD_CXX", ""), os.environ.get("PATH", ""))
+    if missing:
+        warn(missing)
+
+
+@functools.cache
+def _missing(named: str, path: str) -> str:
+    """Why there is no compiler, or nothing."""
+    try:
+        _compiler(named, path)
+    except CompileError as error:
+        return f"what is made here cannot be run: {error}"
+    return ""
+
+
+@functools.cache
+def _compiler(named: str, path: str) -> Compiler:
+    """`compiler`, remembered by what it depends on: asking another compiler for its version starts a process."""
+    if not named.strip():
+        found = _ziglang() or _system(path)
+        if found is None:
+            raise CompileError(f"there is no C++ compiler\n  {_WHERE}")
+        return found
+    try:
+        command = shlex.split(named)
+    except ValueError as error:
+        raise CompileError(f"DYNAGRAD_CXX={named!r} cannot be split into words: {error}") from None
+    program = shutil.which(command[0], path=path)
+    if program is None:
+        raise CompileError(f"the compiler that DYNAGRAD_CXX names, {command[0]!r}, is not there\n  {_WHERE}")
+    call = (os.path.abspath(program), *command[1:])
+    try:
+        version = _version(call)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CompileError(f"the compiler that DYNAGRAD_CXX names does not run: {error}\n  {_WHERE}") from None
+    zig = os.path.splitext(os.path.basename(program))[0] == "zig" or "ziglang" in version
+    return Compiler(call, zig, f"{os.path.realpath(program)} {command[1:]}\n{version}")
+
+
+def _version(call: Sequence[str], question: str = "--version") -> str:
+    """What a compiler says of itself."""
+    said = subprocess.run([*call, question], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    return said.stdout.decode(errors="replace")
+
+
+def _system(path: str) -> Compiler | None:
+    """A compiler of the system that is new enough, by the names that it usually has."""
+    for name in ("c++", "g++", "clang++"):
+        program = shutil.which(name, path=path)
+        if program is None:
+            continue
+        try:
+            version, number = _version([program]), _version([program], "-dumpversion").partition(".")[0].strip()
+        except (OSError, subprocess.SubprocessError):
+            continue
+        least = _NEW_ENOUGH["clang" if "clang" in version else "gcc"]
+        if number.isdigit() and int(number) >= least:
+            return Compiler((program,), False, f"{os.path.realpath(program)}\n{version}")
+    return None
+
+
+def _ziglang() -> Compiler | None:
+    """The compiler of the ziglang package, found without importing the package and without starting a process."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    home = Path(spec.submodule_search_locations[0])
+    program = home / ("zig.exe" if os.name == "nt" else "zig")
+    # Its version stands in the name of the folder that pip keeps beside it; reading that is far quicker than asking.
+    versions = sorted(path.name for path in home.parent.glob("ziglang-*.dist-info"))
+    try:
+        size = program.stat().st_size
+    except OSError:  # packaged in another way: the package knows how to start it
+        python = child.interpreter()
+        if python is None:
+            return None
+        return Compiler((python, "-m", "ziglang", "c++"), True, f"ziglang {versions} at {home}")
+    # The program itself rather than `python -m ziglang`: one process less to start, and the one to kill is the compiler
+    return Compiler((str(program), "c++"), True, f"ziglang {versions} of {size} bytes")
+
+
+def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
+    """The flags for `tool`; `optimise` is 0 to 3, where 1 is for huge sources and 0 for what runs only for a moment.
+
+    >>> "-O1" in flags(compiler(), optimise=1)
+    True
+    """
+    if optimise not in (0, 1, 2, 3):
+        raise ValueError(f"optimise is 0, 1, 2 or 3, not {optimise!r}")
+    if not tool.zig:
+        return (f"-O{optimise}", *_COMMON)
+    # zig turns every level into -O2 and so needs to be told behind its back; it adds checks for undefined behaviour
+    # where it takes a build for a debugging one. Its own runtime library, and the C++ library, would be built from
+    # source on first use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked
+    # in place of the system's; what else generated code needs of it is in builtins.hpp.
+    few = ("-mllvm", "-inline-threshold=5") if optimise == 1 else ()  # a third of the time for thousands of rules
+    level = max(optimise, 1)  # with -O0, zig makes a debugging build
+    zig: tuple[str, ...] = (f"-O{level}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
+    if sys.platform == "linux":
+        zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())
+    return (*zig, "-ferror-limit=20", *_COMMON)
+
+
+@functools.cache
+def _target() -> tuple[str, ...]:
+    """The target for zig on Linux with glibc: its own headers and libc stubs, whatever else is installed.
+
+    Left alone, zig asks the compiler that happens to be in the path where libc is. The oldest glibc that will do is
+    named (2.31, or this machine's if that is older), so that a cache on a shared disk serves several machines.
+    """
+    machine = platform.machine()
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        major, minor = (int(part) for part in version.split(".")[:2])
+    except (ValueError, OSError):
+        return ()
+    if name != "glibc" or machine not in ("x86_64", "aarch64") or sys.maxsize < 2**32:
+        return ()
+    major, minor = min((major, minor), (2, 31))
+    return ("-target", f"{machine}-linux-gnu.{major}.{minor}")
+
+
+_OF_GCC = {"-fno-slp-vectorize": "-fno-tree-slp-vectorize"}
+
+
+def spelled(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
+    """Flags, which are those of clang, as another compiler spells them.
+
+    >>> spelled(Compiler(("g++",), False, "g++ 12"), ["-fwrapv", "-fno-slp-vectorize"])
+    ('-fwrapv', '-fno-tree-slp-vectorize')
+    """
+    return tuple(options) if links(tool) else tuple(_OF_GCC.get(option, option) for option in options)
+
+
+def links(tool: Compiler) -> bool:
+    """Whether a library can be linked with parts of the runtime that were compiled before: whether this is a clang,
+    which makes nothing of a function that is known to be elsewhere (see `dynagrad/linked.hpp`).
+
+    >>> links(compiler())
+    True
+    """
+    return tool.zig or "clang" in tool.identity
+
+
+def of_object(options: Sequence[str]) -> tuple[str, ...]:
+    """The flags for an object that is linked later, from those for a library.
+
+    >>> of_object(["-O2", "-s", "-shared", "-fPIC"])
+    ('-O2', '-fPIC', '-c')
+    """
+    return (*(o for o in options if o not in ("-s", "-shared")), "-c")
+
+
+def compile_source(
+    source: str,
+    output: Path,
+    include: Path = INCLUDE,
+    *,
+    tool: Compiler | None = None,
+    options: Sequence[str] | None = None,
+    objects: Sequence[Path] = (),
+    precompiled: Path | None = None,
+    zig_cache: Path | None = None,
+    keep: Path | None = None,
+) -> None:
+    """Compile `source` to the shared library `output`, or raise `CompileError`.
+
+    The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
+    `options` replaces the flags, those `of_object` for an object. `objects`
+    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`. A
+    source that does not compile is copied to `keep`.
+    """
+    tool = tool or compiler()
+    scratch = output.parent
+    text = output.with_suffix(".cpp")
+    text.write_bytes(source.encode("utf-8", "backslashreplace"))
+    # Names without folders, as compilers read %, : and backslashes in those of folders as something else.
+    command = [*tool.command, *(flags(tool) if options is None else options), f"-I{_plain(include, scratch)}"]
+    before = len(command)
+    command.append(text.name)
+    for number, file in enumerate(objects):  # by names of ours, as above
+        shutil.copyfile(file, scratch / f"part{number}.o")
+        command.append(f"part{number}.o")
+    command += ["-o", output.name]
+    if not tool.zig and "-c" not in command:
+        command += _LIBRARIES.get(sys.platform, ())
+    if precompiled is not None:
+        shutil.copyfile(precompiled, scratch / "prelude.pch")
+        quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
+        if _run(quicker, scratch, zig_cache)[0] == 0 and output.exists():
+            return
+        # whatever is wrong with it (other headers of the system?) is no error of the source
+    status, said = _run(command, scratch, zig_cache)
+    if status != 0 or not output.exists():
+        if _FULL.search(said):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
+        raise CompileError(_message(status, said, command, text, keep))
+
+
+def precompile(
+    header: str, output: Path, include: Path = INCLUDE, *, tool: Compiler, options: Sequence[str], zig_cache: Path
+) -> bool:
+    """Compile a header of the runtime, named as it is included, to `output`; whether that could be done.
+
+    It is bound to the place of the headers, and to their times.
+    """
+    if os.name == "nt" or _ODD.search(str(include)):
+        return False
+    command = [*tool.command, *options, f"-I{include}", "-x", "c++-header", str(include / header), "-o", output.name]
+    return _run(command, output.parent, zig_cache)[0] == 0 and output.exists()
+
+
+def _run(command: Sequence[str], scratch: Path, zig_cache: Path | None) -> tuple[int, str]:
+    """How a compiler ended, and what it said: in English, with its files where we want them."""
+    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
+    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
+    try:
+        return child.run(command, {**os.environ, **ours}, scratch)
+    except OSError as error:
+        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
+
+
+_FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re.IGNORECASE)
+_ODD = re.compile(r"[\\\r\n#$%]")
+
+
+def _plain(include: Path, scratch: Path) -> Path:
+    """The folder of headers by a name that compilers take."""
+    if os.name == "nt" or not _ODD.search(str(include)):
+        return include
+    link = scratch / "include"
+    if not link.is_symlink():
+        link.symlink_to(include.absolute())
+    return Path(link.name)
+
+
+def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:
+    """What a `CompileError` says: the errors among what the compiler said, the place of the source, the command."""
+    kept = text
+    if keep is not None:
+        try:
+            sealed.make(keep.parent)
+            sealed.write(keep, text.read_bytes())
+            kept = keep
+        except OSError:  # a full disk is no reason to hide what the compiler said
+            pass
+    how = f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
+    if status == 0:
+        how = "wrote no library"
+    lines = "\n".join(f"  {line[:300]}" for line in _useful(said.replace(text.name, kept.name).splitlines()))
+    names = {text.name: str(kept)}
+    call = shlex.join(names.get(word, word) for word in command)
+    return f"the C++ compiler {how}\n{lines}\n  the source is {kept}\n  the command was {call}"
+
+
+def _useful(lines: Sequence[str], most: int = 24) -> list[str]:
+    """The lines that say what is wrong: from the first error on, without the notes before it.
+
+    >>> _useful(["a.cpp:1:1: warning: hm", "a.cpp:2:1: error: no", "  x", "1 error generated."])
+    ['a.cpp:2:1: error: no', '  x', '1 error generated.']
+    """
+    first = next((at for at, line in enumerate(lines) if "error:" in line or "undefined" in line), 0)
+    rest = [line for line in lines[first:] if line.strip()]
+    return rest if len(rest) <= most else [*rest[:most], f"... and {len(rest) - most} lines more"]

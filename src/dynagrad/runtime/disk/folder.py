@@ -1,0 +1,76 @@
+"""Which folder the cache is: the user's, or a temporary one of this process where that cannot be used.
+
+The user's is `DYNAGRAD_CACHE`, or `dynagrad` in the place for caches on this system. Whether a folder can be trusted
+says `sealed`; what is kept in one is not known here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from ...errors import warn
+from ...forks import renewed
+from . import sealed
+
+
+def folder() -> Path | None:
+    """The cache folder, made or not: `DYNAGRAD_CACHE`, or in the place for caches on this system; None if it has none.
+
+    >>> import os
+    >>> os.environ["DYNAGRAD_CACHE"] == str(folder()) if "DYNAGRAD_CACHE" in os.environ else True
+    True
+    """
+    named = os.environ.get("DYNAGRAD_CACHE")
+    if named:
+        return Path(named).absolute()
+    try:
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "dynagrad"
+        if sys.platform == "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "dynagrad" / "cache"
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "dynagrad"
+    except RuntimeError:  # no home
+        return None
+
+
+def trusted_folder() -> tuple[Path | None, str]:
+    """The cache folder if it may be used, and why not if it may not."""
+    home = folder()
+    if home is None:
+        return None, "there is no folder for it: HOME is not set"
+    home = Path(os.path.realpath(home))  # from here on, so that nobody turns a link elsewhere meanwhile
+    reason = sealed.objection(home)
+    return (None, reason) if reason else (home, "")
+
+
+class Temporary:
+    """The temporary cache folder of this process, once it was needed."""
+
+    path: Path | None = None
+    lock = renewed(threading.RLock())
+
+
+def temporary_folder(reason: str) -> Path:
+    """A folder of this process alone, with a warning the first time; removed when the process ends."""
+    with Temporary.lock:
+        if Temporary.path is None:
+            Temporary.path = Path(os.path.realpath(tempfile.mkdtemp(prefix="dynagrad-")))
+            atexit.register(_remove, Temporary.path, os.getpid())
+            warn(
+                f"the cache of compiled programs cannot be used ({reason}); programs are compiled again in each "
+                "process. Set DYNAGRAD_CACHE to a folder of yours that can be written.",
+                RuntimeWarning,
+            )
+        return Temporary.path
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not when a fork of it ends
+        shutil.rmtree(path, ignore_errors=True)

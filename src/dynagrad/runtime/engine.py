@@ -1,0 +1,515 @@
+"""The functions of a compiled program, typed: worlds, fact tables and charts as Python objects that free themselves.
+
+The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; what they mean is decided
+elsewhere. Every object keeps alive what its native part points to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CompileError, Error, NotConverged, RoomError
+from .library import Library, Stop, host, load
+
+Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+Bounds = npt.NDArray[np.float64]
+
+
+class Settings(ctypes.Structure):
+    """`dynagrad::Settings`; -1 means no limit."""
+
+    _fields_ = (
+        ("max_pops", ctypes.c_int64),
+        ("timeout_ns", ctypes.c_int64),
+        ("max_items", ctypes.c_int64),
+        ("max_bytes", ctypes.c_int64),
+        ("until_table", ctypes.c_int64),
+        ("until_cell", ctypes.c_int64),
+        ("pause_ns", ctypes.c_int64),
+        ("tolerance", ctypes.c_double),
+        ("stopped", ctypes.c_int64),  # 0: in no stage, as far as is known
+        ("refine", ctypes.c_int64),
+    )
+
+
+_COUNTS = (
+    "status",
+    "partial",
+    "pops",
+    "updates",
+    "items",
+    "bytes",
+    "peak",
+    "nanoseconds",
+    "pending",
+    "underflow",
+    "error_table",
+    "error_cell",
+    "stage",
+    "tape",
+)
+
+
+class Report(ctypes.Structure):
+    """`dynagrad::Report`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in _COUNTS),
+        ("error_bound", ctypes.c_double),
+        ("radius", ctypes.c_double),
+        ("critical", ctypes.c_int64),
+        ("unfinished", ctypes.c_int64),
+    )
+
+
+STATUS = (
+    "done",
+    "max_pops",
+    "timeout",
+    "until",
+    "items",
+    "bytes",
+    "bad_value",
+    "interrupted",
+    "integer_overflow",
+    "paused",
+    "two_values",
+    "host_error",
+    "bad_adjoint",
+    "unsettled",
+    "function_failed",
+    "diverges",
+    "cyclic",
+    "near_critical",
+    "quiet",
+    "no_order",
+    "no_memory",
+)
+
+
+class Failure(IntEnum):
+    """`dynagrad::Failure`: how a guarded call ended early."""
+
+    NONE = 0
+    LIMITED = 1
+    EXHAUSTED = 2
+    STOPPED = 3
+    LATE = 4
+
+
+LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
+
+_P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+
+
+class _Made(ctypes.c_void_p):
+    """The result of functions that make something: null where memory ended."""
+
+
+class _Failure(ctypes.c_int64):
+    """The result of functions that take memory: a `dynagrad::Failure`."""
+
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "world_new": (_Made, _P),
+    "failure": (_L,),
+    "world_free": (None, _P),
+    "world_limit": (None, _P, _L),
+    "world_domains": (_Failure, _P, _L, _P, _P),
+    "world_rank": (_Failure, _P, _L, _P, _L),
+    "world_constants": (_Failure, _P, _L, _P),
+    "terms_make": (_Failure, _P, _L, _P, _P, _P, _P, _P),
+    "terms_count": (_L, _P),
+    "terms_node": (None, _P, _I, _P, _P, _I),
+    "terms_find": (_I, _P, _I, _I, _P, _I),
+    "facts_new": (_Made, _P, _L, _P, _L, _L, _P, _P),
+    "facts_free": (None, _P),
+    "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
+    "weights_free": (None, _P),
+    "chart_new": (_Made, _P, _P, _P, _P),
+    "chart_size": (_L,),
+    "chart_record": (None, _P),
+    "chart_free": (None, _P),
+    "chart_run": (None, _P, _P, _P, _P, _P),
+    "chart_change": (_Failure, _P, _L, _L, _P, _P, _L, _P),
+    "chart_swap": (_Failure, _P, _L, _P, _P, _L),
+    "chart_restore": (_Failure, _P, _L, _P, _P, _P, _L, _P),
+    "chart_bounds": (_L, _P, _L, _P, _L),
+    "chart_fact": (_L, _P, _L, _P, _P),
+    "chart_get": (_L, _P, _L, _P, _P),
+    "chart_items": (_L, _P, _L, _P, _P, _L),
+    "chart_pending": (_L, _P, _L, _P, _P, _L),
+    "chart_arguments": (None, _P, _L, _L, _P),
+    "chart_locate": (_L, _P, _L, _P),
+    "chart_external": (None, _P, _L, _P),
+    "chart_message": (ctypes.c_char_p, _P),
+    "chart_cycle": (_L, _P, _P, _P, _L),
+}
+
+_ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "adjoints_open": (_Failure, _P),
+    "adjoints_close": (None, _P),
+    "adjoints_seed": (_L, _P, _L, _P, _P, _L),
+    "adjoints_backward": (_L, _P, _P, _L, _P, _P),
+    "adjoints_item": (_L, _P, _L, _P, _P, _L),
+    "adjoints_items": (_L, _P, _L, _P, _L),
+    "adjoints_rows": (_Failure, _P, _L, _P, _P),
+    "block_new": (_Made, _L),
+    "block_free": (None, _P),
+    "tape_pops": (_L, _P, _P, _P, _L),
+}
+
+EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_uint64))
+
+
+def out_of_memory(failure: Failure) -> Error:
+    """The error where memory ended: that of a limit, or that of the system."""
+    if failure is Failure.LIMITED:
+        return NotConverged(
+            "there is not enough room under the limit on bytes that the chart was run with; run it with a larger "
+            "max_bytes"
+        )
+    return RoomError(
+        "there is no memory left; limit the run with max_items or max_bytes, or give it fewer facts or less to derive"
+    )
+
+
+def _ended_early(failure: Failure) -> BaseException:
+    """The error where something could not be made."""
+    if failure is Failure.STOPPED:  # by another thread
+        return KeyboardInterrupt()
+    if failure is Failure.LATE:
+        return NotConverged("the limit on time was met while facts were loaded; raise timeout. There is no chart")
+    return out_of_memory(failure)
+
+
+def _until(stop: Stop | None) -> tuple[int, int, int | None]:
+    """The last arguments of functions that may run long: what is left of their time, and who stops them."""
+    return (-1, host(), None) if stop is None else (stop.nanoseconds, host(), stop.address)
+
+
+def _went(failure: int, function: object, arguments: tuple[Any, ...]) -> None:
+    if failure:
+        raise out_of_memory(Failure(failure))
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]  # as `array.ctypes.data`, in a third of the time
+    return address
+
+
+def _finally(owner: Any, free: Callable[..., Any], *arguments: Any) -> None:
+    """Frees native memory with its owner, and not at the end of the process: what runs then may still look at it."""
+    weakref.finalize(owner, free, *arguments).atexit = False
+
+
+class Engine:
+    """A compiled program: the library of its forward pass, and that of its backward pass, if it has one."""
+
+    def __init__(self, path: Path, backward: Path | None = None) -> None:
+        self.path, self.goes_back = path, backward is not None
+        library = load(path)
+        self._take(library, _FUNCTIONS)
+        if backward is not None:
+            self._take(load(backward), _ADJOINT_FUNCTIONS)
+            size = load(backward).function("dg_chart_size", _L)()
+            if size != self.chart_size():
+                raise CompileError(
+                    f"charts of {path} have {self.chart_size()} bytes, those of {backward} {size}\n"
+                    "  this is a defect of Dynagrad; delete the cache folder, and report it if that does not help"
+                )
+
+    def _take(self, library: Library, functions: dict[str, tuple[Any, ...]]) -> None:
+        """Functions of a library; of one with a single pass only those that are about this pass may be called."""
+        for name, (result, *arguments) in functions.items():
+            plain = _P if result is _Made else _L if result is _Failure else result
+            function = library.function(f"dg_{name}", plain, *arguments)
+            if result is _Made:
+                function.errcheck = self._made  # type: ignore[attr-defined]  # of functions of ctypes
+            elif result is _Failure:
+                function.errcheck = _went  # type: ignore[attr-defined]
+            setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above
+        raise AttributeError(name)
+
+    def _made(self, pointer: int | None, function: object, arguments: tuple[Any, ...]) -> int:
+        if pointer is None:
+            raise _ended_early(Failure(self.failure()))
+        return pointer
+
+    @staticmethod
+    @functools.cache
+    def at(path: Path, backward: Path | None = None) -> Engine:
+        """The engine of these libraries, made once; both passes may be in one."""
+        return Engine(path, backward)
+
+
+class World:
+    """What codes mean to native code; see `dynagrad::World`."""
+
+    def __init__(self, engine: Engine, base: World | None = None, room: int | None = None) -> None:
+        """`base` has terms that this one shares, and `room` is what a chart over it may take, in bytes."""
+        self.engine, self.base = engine, base
+        self.pointer: int = engine.world_new(base.pointer if base is not None else None)
+        _finally(self, engine.world_free, self.pointer)
+        if room is not None:
+            engine.world_limit(self.pointer, room)
+
+    def set_domains(self, low: Sequence[int], count: Sequence[int]) -> None:
+        lows, counts = np.array(low, np.int32), np.array(count, np.int64)
+        self.engine.world_domains(self.pointer, len(lows), _address(lows), _address(counts))
+
+    def set_rank(self, domain: int, ranks: Codes) -> None:
+        ranks = np.ascontiguousarray(ranks, np.int32)
+        self.engine.world_rank(self.pointer, domain, _address(ranks), len(ranks))
+
+    def set_constants(self, codes: Sequence[int]) -> None:
+        array = np.array(codes, np.int32)
+        self.engine.world_constants(self.pointer, len(array), _address(array))
+
+    def make_terms(
+        self,
+        kind: Codes,
+        payload: Codes,
+        first: npt.NDArray[np.int64],
+        children: Codes,
+    ) -> Codes:
+        """Interns nodes in post-order; the number of each."""
+        out = np.zeros(len(kind), np.int32)
+        kind, payload = np.ascontiguousarray(kind, np.int32), np.ascontiguousarray(payload, np.int32)
+        first, children = np.ascontiguousarray(first, np.int64), np.ascontiguousarray(children, np.int32)
+        self.engine.terms_make(
+            self.pointer,
+            len(kind),
+            _address(kind),
+            _address(payload),
+            _address(first),
+            _address(children),
+            _address(out),
+        )
+        return out
+
+    def term(self, number: int) -> tuple[int, int, list[int]]:
+        """Kind, payload and arguments of a term."""
+        out, room = np.zeros(3, np.int32), 8
+        while True:
+            arguments = np.zeros(room, np.int32)
+            self.engine.terms_node(self.pointer, number, _address(out), _address(arguments), room)
+            if out[2] <= room:
+                return int(out[0]), int(out[1]), arguments[: out[2]].tolist()
+            room = int(out[2])
+
+
+class FactTable:
+    """Facts as native code keeps them: rows that never change."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        table: int,
+        columns: Sequence[Codes],
+        rows: int,
+        stop: Stop | None = None,
+    ) -> None:
+        self.engine, self.world, self.table = engine, world, table
+        held = [np.ascontiguousarray(c, np.int32) for c in columns]
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
+        self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows, *_until(stop))
+        _finally(self, engine.facts_free, self.pointer)
+
+
+class WeightTable:
+    """The numbers of a fact table's rows."""
+
+    def __init__(self, facts: FactTable, words: Words | None, stop: Stop | None = None) -> None:
+        self.facts = facts
+        engine = facts.engine
+        held = None if words is None else np.ascontiguousarray(words, np.uint64)
+        address = None if held is None else _address(held)
+        self.pointer: int = engine.weights_new(facts.table, facts.pointer, address, *_until(stop))
+        _finally(self, engine.weights_free, self.pointer)
+
+
+class NativeChart:
+    """One run's chart."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        weights: Sequence[WeightTable | None],
+        constants: Words,
+    ) -> None:
+        self.engine, self.world, self.weights = engine, world, tuple(weights)
+        held = np.ascontiguousarray(constants, np.uint64)
+        n = max(1, len(weights))
+        facts_pointers = (ctypes.c_void_p * n)(*(w.facts.pointer if w else None for w in weights))
+        weight_pointers = (ctypes.c_void_p * n)(*(w.pointer if w else None for w in weights))
+        self.pointer: int = engine.chart_new(
+            world.pointer, ctypes.addressof(facts_pointers), ctypes.addressof(weight_pointers), _address(held)
+        )
+        if engine.goes_back:  # a library that has the forward pass alone does not record by itself
+            engine.chart_record(self.pointer)
+        self.report = Report()
+        self._externals: list[Any] = []
+        self._held: list[Any] = []  # facts that a change may still look at
+        self.adjoints_of: object = None  # what the adjoints in this chart are those of
+        _finally(self, engine.chart_free, self.pointer)
+
+    def run(self, settings: Settings, stop: Stop | None = None) -> Report:
+        """Runs until a limit or the end; the interpreter lock is free meanwhile, and Ctrl-C raises."""
+        self.adjoints_of = None
+        self.engine.chart_run(
+            self.pointer,
+            ctypes.addressof(settings),
+            ctypes.addressof(self.report),
+            host(),
+            stop.address if stop is not None else None,
+        )
+        return self.report
+
+    def change(self, phase: int, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
+        """One phase of a change of facts, see `codegen/rules/incremental/changing.py`; only for plans made for
+        changes."""
+        codes = np.ascontiguousarray(rows if rows is not None else np.zeros((0, 1)), np.int32)
+        values = np.ascontiguousarray(words if words is not None else np.zeros(1), np.uint64)
+        self.engine.chart_change(self.pointer, phase, table, _address(codes), _address(values), len(codes), host())
+
+    def swap(self, table: int, weights: WeightTable, *, settled: bool) -> None:
+        """Other facts for a predicate; unless `settled`, the old ones stay in reach of the next change."""
+        self._held.append(self.weights)
+        self.weights = tuple(weights if n == table else w for n, w in enumerate(self.weights))
+        self.engine.chart_swap(self.pointer, table, weights.facts.pointer, weights.pointer, int(settled))
+        if settled:
+            self._held.clear()
+
+    def restore(self, table: int, rows: Codes, words: Words, bounds: Bounds | None = None) -> bool:
+        """Enters items of another chart as they are, with their `bounds`; false where there is no room for one."""
+        codes, values = np.ascontiguousarray(rows, np.int32), np.ascontiguousarray(words, np.uint64)
+        held = None if bounds is None else _address(bounds)
+        fits = np.zeros(1, np.int64)
+        self.engine.chart_restore(
+            self.pointer, table, _address(codes), _address(values), held, len(codes), _address(fits)
+        )
+        return bool(fits[0])
+
+    def bounds(self, table: int, count: int) -> Bounds | None:
+        """The error bounds of the `count` items of a predicate, in the order of `items`; None where it has none."""
+        found = np.zeros(max(1, count), np.float64)
+        return found if self.engine.chart_bounds(self.pointer, table, _address(found), count) else None
+
+    def set_external(self, table: int, function: Callable[[Any, Any], int]) -> None:
+        held = EXTERNAL(function)
+        self._externals.append(held)
+        self.engine.chart_external(self.pointer, table, ctypes.cast(held, ctypes.c_void_p))
+
+    def get(self, table: int, arguments: Sequence[int], width: int) -> Words | None:
+        """The words of an item's value, or None where it is not in the chart."""
+        codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
+        found = self.engine.chart_get(self.pointer, table, _address(codes), _address(words))
+        return words if found else None
+
+    def fact(self, table: int, arguments: Sequence[int], width: int) -> Words | None:
+        """The words of a fact's value as it was given, also where rules define the predicate too."""
+        codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
+        found = self.engine.chart_fact(self.pointer, table, _address(codes), _address(words))
+        return words if found else None
+
+    def items(self, table: int, arity: int, width: int, *, pending: bool = False) -> tuple[Codes, Words]:
+        """All items of a predicate, or those with a pending update: arguments (n, arity) and words (n, width)."""
+        call = self.engine.chart_pending if pending else self.engine.chart_items
+        none = np.zeros(1, np.int64)
+        count = call(self.pointer, table, _address(none), _address(none), 0)
+        codes, words = np.zeros((count, arity), np.int32), np.zeros((count, width), np.uint64)
+        call(self.pointer, table, _address(codes), _address(words), count)
+        return codes, words
+
+    def message(self) -> str:
+        """What a function of values said that failed."""
+        said: bytes = self.engine.chart_message(self.pointer)
+        return said.decode("utf-8", "replace")
+
+    # -- differentiation, in engines made for it
+
+    def seed(self, table: int, arguments: Sequence[int], cotangent: Words, *, whole: bool = False) -> bool:
+        """Gives an item a cotangent; false where it is not in the chart."""
+        codes, words = np.array([*arguments, 0], np.int32), np.ascontiguousarray(cotangent, np.uint64)
+        return bool(self.engine.adjoints_seed(self.pointer, table, _address(codes), _address(words), int(whole)))
+
+    def backward(self, stop: Stop | None = None) -> str:
+        """Runs the backward pass from the seeds; says how it ended, a name of STATUS."""
+        status = self.engine.adjoints_backward(self.pointer, ctypes.addressof(self.report), *_until(stop))
+        return STATUS[status]
+
+    def adjoint(self, table: int, arguments: Sequence[int], width: int, *, whole: bool = False) -> Words | None:
+        """The derivative with respect to one item; None where it is not in the chart. `whole`: its adjoint alone."""
+        codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
+        found = self.engine.adjoints_item(self.pointer, table, _address(codes), _address(words), int(whole))
+        return words if found else None
+
+    def adjoints_of_items(self, table: int, width: int) -> Words:
+        """Those of the items of a predicate, in the order of `items`: (n, width)."""
+        none = np.zeros(1, np.uint64)
+        words = np.zeros((self.engine.adjoints_items(self.pointer, table, _address(none), 0), width), np.uint64)
+        self.engine.adjoints_items(self.pointer, table, _address(words), len(words))
+        return words
+
+    def adjoints_of_rows(self, table: int, given: Words | None, count: int, width: int) -> Words:
+        """Those of facts, row by row as they were given: (count, width). `given` has their numbers."""
+        held = None if given is None else np.ascontiguousarray(given, np.uint64)
+        words = self._room(count * width).reshape(count, width)
+        if count:
+            address = None if held is None else _address(held)
+            self.engine.adjoints_rows(self.pointer, table, address, _address(words))
+        return words
+
+    def _room(self, count: int) -> Words:
+        """Words to be written; many of them come from native code's own blocks, whose pages are there already."""
+        size = 8 * count
+        if size < LARGE:
+            return np.zeros(count, np.uint64)
+        pointer = self.engine.block_new(size)
+        buffer = (ctypes.c_uint64 * count).from_address(pointer)
+        _finally(buffer, self.engine.block_free, pointer)
+        return np.ctypeslib.as_array(buffer)
+
+    def pops(self) -> tuple[Codes, npt.NDArray[np.int64]]:
+        """The items that were popped, in order: their tables and cells."""
+        none = np.zeros(1, np.int64)
+        count = self.engine.tape_pops(self.pointer, _address(none), _address(none), 0)
+        tables, cells = np.zeros(count, np.int32), np.zeros(count, np.int64)
+        self.engine.tape_pops(self.pointer, _address(tables), _address(cells), count)
+        return tables, cells
+
+    def cycle(self) -> list[tuple[int, int]]:
+        """The table and the cell of each item around the cycle that made the run end."""
+        none = np.zeros(1, np.int64)
+        count = self.engine.chart_cycle(self.pointer, _address(none), _address(none), 0)
+        tables, cells = np.zeros(count, np.int32), np.zeros(count, np.int64)
+        self.engine.chart_cycle(self.pointer, _address(tables), _address(cells), count)
+        return list(zip(tables.tolist(), cells.tolist(), strict=True))
+
+    def arguments(self, table: int, cell: int, arity: int) -> list[int]:
+        out = np.zeros(max(1, arity), np.int32)
+        self.engine.chart_arguments(self.pointer, table, cell, _address(out))
+        return [int(x) for x in out[:arity]]
+
+    def locate(self, table: int, arguments: Sequence[int]) -> int:
+        """The cell of an item, made if need be; -1 where its table has no room for it."""
+        codes = np.array([*arguments, 0], np.int32)
+        cell = int(self.engine.chart_locate(self.pointer, table, _address(codes)))
+        if cell < -1:
+            raise out_of_memory(Failure(self.engine.failure()))
+        return cell

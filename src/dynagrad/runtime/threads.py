@@ -1,0 +1,53 @@
+"""Threads for compiled code: how many, and one pool of them for all libraries of the process.
+
+The pool is that of the first library that has one (`dynagrad/graphs/parallel.hpp`). `DYNAGRAD_THREADS` says how many
+threads work on a large array, the caller among them; without it, as many as there are processors for this process, but
+no more than 8, since most loops over arrays wait for memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+from ..errors import Error
+from ..forks import renewed
+from .library import Library
+
+_MOST = 64
+_lock = renewed(threading.RLock())
+_pool: tuple[Library, int] | None = None  # whose it is, and the address of its `run_in_pool`
+
+
+def threads() -> int:
+    """How many threads work on a large array.
+
+    >>> 1 <= threads() <= 64
+    True
+    """
+    named = os.environ.get("DYNAGRAD_THREADS", "").strip()
+    if named:
+        if not named.isdigit() or not 1 <= int(named) <= _MOST:
+            raise Error(f"DYNAGRAD_THREADS is a number from 1 to {_MOST}, and not {named!r}")
+        return int(named)
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(there, 8)
+
+
+def attach(library: Library, count: int | None = None) -> None:
+    """Let a library whose source includes parallel.hpp use so many threads, or as many as `threads` says.
+
+    >>> from dynagrad.runtime.compiling import cache
+    >>> from dynagrad.runtime import library
+    >>> attach(library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>")))
+    """
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = library, library.function("dg_pool", ctypes.c_void_p)()
+            if hasattr(os, "register_at_fork"):
+                forget = library.function("dg_forget_pool", None)
+                os.register_at_fork(after_in_child=forget)
+        pool = _pool[1]
+    library.function("dg_parallel", None, ctypes.c_void_p, ctypes.c_int64)(pool, count or threads())

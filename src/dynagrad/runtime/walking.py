@@ -1,0 +1,185 @@
+"""Calls with structures of arguments and results, walked over in native code (`dynagrad/walk.hpp`).
+
+A function of leaves becomes one of structures: lists, tuples and dicts of Python, nested, with known values in
+between. What has another structure, or leaves that the function does not take, goes to a function of Python. What
+leaves are is not known here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError
+from . import calling
+from .compiling import cache
+from .library import Library, load
+
+MOST_LEAVES = 512
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A number, or an array of numbers."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value that is the same in every call."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Sequenced:
+    """A list or a tuple."""
+
+    kind: type
+    parts: tuple[Structure, ...]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A dict, with its keys in order."""
+
+    keys: tuple[Any, ...]
+    parts: tuple[Structure, ...]
+
+
+Structure = Leaf | Known | Sequenced | Keyed
+LEAF = Leaf()
+UNFIT = object()
+
+
+def unfit(*leaves: Any) -> object:
+    """What a function of leaves is to return where it does not take them."""
+    return UNFIT
+
+
+_LEAF, _LIST, _TUPLE, _DICT, _KNOWN = range(5)  # `Part` of walk.hpp
+
+
+def count(structure: Structure) -> int:
+    """How many leaves a structure has.
+
+    >>> count(Sequenced(list, (LEAF, Known(3), Keyed(("a",), (LEAF,)))))
+    2
+    """
+    if isinstance(structure, Sequenced | Keyed):
+        return sum(map(count, structure.parts))
+    return int(isinstance(structure, Leaf))
+
+
+def walker(
+    flat: Callable[..., Any],
+    arguments: Sequence[Structure],
+    result: Structure,
+    otherwise: Callable[..., Any],
+    *,
+    single: bool,
+) -> Callable[..., Any] | None:
+    """A builtin function of arguments with these structures, to a result of that; None where there can be none.
+
+    `flat` takes the leaves and returns a tuple of those of the result, or, with `single`, its only one; or it returns
+    `UNFIT`. `otherwise` is called with all arguments that do not fit.
+
+    >>> pair, named = Sequenced(list, (LEAF, LEAF)), Keyed(("a", "b"), (LEAF, LEAF))
+    >>> walk = walker(lambda x, y: (y, x), [pair], named, print, single=False)
+    >>> walk([1.5, 2.5])
+    {'a': 2.5, 'b': 1.5}
+    >>> walk((1.5, 2.5))
+    (1.5, 2.5)
+    """
+    if calling.PYTHON is None or sum(map(count, arguments)) > MOST_LEAVES:
+        return None
+    objects: list[Any] = []
+    taken: list[int] = []
+    for argument in arguments:
+        _encode(argument, taken, objects)
+    built: list[int] = []
+    _encode(result, built, objects)
+    library = _library()
+    codes = [(ctypes.c_int32 * max(1, len(c)))(*c) for c in (taken, built)]
+    addresses = (ctypes.c_void_p * max(1, len(objects)))(*map(id, objects))
+    walk = _Walk(
+        *map(ctypes.addressof, codes),
+        ctypes.addressof(addresses),
+        id(flat),
+        id(otherwise),
+        id(UNFIT),
+        len(arguments),
+        int(single),
+    )
+    method = calling.method_of(library, "dg_walk", getattr(flat, "__name__", "walk"))
+    held = (ctypes.addressof(walk), walk, codes, addresses, objects, flat, otherwise, method, library)
+    return calling.builtin_of(method, held)
+
+
+class _Walk(ctypes.Structure):
+    """`Walk` of walk.hpp."""
+
+    _fields_ = (
+        ("in", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("objects", ctypes.c_void_p),
+        ("flat", ctypes.c_void_p),
+        ("otherwise", ctypes.c_void_p),
+        ("unfit", ctypes.c_void_p),
+        ("arguments", ctypes.c_int64),
+        ("single", ctypes.c_int64),
+    )
+
+
+def _encode(structure: Structure, codes: list[int], objects: list[Any]) -> None:
+    """A structure in preorder; what it names goes to the objects."""
+    match structure:
+        case Leaf():
+            codes.append(_LEAF)
+        case Known(value=value):
+            codes += [_KNOWN, len(objects)]
+            objects.append(value)
+        case Sequenced(kind=kind, parts=parts):
+            codes += [_LIST if kind is list else _TUPLE, len(parts)]
+            for part in parts:
+                _encode(part, codes, objects)
+        case Keyed(keys=keys, parts=parts):
+            codes += [_DICT, len(parts), *range(len(objects), len(objects) + len(keys))]
+            objects.extend(keys)
+            for part in parts:
+                _encode(part, codes, objects)
+
+
+_FUNCTIONS = (
+    "PyLong_AsLongLong",
+    "PyTuple_GetItem",
+    "PyTuple_Size",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyList_GetItem",
+    "PyList_Size",
+    "PyList_New",
+    "PyList_SetItem",
+    "PyDict_Next",
+    "PyDict_Size",
+    "PyDict_New",
+    "PyDict_SetItem",
+    "PyObject_Vectorcall",
+    "Py_IncRef",
+    "Py_DecRef",
+)
+
+
+@functools.cache
+def _library() -> Library:
+    """The library of all walks."""
+    functions = [ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in _FUNCTIONS]
+    pointers = [*functions, *map(id, (list, tuple, dict))]
+    table = (ctypes.c_void_p * len(pointers))(*pointers)
+    library = load(cache.build("#include <dynagrad/walk.hpp>\n"))
+    take = library.function("dg_walking", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
+    if not take(ctypes.addressof(table), ctypes.sizeof(table)):
+        raise CompileError(f"the table of pointers is not what {library.path} expects")
+    return library

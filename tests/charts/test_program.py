@@ -1,0 +1,693 @@
+"""Programs, bindings and batches: what may be given to them, and what they do from several places at once."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+PATHS = "path(X,Y) += arc(X,Y). path(X,Z) += path(X,Y) * arc(Y,Z). goal += path(a,X) * end(X)."
+ARCS = [("a", "b", 0.5), ("b", "c", 0.25), ("a", "c", 0.5), ("c", "d", 0.5)]
+
+
+@pytest.fixture(scope="module")
+def program() -> dg.Program:
+    return dg.Program(PATHS, "real")
+
+
+@pytest.fixture(scope="module")
+def bound(program: dg.Program) -> dg.Bound:
+    return program.bind({"arc/2": ARCS})
+
+
+def goal(bound: dg.Bound, end: str) -> Any:
+    return bound.run({"end/1": [(end,)]})["goal"]
+
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_program_tells_what_it_is(program: dg.Program) -> None:
+    assert program.source == PATHS
+    assert program.semiring == "real"
+    assert set(program.inputs) == {"arc/2", "end/1"}
+    assert set(program.predicates) == {"arc/2", "end/1", "path/2", "goal/0"}
+    assert repr(program) == "<Program: 3 rules, 4 predicates, real>"
+
+
+def test_a_program_may_come_from_a_file(tmp_path: Path, program: dg.Program) -> None:
+    file = tmp_path / "paths.dyna"
+    file.write_text(PATHS)
+    assert dg.Program(file, "real").source == PATHS
+    with pytest.raises(dg.Error, match="cannot be read"):
+        dg.Program(tmp_path / "none.dyna")
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(dg.Error, match="UTF-8"):
+        dg.Program(file)
+
+
+@pytest.mark.parametrize("source", [None, b"a.", 3, ["a += b."]])
+def test_other_things_are_no_programs(source: Any) -> None:
+    with pytest.raises(dg.Error, match="a program is a text or a Path"):
+        dg.Program(source)
+
+
+def test_the_semiring_asked_for_agrees_with_the_one_declared() -> None:
+    assert dg.Program(":- semiring log. goal += a(X).", "log").semiring == "log"
+    assert dg.Program(":- valtype(term, real). goal += a(X).", "real").semiring == "real"
+    with pytest.raises(dg.ProgramError, match="declares the semiring `log`, but `real`"):
+        dg.Program(":- semiring log. goal += a(X).", "real")
+    with pytest.raises(dg.ProgramError, match="no semiring `logg`"):
+        dg.Program("goal += a(X).", "logg")
+    with pytest.raises(dg.Error, match=r"a name or a dg\.Semiring"):
+        dg.Program("goal += a(X).", 3)  # type: ignore[arg-type]
+
+
+# -- bindings --------------------------------------------------------------------------------------------------------
+
+
+def test_facts_bound_once_serve_many_runs(bound: dg.Bound) -> None:
+    assert goal(bound, "c") == 0.5 + 0.125
+    assert goal(bound, "d") == 0.5 * 0.625
+    assert goal(bound, "nowhere") == 0.0
+
+
+def test_facts_of_a_run_add_to_the_bound_ones(bound: dg.Bound) -> None:
+    chart = bound.run({"arc/2": [("a", "b", 0.5), ("d", "e", 0.5)], "end/1": [("e",)]})
+    assert chart["goal"] == pytest.approx((1.0 * 0.25 + 0.5) * 0.5 * 0.5)
+    assert goal(bound, "c") == 0.625, "the binding is as it was"
+
+
+def test_binding_again_replaces_the_facts_of_a_predicate(bound: dg.Bound) -> None:
+    other = bound.bind({"arc/2": [("a", "c", 2.0)]})
+    assert goal(other, "c") == 2.0
+    assert goal(bound, "c") == 0.625
+
+
+def test_new_values_for_the_same_rows(bound: dg.Bound) -> None:
+    changed = bound.with_values({"arc/2": [1.0, 1.0, 2.0, 0.5]})
+    assert goal(changed, "c") == 3.0
+    assert goal(bound, "c") == 0.625
+    assert goal(changed.with_values({"arc/2": np.zeros(4)}), "c") == 0.0
+    assert goal(bound.with_values({"arc/2": [1.0] * 4}, values="probabilities"), "c") == 2.0
+
+
+def test_new_values_that_do_not_fit(bound: dg.Bound) -> None:
+    with pytest.raises(dg.FactError, match="3 values were given for 4 rows"):
+        bound.with_values({"arc/2": [1.0, 2.0, 3.0]})
+    with pytest.raises(dg.Error, match="end/1 has no facts bound"):
+        bound.with_values({"end/1": [1.0]})
+    with pytest.raises(dg.FactError, match="nan is not possible"):
+        bound.with_values({"arc/2": [1.0, math.nan, 3.0, 4.0]})
+
+
+def test_terms_of_runs_stay_apart() -> None:
+    bound = dg.Program("q(X) += p(X). q(f(X)) += p(X).").bind({"p/1": [(["a"],), (dg.Term("g", 1),)]})
+    first = bound.run({"p/1": [(["b", "c"],)]})
+    second = bound.run({"p/1": [(dg.Term("h", "x"),)]})
+    third = bound.run()
+    assert [len(c.query("q(X)")) for c in (first, second, third)] == [6, 6, 4]
+    assert first["q([b,c])"] == second["q(f(h(x)))"] == third["q(f(g(1)))"] == 1.0
+    assert first["q(h(x))"] == second["q([b,c])"] == 0.0
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_example_that_fails_is_reported_and_the_others_finish(bound: dg.Bound) -> None:
+    examples: list[Any] = [{"end/1": [("c",)]}, {"end/1": [(1, 2, 3)]}, {"end/1": [("d",)]}, {"edn/1": []}, 7]
+    batch = bound.run_batch(examples, query="goal", threads=3)
+    assert batch.values.tolist() == [0.625, 0.0, 0.3125, 0.0, 0.0]
+    assert sorted(batch.errors) == [1, 3, 4]
+    assert all(isinstance(error, dg.FactError) for error in batch.errors.values())
+    assert "edn/1" in str(batch.errors[3])
+
+
+def test_without_a_query_a_batch_keeps_the_charts(bound: dg.Bound) -> None:
+    batch = bound.run_batch([{"end/1": [("c",)]}, {"end/1": [(None,)]}])
+    assert batch.charts[0] is not None and batch.charts[0]["path(a,c)"] == 0.625
+    assert batch.charts[1] is None and list(batch.errors) == [1]
+
+
+def test_limits_of_a_batch_are_those_of_each_run(bound: dg.Bound) -> None:
+    batch = bound.run_batch([{"end/1": []}, {"end/1": []}], query="path(a,b)", max_bytes=0)
+    assert all(isinstance(error, dg.NotConverged) for error in batch.errors.values()) and len(batch.errors) == 2
+    with pytest.raises(dg.Error, match="max_pops"):
+        bound.run_batch([], max_pops=-1)
+    assert bound.run_batch([], query="goal").values.shape == (0,)
+
+
+def test_a_batch_of_vectors_has_a_row_for_each_example() -> None:
+    program = dg.Program("goal += a(X).", "expectation")
+    batch = program.run_batch([{"a/1": [(1, (0.5, (1.0, 2.0)))]}, {"a/1": 3}], query="goal")
+    assert batch.values.tolist() == [[0.5, 1.0, 2.0], [0.0, 0.0, 0.0]]
+
+
+# -- pickling --------------------------------------------------------------------------------------------------------
+
+
+def through_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+def times_max(a: Any, b: Any) -> Any:
+    return np.maximum(a, b)
+
+
+def times_plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def test_programs_bindings_charts_and_tables_pickle(program: dg.Program, bound: dg.Bound) -> None:
+    assert through_pickle(program).run({"arc/2": ARCS, "end/1": [("c",)]})["goal"] == 0.625
+    assert goal(through_pickle(bound), "c") == 0.625
+    assert goal(through_pickle(bound.with_values({"arc/2": [1.0] * 4})), "c") == 2.0
+    chart = bound.run({"end/1": [("c",)]})
+    again = through_pickle(chart)
+    assert again["goal"] == 0.625 and again.converged
+    again.add("end/1", [("d",)])
+    assert again.run()["goal"] == 0.625 + 0.3125
+    assert through_pickle(chart.query("path(a,X)")).values.tolist() == chart.query("path(a,X)").values.tolist()
+
+
+def test_charts_pickle_as_far_as_they_ran(bound: dg.Bound) -> None:
+    chart = bound.run({"end/1": [("c",)]}, max_pops=2)
+    again = through_pickle(chart)
+    assert not again.converged and again.status == "max_pops"
+    assert list(again.query("path(X,Y)")) == list(chart.query("path(X,Y)"))
+    assert again.run(max_pops=None)["goal"] == 0.625
+
+
+def test_changed_charts_pickle_with_their_changes(bound: dg.Bound) -> None:
+    chart = bound.run({"end/1": [("c",)]})
+    chart.retract("arc/2", [("a", "c")])
+    assert through_pickle(chart).run()["goal"] == 0.125
+
+
+def test_vectors_and_own_semirings_pickle() -> None:
+    vectors = dg.Program("goal += a(X).", "expectation").run({"a/1": [(1, (0.5, (1.0, 2.0)))]})
+    p, r = through_pickle(vectors)["goal"]
+    assert (p, r.tolist()) == (0.5, [1.0, 2.0])
+    own = dg.Semiring(-math.inf, 0.0, times_max, times_plus)
+    chart = dg.Program("goal += a(X) * b(X).", own).run({"a/1": [(1, 2.0), (2, 3.0)], "b/1": [(1, 4.0), (2, 1.0)]})
+    assert chart["goal"] == through_pickle(chart)["goal"] == 6.0
+
+
+# -- threads and processes -------------------------------------------------------------------------------------------
+
+
+def test_a_binding_may_be_used_from_many_threads_at_once(program: dg.Program) -> None:
+    bound = program.bind({"arc/2": ARCS})  # not run before, so that the threads meet while it is prepared
+    ends = ["a", "b", "c", "d"] * 5
+    found: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        found[number] = goal(bound, ends[number])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(ends))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[n] for n in range(len(ends))] == [0.0, 0.5, 0.625, 0.3125] * 5
+
+
+def _in_child(bound: dg.Bound, connection: Any) -> None:
+    try:
+        connection.send(goal(bound, "c"))
+    except BaseException as error:
+        connection.send(repr(error))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_binding_works_in_a_forked_child_and_after(bound: dg.Bound) -> None:
+    assert goal(bound, "c") == 0.625
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    child = context.Process(target=_in_child, args=(bound, there))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads before a fork
+        child.start()
+    assert here.poll(20) and here.recv() == 0.625
+    child.join(20)
+    assert child.exitcode == 0
+    assert goal(bound, "d") == 0.3125
+
+
+# -- probabilities ---------------------------------------------------------------------------------------------------
+
+TWO = "goal += a(X) * b(X). goal += 0.5 * c(X). c(1) = 0.5."
+SCALES: dict[str, Any] = {
+    "real": lambda p, best: p,
+    "log": lambda p, best: math.log(p),
+    "viterbi": lambda p, best: math.log(best),
+    "tropical": lambda p, best: -math.log(best),
+    "boolean": lambda p, best: True,
+    "expectation": lambda p, best: (p, 0.0),
+}
+
+
+@pytest.mark.parametrize("semiring", SCALES)
+def test_probabilities_turn_into_the_scale_of_any_semiring(semiring: str) -> None:
+    pair = semiring == "expectation"
+    rows: list[Any] = [(1, (0.5, 0.0)), (2, (0.125, 0.0))] if pair else [(1, 0.5), (2, 0.125)]
+    facts = {"a/1": rows, "b/1": [(1,), (2,)]}
+    expected = SCALES[semiring](0.5 + 0.125 + 0.25, 0.5)
+    whole = dg.Program(TWO, semiring, values="probabilities")
+    found = [
+        whole.run(facts)["goal"],
+        whole.bind({"a/1": rows}).run({"b/1": [(1,), (2,)]})["goal"],
+        whole.run_batch([facts], query="goal").values.reshape(-1).tolist(),
+    ]
+    chart = whole.run({"a/1": rows[:1], "b/1": [(1,), (2,)]})
+    chart.add("a/1", rows[1:])
+    found.append(chart.run()["goal"])
+    for value in found:
+        assert np.ravel(value) == pytest.approx(np.ravel(expected))
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "viterbi", "tropical", "boolean"])
+def test_probabilities_for_facts_alone(semiring: str) -> None:
+    program = dg.Program("goal += a(X) * b(X).", semiring)
+    expected = SCALES[semiring](0.625, 0.5)
+    rows, all_b = [(1, 0.5), (2, 0.125)], {"b/1": [(1,), (2,)]}
+    bound = program.bind({"a/1": rows}, values="probabilities")
+    assert bound.run(all_b)["goal"] == pytest.approx(expected)
+    chart = program.run({"a/1": rows, **all_b}, values="probabilities")
+    assert chart["goal"] == pytest.approx(expected)
+    assert program.run_batch([{"a/1": rows, **all_b}], query="goal", values="probabilities").values == pytest.approx(
+        [expected]
+    )
+    chart = program.bind(all_b).run({"a/1": []})
+    chart.add("a/1", rows, values="probabilities")
+    assert chart.run()["goal"] == pytest.approx(expected)
+
+
+def test_probabilities_are_not_for_every_semiring() -> None:
+    with pytest.raises(dg.Error, match="no meaning in the count semiring"):
+        dg.Program(TWO, "count", values="probabilities")
+    with pytest.raises(dg.FactError, match=r"a/1, row 2: -1\.0 is no probability"):
+        dg.Program(TWO, "log", values="probabilities").bind({"a/1": [(1, 0.5), (2, -1.0)]})
+    with pytest.raises(dg.Error, match="values='logs'"):
+        dg.Program(TWO, values="logs")
+
+
+# -- own semirings and functions -------------------------------------------------------------------------------------
+
+
+def test_a_semiring_of_floats() -> None:
+    own = dg.Semiring(math.inf, 0.0, lambda a, b: np.minimum(a, b), lambda a, b: a + b, less=lambda a, b: a > b)
+    chart = dg.Program(PATHS, own).run({"arc/2": [*ARCS, ("b", "a", 1.0)], "end/1": [("d",)]})
+    assert chart["goal"] == 1.0
+    assert chart["path(b,c)"] == 0.25
+    assert chart["path(d,a)"] == math.inf
+
+
+def test_a_semiring_of_tuples() -> None:
+    own = dg.Semiring(
+        (0.0, 0.0),
+        (1.0, 0.0),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lambda a, b: (a[0] * b[0], a[0] * b[1] + a[1] * b[0]),
+    )
+    program = dg.Program("goal += a(X) * b(X).", own)
+    facts = {"a/1": [(1, (3.0, 1.0))], "b/1": [(1, (2.0, 5.0)), (5, (7.0, 8.0))]}
+    assert program.run(facts)["goal"] == (6.0, 17.0)
+    assert program.run({"a/1": [(1,)], "b/1": [(1, (2.0, 5.0))]})["goal"] == (2.0, 5.0)
+    assert program.run({"a/1": [], "b/1": []})["goal"] == (0.0, 0.0)
+    assert program.run_batch([facts], query="goal").values.tolist() == [[6.0, 17.0]]
+    with pytest.raises(dg.FactError, match="3 numbers, but 2 are needed"):
+        program.run({"a/1": [(1, (1.0, 2.0, 3.0))], "b/1": []})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (None, 1.0, max, max),
+        ("zero", 1.0, max, max),
+        (0.0, ((1.0, 2.0), 3.0), max, max),
+        ((), (), max, max),
+        (0.0, 1.0, None, max),
+        (0.0, 1.0, max, 3),
+        (0.0, 1.0, max, max, "less"),
+        (0.0, 1.0, max, max, None, 2.0),
+    ],
+)
+def test_semirings_are_made_of_numbers_and_functions(parts: Any) -> None:
+    with pytest.raises(dg.Error, match="a semiring's"):
+        dg.Semiring(*parts)
+
+
+def test_semirings_whose_functions_do_not_fit() -> None:
+    with pytest.raises(dg.Error, match="one shape"):
+        dg.Program("goal += a(X).", dg.Semiring((0.0, 1.0), 1.0, lambda a, b: a, lambda a, b: b))
+    with pytest.raises(dg.Error, match="plus returns 1 number"):
+        dg.Program("goal += a(X).", dg.Semiring((0.0, 0.0), (1.0, 1.0), lambda a, b: a[0], lambda a, b: b))
+    with pytest.raises(dg.Error, match="str"):
+        dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, lambda a, b: "x", lambda a, b: b))
+    with pytest.raises(dg.Error, match="star cannot be called with one value"):
+        dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, np.maximum, np.minimum, star=lambda a, b: a))
+    with pytest.raises(dg.Error, match="star returns 2 numbers"):
+        dg.Program("goal += a(X).", dg.Semiring(0.0, 1.0, np.maximum, np.minimum, star=lambda a: (a, a)))
+
+
+def test_a_closure_is_traced_and_compiled_with_the_rest() -> None:
+    def sums(**more: Any) -> dg.Semiring:
+        return dg.Semiring(0.0, 1.0, lambda a, b: a + b, lambda a, b: a * b, **more)
+
+    facts = {"a/1": [("x", 2.0), ("y", 3.0)]}
+    for semiring, closed in ((sums(star=lambda a: 1.0 / (1.0 - a)), True), (sums(), False)):
+        program = dg.Program("goal += a(X).", semiring)
+        assert program.run(facts)["goal"] == 5.0
+        text = program.run(facts)._require().compiled.generated.source
+        assert f"closed = {str(closed).lower()}," in text
+        assert ("1.0 / (1.0 - a.v[0])" in text) == closed
+
+
+def test_functions_of_the_host_are_compiled() -> None:
+    functions = {"square": lambda x: x * x, "soft": lambda x: np.log(1.0 + np.exp(x))}
+    program = dg.Program(":- function square/1, soft/1. y(X) = soft(square(a(X))).", functions=functions)
+    assert program.run({"a/1": [(1, 2.0)]})["y(1)"] == pytest.approx(math.log1p(math.exp(4.0)))
+    with pytest.raises(dg.Error, match="no function"):
+        dg.Program(":- function h/1. goal += h(a(X)).", functions={"h": 3})  # type: ignore[dict-item]
+    with pytest.raises(dg.Error, match="may not branch"):
+        branching = {"h": lambda x: x if x > 0 else 0.0}
+        dg.Program(":- function h/1. goal += h(a(X)).", functions=branching).run({"a/1": []})
+
+
+# -- external predicates ---------------------------------------------------------------------------------------------
+
+NEAR = ":- external near/2. goal += a(X) * a(Y) * near(X,Y)."
+
+
+def near(function: Any, semiring: str | None = "real") -> dg.Program:
+    return dg.Program(NEAR, semiring, functions={"near/2": function})
+
+
+def test_values_of_external_predicates_come_from_a_function() -> None:
+    rows = [(1,), (2,), (5,)]
+    assert near(lambda x, y: x + y if x < y else None).run({"a/1": rows})["goal"] == 3.0 + 6.0 + 7.0
+    assert near(lambda x, y: True).run({"a/1": rows})["goal"] == 9.0
+    assert near(lambda x, y: float(x == y)).run({"a/1": [("u",), (["v"],)]})["goal"] == 2.0
+    assert near(lambda x, y: 2, "count").run({"a/1": rows})["goal"] == 18
+    assert dg.Program(NEAR, functions={"near": lambda x, y: 1.0}).run({"a/1": rows})["goal"] == 9.0
+
+
+def test_what_an_external_function_raises_reaches_the_caller_and_the_chart_runs_again() -> None:
+    broken = [True]
+
+    def function(x: Any, y: Any) -> float:
+        if broken:
+            raise KeyError("out of order")
+        return 1.0
+
+    program = near(function)
+    with pytest.raises(KeyError, match="out of order"):
+        program.run({"a/1": [(1,)]})
+    batch = program.run_batch([{"a/1": [(1,)]}, {"a/1": []}], query="goal")
+    assert list(batch.errors) == [0] and isinstance(batch.errors[0], KeyError)
+    broken.clear()
+    chart = program.run({"a/1": [(1,)]})
+    assert chart["goal"] == 1.0
+    broken.append(True)
+    chart.add("a/1", [(2,)])
+    with pytest.raises(KeyError):
+        chart.run()
+    with pytest.raises(dg.QueryError, match="run"):
+        chart["goal"]
+    broken.clear()
+    assert chart.run()["goal"] == 4.0
+
+
+@pytest.mark.parametrize("given", ["abc", (1.0, 2.0), [None], math.nan])
+def test_external_values_that_the_semiring_has_not(given: Any) -> None:
+    with pytest.raises(dg.Error):
+        near(lambda x, y: given).run({"a/1": [(1,)]})
+
+
+NATIVE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_double))
+
+
+def test_external_functions_may_be_native() -> None:
+    def answer(arguments: Any, value: Any) -> int:
+        value[0] = arguments[0] * 10 + arguments[1]
+        return {True: 0, False: 1}[arguments[0] == arguments[1]]
+
+    program = near(NATIVE(answer))
+    assert program.run({"a/1": [(1,), (2,)]})["goal"] == 12.0 + 21.0
+    with pytest.raises(dg.Error, match="have to be integers"):
+        program.run({"a/1": [("x",)]})
+    with pytest.raises(dg.ValueRangeError, match="failed"):
+        near(NATIVE(lambda arguments, value: -1)).run({"a/1": [(1,)]})
+
+
+def test_external_functions_that_are_missing_or_too_many() -> None:
+    with pytest.raises(dg.ProgramError, match="no function is given for the external predicate near/2"):
+        dg.Program(NEAR)
+    with pytest.raises(dg.Error, match="declares no external predicate"):
+        dg.Program("goal += a(X).", functions={"a/1": len})
+    program = near(lambda x, y: 1.0)
+    with pytest.raises(dg.FactError, match="`near/2` is external"):
+        program.run({"a/1": [], "near/2": []})
+    with pytest.raises(dg.QueryError, match="`near/2` is external"):
+        program.run({"a/1": []})["near(1,2)"]
+
+
+def test_probabilities_of_one_call_are_those_of_the_text_too():
+    source = ":- semiring log. goal += 0.5 * a(X). goal = 0.25."
+    facts = {"a/1": [("x", 0.5)]}
+    wanted = pytest.approx(math.log(0.5))
+    assert dg.Program(source, values="probabilities").run(facts)["goal"] == wanted
+    assert dg.Program(source).bind(facts, values="probabilities").run()["goal"] == wanted
+    assert dg.Program(source).run(facts, values="probabilities")["goal"] == wanted
+    bound = dg.Program(source).bind({"a/1": [("x", math.log(0.5))]})
+    assert bound.run({}, values="probabilities")["goal"] == wanted
+    assert bound.run()["goal"] == pytest.approx(np.logaddexp(0.5 + math.log(0.5), 0.25))
+    batch = dg.Program(source).run_batch([facts, facts], query="goal", values="probabilities")
+    assert batch.values == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_a_batch_in_a_daemon_thread_does_not_keep_the_interpreter_from_ending() -> None:
+    code = """
+import threading, time, dynagrad as dg
+program = dg.Program("n(X+1) max= n(X) + 1. n(0) = 0.")
+program.run(max_pops=10)
+threading.Thread(target=lambda: program.run_batch([{}] * 4, threads=2, max_items=10**9), daemon=True).start()
+time.sleep(0.5)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=30, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_timeout_is_that_of_the_whole_call_and_compiling_goes_on_for_the_next_one() -> None:
+    rules = "".join(f"timed{i}(X) += q{i}(X) * {i}. " for i in range(60))
+    rules += f"n{os.urandom(8).hex()} += 1."  # never compiled before
+    facts = {f"q{i}/1": [("a",)] for i in range(60)}
+    program = dg.Program(rules)
+    began = time.monotonic()
+    with pytest.raises(dg.NotConverged, match="limit on time") as caught:
+        program.run(facts, timeout=0.05)
+    assert caught.value.chart is None
+    assert time.monotonic() - began < 1.0
+    made = _finished(program)
+    chart = program.run(facts, timeout=100)
+    assert chart["timed7(a)"] == 7.0
+    assert [id(chart._require().compiled)] == [id(one) for one in made]  # that which went on, and no other
+    assert program.run(facts)["timed8(a)"] == 8.0
+    loaded = pickle.loads(pickle.dumps(program.run(facts, timeout=100)))
+    assert loaded["timed9(a)"] == 9.0
+
+
+def _begun(program: dg.Program, facts: Any) -> None:
+    """Begins to compile, and does not wait for it."""
+    with pytest.raises(dg.NotConverged, match="limit on time"):
+        program.bind(facts).run(timeout=0.0)
+
+
+def _finished(program: dg.Program) -> list[Any]:
+    """What the background compiles of a program made, waited for."""
+    jobs = [job.future for job in program._empty._binding._plans.jobs._jobs]
+    return [future.result(60)[0] for future in jobs]
+
+
+def test_what_is_compiled_in_the_background_is_there_for_other_bindings_of_the_program() -> None:
+    program = dg.Program("other(X) += q(X) * 17.")
+    facts = {"q/1": [("a", 2.0)]}
+    _begun(program, facts)
+    (made,) = _finished(program)
+    chart = program.bind(facts).run(timeout=100)
+    assert chart["other(a)"] == 34.0
+    assert chart._require().compiled is made
+    free = dg.Program("other(X) += q(X) * 18.").bind(facts)
+    with pytest.raises(dg.NotConverged, match="limit on time"):
+        free.run(timeout=0.0)
+    (held,) = free._binding._plans.jobs._jobs
+    again = free.with_values({"q/1": [3.0]}).run(timeout=100)
+    assert again["other(a)"] == 54.0
+    assert again._require().compiled is held.future.result(60)[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dynagrad.charts.binding import binding
+    from dynagrad.forks import held
+    from dynagrad.runtime.disk.folder import Temporary
+
+    program, facts = dg.Program("forked(X) += q(X) * 19."), {"q/1": [("a", 2.0)]}
+    go, compile_plan = threading.Event(), binding.compile_plan
+    parent = os.getpid()
+    monkeypatch.setattr(
+        binding, "compile_plan", lambda *given: (os.getpid() != parent or go.wait(60)) and compile_plan(*given)
+    )
+    _begun(program, facts)
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with program._empty._binding._lock, Temporary.lock:
+            ready.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    ready.wait(60)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with held(Temporary.lock, 0) as free:
+                os._exit(0 if free and program.run(facts, timeout=60)["forked(a)"] == 38.0 else 1)
+        finally:
+            os._exit(2)
+    done.set()
+    go.set()
+    holder.join()
+    assert os.waitpid(pid, 0)[1] == 0
+    _finished(program)
+
+
+@pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")
+def test_warnings_of_a_background_compile_are_said_by_the_call_that_takes_its_result() -> None:
+    program = dg.Program(":- solve iterate. round(X) += q(X). round(X) += 0.3 * round(X) * round(X).", "real")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _begun(program, {"q/1": [("a", 0.1)]})
+        _finished(program)
+    assert not [w for w in caught if w.filename != __file__]
+    with pytest.warns(dg.ProgramWarning, match="may diverge") as said:
+        program.run({"q/1": [("a", 0.1)]}, timeout=100)
+    assert [w.filename for w in said] == [__file__]
+
+
+def test_compiling_counts_towards_no_example_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagrad.charts.binding import binding
+
+    compile_plan = binding.compile_plan
+    monkeypatch.setattr(binding, "compile_plan", lambda *given: (time.sleep(3.0), compile_plan(*given))[1])
+    program = dg.Program("patient(X) += q(X) * 20.")
+    batch = program.run_batch([{"q/1": [("a", float(n))]} for n in range(5)], query="patient(a)", timeout=2.5)
+    assert (batch.values.tolist(), batch.errors) == ([0.0, 20.0, 40.0, 60.0, 80.0], {})
+    charts = dg.Program("patient(X) += q(X) * 21.").run_batch([{"q/1": [("a", 1.0)]}], timeout=2.5).charts
+    assert charts[0] is not None and charts[0].status == "done"
+    assert not charts[0]._state.patient  # a later run of its own waits no longer than it says
+
+
+@pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_warns_once_of_what_its_examples_have_in_common_and_at_the_caller(threads: int) -> None:
+    program = dg.Program("p += a(X) * b(X).", "real")
+    small = [(x, 1e-200) for x in range(3)]
+    examples = [{"a/1": small[:n], "b/1": small[:n]} for n in range(4)]
+    with pytest.warns(dg.ProgramWarning, match="underflow") as caught:
+        program.run_batch(examples, query="p", threads=threads)
+    assert [w.filename for w in caught] == [__file__]
+    assert str(caught[0].message).startswith("example 1: ")
+    assert str(caught[0].message).endswith("(2 more examples likewise)")
+
+
+def test_messages_of_a_batch_name_the_example_and_the_predicate(bound: dg.Bound) -> None:
+    batch = bound.run_batch([{"end/1": [("c",)]}, {"end/1": [("c", "x")]}, {"end/1": 7}], query="goal")
+    assert sorted(batch.errors) == [1, 2]
+    for n, error in batch.errors.items():
+        assert str(error).startswith(f"example {n}: end/1")
+
+
+def test_an_error_that_comes_again_is_told_of_each_example() -> None:
+    mine = dg.Error("mine")
+
+    def weight(x: int) -> float:
+        raise mine
+
+    program = dg.Program(":- external weight/1. goal += a(X) * weight(X).", functions={"weight": weight})
+    batch = program.run_batch([{"a/1": [(i,)]} for i in range(3)], query="goal", threads=1)
+    assert [str(batch.errors[n]) for n in range(3)] == [f"example {n}: mine" for n in range(3)]
+    assert str(mine) == "mine"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_error_of_a_users_function_gets_a_note_that_names_its_example(threads: int) -> None:
+    def weight(x: int) -> float:
+        if x == 3:
+            raise KeyError("three")
+        return 1.0 / (x - 1)
+
+    program = dg.Program(":- external weight/1. goal += a(X) * weight(X).", functions={"weight": weight})
+    batch = program.run_batch([{"a/1": [(i,)]} for i in range(4)], query="goal", threads=threads)
+    assert [type(batch.errors[n]) for n in (1, 3)] == [ZeroDivisionError, KeyError] and len(batch.errors) == 2
+    assert [batch.errors[n].__notes__ for n in (1, 3)] == [["in example 1 of the batch"], ["in example 3 of the batch"]]
+    assert batch.errors[3].args == ("three",)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("gradient", [None, ["c/1"]])
+def test_where_filters_make_warnings_errors_they_are_those_of_their_examples(threads: int, gradient: Any) -> None:
+    program = dg.Program("p += a(X) * b(X) * c(X).", "real").bind({"c/1": [(0, 1.0), (1, 1.0), (2, 1e-200)]})
+    facts = [[], [(0, 1.0)], [(1, 1.0)], [(2, 1e-100)]]
+    examples = [{"a/1": rows, "b/1": rows} for rows in facts]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*underflow", dg.ProgramWarning, module=__name__)
+        batch = program.run_batch(examples, query="p", gradient=gradient, threads=threads)
+    assert list(batch.errors) == [3] and isinstance(batch.errors[3], dg.ProgramWarning)
+    assert str(batch.errors[3]).startswith("example 3: 1 items underflowed")
+    assert batch.values.tolist() == [0.0, 1.0, 1.0, 0.0]
+    if gradient:
+        assert batch.gradient["c/1"].values.tolist() == [1.0, 1.0, 0.0]
+    with warnings.catch_warnings():  # of another module, which is not the caller
+        warnings.filterwarnings("error", category=dg.ProgramWarning, module="elsewhere")
+        warnings.filterwarnings("ignore", category=dg.ProgramWarning, module=__name__)
+        assert not program.run_batch(examples, query="p", threads=threads).errors
+
+
+def test_numpy_numbers_are_limits() -> None:
+    chart = dg.Program("n(X+1) max= n(X) + 1 for X < 9. n(0) = 0.").run(max_pops=np.int64(5), timeout=np.float32(60))
+    assert chart.stats.pops == 5
+    with pytest.raises(dg.Error, match="max_pops must be a number from 0"):
+        dg.Program("p += 1.").run(max_pops=np.bool_(True))
+
+
+def test_a_program_keeps_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compilers differ in the last bit, and a gradient is that of the run that it was asked of."""
+    program = dg.Program("goal += keeps(X) * its(X).")
+    chart = program.run({"keeps/1": [("a", 2.0)], "its/1": [("a", 3.0)]})
+    monkeypatch.setenv("DYNAGRAD_CXX", "no-such-compiler")
+    assert chart.gradient("goal")["keeps/1"].values == [3.0]
+    with pytest.raises(dg.Error, match="no-such-compiler"):
+        dg.Program("goal += another(X).").run({"another/1": [("a", 2.0)]})

@@ -1,0 +1,135 @@
+"""Functions that are written out round by round, over the letters of a text: the same values, compiled in seconds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.codegen.graph.outline import Outlines
+from dynagrad.compiler.specialised import graph_of
+from dynagrad.ir.control import Graph
+from dynagrad.ir.interpret import run as interpret
+from dynagrad.ir.node import fresh
+from dynagrad.ir.ops import scalars as ops
+from dynagrad.ir.types import real
+from dynagrad.passes.schedule import schedule
+
+RNG = np.random.default_rng(12)
+TEXT = "".join(RNG.choice(list("acgt"), size=400))
+A, B = RNG.dirichlet(np.ones(12), size=12), RNG.dirichlet(np.ones(4), size=12)
+NUMBER = {"a": 0, "c": 1, "g": 2, "t": 3}
+
+
+def forward(start: Any) -> Any:
+    """The forward algorithm of a hidden Markov model."""
+    alpha, found = start / np.sum(start), 0.0
+    for letter in TEXT:
+        alpha = (alpha @ A) * B[:, NUMBER[letter]]
+        total = np.sum(alpha)
+        found = found + np.log(total)
+        alpha = alpha / total
+    return found
+
+
+def waves(x: Any) -> Any:
+    """Elementwise operations alone, of which many share a loop."""
+    y = x
+    for letter in TEXT:
+        if letter in "ac":
+            y = np.tanh(0.7 * y + x) if letter == "a" else y * x - 0.5
+        else:
+            y = np.where(y > 0.1, np.sin(y), y * y) if letter == "g" else np.exp(-y * y)
+    return np.sum(y)
+
+
+def mixed(x: Any) -> Any:
+    """Maxima, whole numbers, truth values, places that are written to, and numbers between arrays."""
+    y, count, seen = x, 0, x > 0.0
+    for letter in TEXT[:150]:
+        if letter == "a":
+            y = y * np.max(y) - np.min(x)
+            y = y / (1.0 + np.sum(y * y))
+        elif letter == "c":
+            seen = seen | (y > 0.3)
+            count = count + np.argmax(y)
+        elif letter == "g":
+            y = np.concatenate([y[3:], y[:3]]) + 0.1
+        else:
+            z = np.zeros(12)
+            z[2:5] = y[1] * x[2:5]
+            y = y * 0.9 + z
+    return np.sum(y) + np.sum(np.where(seen, x, 0.0)) + 0.25 * count
+
+
+def letters(x: Any) -> Any:
+    """Numbers alone."""
+    s = 0.1
+    for letter in TEXT:
+        s = s + np.sin(x) * s if letter == "a" else s * x - 0.5
+        x = x * 0.999
+    return s
+
+
+FUNCTIONS = {f.__name__: f for f in (forward, waves, mixed)}
+START = RNG.uniform(0.2, 1.0, size=12)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_gradients_are_those_of_python(name: str) -> None:
+    both = dg.value_and_grad(FUNCTIONS[name])
+    value, gradient = dg.compile(both)(START)
+    wanted, slope = interpret(graph_of(both, START), [START])  # operation by operation
+    np.testing.assert_allclose(value, FUNCTIONS[name](START), rtol=1e-10)
+    np.testing.assert_allclose(value, wanted, rtol=1e-10)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-10 * np.max(np.abs(slope)))
+
+
+def test_rounds_that_are_alike_are_one_function() -> None:
+    source = dg.cpp(forward, START)
+    assert 4 <= source.count("void loop") <= 16 and source.count(" loop") + source.count("\tloop") >= len(TEXT)
+    assert dg.cpp(waves, START).count("void loop") < 200
+
+
+def test_what_is_short_stays_in_one_piece() -> None:
+    def short(x: Any) -> Any:
+        for letter in TEXT[:10]:
+            x = (x @ A) * B[:, NUMBER[letter]]
+        return np.sum(x)
+
+    assert "void loop" not in dg.cpp(dg.grad(short), START)
+
+
+def test_names_make_no_difference_and_what_is_changed_is_passed_by_reference() -> None:
+    made = Outlines()
+    lines = (
+        "for (int64_t i{0} = 0; i{0} < 5; ++i{0}) {{|const double t{0} = log2(m{1}[i{0}]);|s{1} = plus(s{1}, t{0});|}}"
+    )
+    one, other = (made.call(lines.format(*k).split("|")) for k in ((3, 7), (4, 1)))
+    assert (one, other) == ("loop0(m7, s7);", "loop0(m1, s1);")
+    [text] = made.definitions()
+    assert "auto const n" in text and "auto& n" in text and "log2(n" in text
+
+
+def test_what_leaves_the_function_stays_in_it() -> None:
+    assert Outlines().call(["if (outside(k0, 5)) return call.index(k0, 5);"]) is None
+
+
+def test_numbers_are_scheduled_in_time_that_grows_with_them() -> None:
+    x = fresh(real)
+    y = x
+    for _ in range(10_000):
+        y = ops.sin(y) * x
+    start = time.perf_counter()
+    assert len(schedule(Graph((x,), (y,))).steps) == 20_000
+    assert time.perf_counter() - start < 20.0  # it takes a few tenths of a second
+
+
+def test_thousands_of_letters_compile_in_seconds() -> None:
+    start = time.perf_counter()
+    found = dg.compile(dg.grad(letters))(0.3)
+    assert np.isclose(found, dg.grad(letters)(0.3), rtol=1e-9)
+    assert time.perf_counter() - start < 60.0

@@ -1,0 +1,56 @@
+"""The header that a compiler has read before serves every source: where it does not, the compiler is called again
+without, which is slower, and which nobody would notice.
+
+Costs seven compilations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.runtime.compiling import toolchain
+
+
+def looped(x: Any) -> Any:
+    n = 0
+    while np.sum(x * x) < 100.0:
+        x = x * 1.5 + np.sin(x)
+        n += 1
+    return np.sum(x) + n
+
+
+def matrices(x: Any) -> Any:
+    a = np.outer(x, x) + np.eye(4)
+    return np.linalg.det(a) + np.sum(np.linalg.solve(a, x)) + np.sum(np.linalg.cholesky(a) @ a)
+
+
+def arrays(x: Any) -> Any:
+    return np.sum(np.sort(x) * np.cumsum(x)) + np.max(x) + np.prod(x[::2]) + np.sum(np.where(x > 2.0, x, x / 3.0))
+
+
+def recursive(x: Any) -> Any:
+    return x[0] if len(x) == 1 else recursive(x[: len(x) // 2]) * np.tanh(recursive(x[len(x) // 2 :]))
+
+
+@pytest.mark.parametrize("function", [looped, matrices, arrays, recursive])
+def test_it_is_taken(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run, with_it = toolchain._run, []
+
+    def noted(command: Sequence[str], *rest: Any) -> tuple[int, str]:
+        status, said = run(command, *rest)
+        assert status == 0, said
+        with_it.append("-include-pch" in command)
+        return status, said
+
+    monkeypatch.delenv("DYNAGRAD_CXX", raising=False)  # g++ keeps no such header
+    monkeypatch.setattr(toolchain, "_run", noted)
+    monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path))
+    x = np.array([1.0, 2.5, 3.0, 0.5])
+    assert dg.compile(dg.grad(function))(x) == pytest.approx(dg.grad(function)(x))
+    assert with_it == [False, True]  # the header, and the source with it

@@ -1,0 +1,40 @@
+"""Joins of one shape as one function: every case of the engine, written as programs of thousands of rules are.
+
+Costs four compilations, one a semiring.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import dynagrad as dg
+from cases import CASES
+from charts.test_engine import check
+from dynagrad.codegen.rules import context as class_context
+from dynagrad.codegen.rules import program as classes
+from plan.planned import planned
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+
+@pytest.fixture(autouse=True)
+def _large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_context, "LARGE_PROGRAM", 1)
+
+
+@pytest.mark.parametrize("semiring", ["real", "viterbi", "shifted", None])
+def test_programs_with_shared_joins_agree_with_the_oracle(semiring: str | None) -> None:
+    check([case for case in CASES if case.semiring == semiring and not case.declared], semiring, "auto")
+
+
+TWINS = "".join(f"a{n}(X,Z) += {0.5 + n} * a{n}(X,Y) * e(Y,Z).\na{n}(X,Y) += e(X,Y).\n" for n in range(20))
+
+
+def test_rules_that_differ_in_names_and_constants_alone_are_written_once() -> None:
+    text = TWINS + "goal += a3(x,_)."
+    facts = {"e/2": [("x", "y", 0.25), ("y", "z", 0.5), ("z", "w", 0.125)]}
+    source = classes.generate(planned(text, facts)).source
+    assert source.count("void shape") == 3  # the recursive rule, the other, and that of the goal
+    chart = dg.Program(text).run(facts)
+    assert chart["goal"] == pytest.approx(0.25 + 3.5 * 0.25 * 0.5 + 3.5**2 * 0.25 * 0.5 * 0.125)
+    assert chart.gradient("goal")["e/2"].values[0] == pytest.approx(1 + 3.5 * 0.5 + 3.5**2 * 0.5 * 0.125)

@@ -1,0 +1,63 @@
+"""The functions of `numpy_cases.py` compiled: values, gradients, tangents and Hessians times vectors, in all modes.
+
+They are held to what the same gives without being compiled, which `test_numpy.py` holds to differences. A compiled
+function has many cases in it, since each costs its time to compile; in all this takes half a minute on two cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from eager.numpy.numpy_cases import MORE
+
+SIZE = 12  # cases in one compiled function
+GROUPS = [MORE[i : i + SIZE] for i in range(0, len(MORE), SIZE)]
+
+
+def flat(result: Any) -> Any:
+    parts = result if isinstance(result, tuple | list) else [result]
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def seen(f: Callable[..., Any], points: Any, directions: Any) -> Any:
+    """The values, and what both modes make of their weighted sum to second order."""
+    values = flat(f(*points))
+    weights = np.cos(1.0 + np.arange(values.shape[0]))
+    every = tuple(range(len(points)))
+
+    def g(*xs: Any) -> Any:
+        return np.sum(flat(f(*xs)) * weights)
+
+    def forward(*xs: Any) -> Any:
+        return dg.jvp(g, xs, directions)[1]
+
+    gradient, product = dg.jvp(dg.grad(g, every), points, directions)
+    return values, gradient, product, forward(*points), dg.grad(forward, every)(*points)
+
+
+def of_group(group: Any) -> Callable[..., Any]:
+    functions = [f for _, f, *_ in group]
+
+    def every(points: Any, directions: Any) -> Any:
+        return [seen(f, p, d) for f, p, d in zip(functions, points, directions, strict=True)]
+
+    return every
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0][0])
+def test_compiled_as_uncompiled_to_second_order(group: Any) -> None:
+    points = [tuple(np.array(x, float) if np.ndim(x) else float(x) for x in case[2:]) for case in group]
+    rng = np.random.default_rng(3)
+    directions = [tuple(rng.normal(size=np.shape(x)) if np.ndim(x) else 0.7 for x in xs) for xs in points]
+    both = of_group(group)
+    found, wanted = dg.compile(both)(points, directions), both(points, directions)
+    for case, a, b in zip(group, found, wanted, strict=True):
+        for x, y in zip(a, b, strict=True):
+            for p, q in zip(*(part if isinstance(part, tuple) else (part,) for part in (x, y)), strict=True):
+                assert np.shape(p) == np.shape(q), case[0]
+                np.testing.assert_allclose(p, q, rtol=1e-8, atol=1e-9, err_msg=case[0])

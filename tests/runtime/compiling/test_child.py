@@ -1,0 +1,103 @@
+"""Child processes: what they say, and their end with this process, with no other program started in its place (1 s).
+
+That a compiler ends with its process is shown in `test_cache`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynagrad.errors import CompileError
+from dynagrad.runtime.compiling import child, toolchain
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="no process groups here")
+
+# What `sys.executable` may be where this package is part of another program.
+EMBEDDED = {
+    "frozen": {"frozen": True},
+    "nothing": {"executable": ""},
+    "none": {"executable": None},
+    "a program": {"executable": "/opt/studio/studio"},
+    "a server": {"executable": "/usr/sbin/uwsgi"},
+}
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands of all processes that are started."""
+    commands: list[list[str]] = []
+    popen = subprocess.Popen
+
+    def recorded(command: Any, *arguments: Any, **options: Any) -> Any:
+        commands.append(list(command))
+        return popen(command, *arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", recorded)
+    return commands
+
+
+def embed(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    for name, value in EMBEDDED[how].items():
+        monkeypatch.setattr(sys, name, value, raising=False)
+
+
+def test_the_status_and_what_was_said(tmp_path: Path) -> None:
+    script = "echo no >&2; pwd -P >&2; exit 3"
+    assert child.run(["/bin/sh", "-c", script], os.environ, tmp_path) == (3, f"no\n{tmp_path.resolve()}\n")
+
+
+def test_an_interpreter_watches_over_the_child(started: list[list[str]], tmp_path: Path) -> None:
+    assert child.run(["/bin/sh", "-c", "exit 0"], os.environ, tmp_path) == (0, "")
+    assert [command[0] for command in started] == ["/bin/sh", sys.executable]
+
+
+@pytest.mark.parametrize("how", EMBEDDED)
+def test_no_program_that_is_no_interpreter_is_started(
+    how: str, started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed(monkeypatch, how)
+    assert child.interpreter() is None
+    assert child.run(["/bin/sh", "-c", "exit 0"], os.environ, tmp_path) == (0, "")
+    assert [command[0] for command in started] == ["/bin/sh"]
+
+
+@pytest.mark.parametrize("how", EMBEDDED)
+def test_a_compiler_that_only_an_interpreter_can_start_is_none_without_one(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ziglang").mkdir()
+    (tmp_path / "ziglang" / "__init__.py").write_text("")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "ziglang", raising=False)
+    found = toolchain._ziglang()
+    assert found is not None and found.command[:2] == (sys.executable, "-m")
+    embed(monkeypatch, how)
+    assert toolchain._ziglang() is None
+    with pytest.raises(CompileError, match=r"(?s)there is no C\+\+ compiler.*DYNAGRAD_CXX"):
+        toolchain._compiler.__wrapped__("", "")
+
+
+def test_a_frozen_program_compiles(tmp_path: Path) -> None:
+    """As PyInstaller makes them: `sys.executable` is the program, which is not to be started once more."""
+    program = tmp_path / "python-studio"  # a name that says nothing
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    program.chmod(0o700)
+    code = (
+        f"import sys; sys.frozen, sys.executable = True, {str(program)!r}\n"
+        "import dynagrad; print(dynagrad.Program('p += q(_X) * 43.').run({'q/1': [('a', 2.0)]})['p'])"
+    )
+    source = Path(child.__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("86.0\n", "") and not (tmp_path / "started").exists()
