@@ -132,7 +132,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "node":
             return node._lock, lambda: node.variable("child") * 2.0 is node.variable("child") * 2.0
         case "parallel":
-            loops = library.load(cache.build("#include <dynagrad/graphs/threads.hpp>"))
+            loops = library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>"))
             return threads._lock, lambda: threads.attach(loops) is None
         case _:
             assert name == "passes"

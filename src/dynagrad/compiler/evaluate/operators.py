@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, conditions, cells and text: the primitives of values without pytree.
+"""Arithmetic, comparisons, conditions, cells and text: the primitives of values without structure.
 
 What is known is computed by Python itself; what is not is left to the operators of nodes. Containers are in
 `compiler/objects/containers.py`.
