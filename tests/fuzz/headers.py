@@ -18,8 +18,8 @@ from pathlib import Path
 import dynagrad as dg
 from dynagrad.charts.binding.encoding import kinds, program_constants
 from dynagrad.codegen.rules.header.members import member_names
+from dynagrad.codegen.rules.header.names import namespace
 from dynagrad.codegen.rules.header.program import header
-from dynagrad.codegen.rules.text import namespace
 from dynagrad.plan.assume import assumed_plan
 from dynagrad.runtime.compiling import toolchain
 

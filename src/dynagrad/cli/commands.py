@@ -391,8 +391,8 @@ def cpp(
     sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
     for that, its runs remember what they popped, eight bytes each or more, and --no-gradient leaves it out.
     """
+    from ..codegen.rules.header.names import namespace  # for a quick start
     from ..codegen.rules.header.program import header  # for a quick start
-    from ..codegen.rules.text import namespace  # for a quick start
 
     if output is not None and output.exists() and file.exists() and output.samefile(file):
         raise Error(f"--output {output}: that is the program itself")

@@ -1,63 +1,43 @@
-"""Lines of C++ as they are written: indented, with names that are free, and how numbers and operations are spelled."""
+"""C++ as text: lines with the indentation of the blocks that are open, and how numbers, strings, comments and constant
+arrays are spelled. All C++ is written with this; nothing here knows what it is about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ..ir.node import Node
-from ..passes.loops.linear_forms import Bounds
-from .literals import literal
-
-IN_LINE = {name: f"vector::{name}" for name in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "sin", "cos")}
-IN_LINE["power"] = "vector::pow"
-"""Functions of the runtime that loops over arrays call instead of those of C, by the name of the operation."""
+INDENT = "  "
 
 
-STRETCH = 800
-"""Lines of straight code that compilers are given at once: they take far more than twice as long for twice as many."""
-STORE = 4  # lines that one counts for which writes to memory: compilers compare it with all others
+class Writer:
+    """Lines of C++ with the indentation of the blocks that are open."""
 
-
-class Lines:
-    """Lines of one function. Blocks nest; a part can be written aside and put in later."""
-
-    def __init__(self) -> None:
+    def __init__(self, depth: int = 0) -> None:
         self.lines: list[str] = []
-        self.depth = 1
-        self.names: dict[str, int] = {}
-        self.slots = 0  # stacks of this function
-        self.straight = 0  # lines since the last loop or branch
-        self.bounds = Bounds()
-        self.work: int | None = 0  # about how many operations the lines are, None where that is not known
+        self.depth = depth
 
-    def name(self, prefix: str) -> str:
-        """A name that nothing else has in this function."""
-        self.names[prefix] = self.names.get(prefix, -1) + 1
-        return f"{prefix}{self.names[prefix]}"
+    def line(self, text: str = "") -> None:
+        self.lines.append(INDENT * self.depth + text if text else "")
 
-    def line(self, text: str) -> None:
-        if self.work is not None:
-            self.work += 1
-        if text.endswith(("{", "}")):
-            self.straight = 0
-        else:
-            self.straight += 1 if text.startswith("const ") else STORE
-        self.lines.append("    " * self.depth + text)
+    def open(self, text: str) -> None:
+        self.line(f"{text} {{" if text else "{")
+        self.depth += 1
 
-    def cut(self) -> None:
-        """Ends the straight code so far, if it is long."""
-        if self.straight >= STRETCH:
-            self.line("if (kNever) return kDone;")
-            self.straight = 0
+    def close(self, text: str = "}") -> None:
+        self.depth -= 1
+        self.line(text)
+
+    def close_to(self, depth: int) -> None:
+        while self.depth > depth:
+            self.close()
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
-        self.line(f"{head} {{" if head else "{")
-        self.depth += 1
+        self.open(head)
         yield
-        self.depth -= 1
-        self.line(tail)
+        self.close(tail)
 
     @contextmanager
     def aside(self) -> Iterator[list[str]]:
@@ -68,18 +48,53 @@ class Lines:
         self.lines = kept
 
 
-def operation(node: Node, arguments: list[str], in_loop: bool) -> str:
-    """The text of an elementwise operation on names and literals."""
-    name = node.operation.name
-    if name == "power":
-        power = _POWERS.get(arguments[1])
-        if power is not None:
-            return power.format(arguments[0])
-    if in_loop and name in IN_LINE:
-        return f"{IN_LINE[name]}({', '.join(arguments)})"
-    return node.operation.cxx.format(*arguments)
+_INTEGER_MIN = -(2**63)
 
 
-_POWERS = {"2.0": "{0} * {0}", "3.0": "{0} * {0} * {0}", "1.0": "{0}", "(-1.0)": "1.0 / {0}", "0.0": "1.0"}
+def literal(value: float | int | bool) -> str:
+    """A number in C++; one with a sign in parentheses.
 
-__all__ = ["IN_LINE", "Lines", "literal", "operation"]
+    >>> literal(2.0), literal(-1), literal(True), literal(float("-inf"))
+    ('2.0', '(-1)', 'true', '(-HUGE_VAL)')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if value == _INTEGER_MIN:
+            return "INT64_MIN"
+        text = str(abs(value)) + ("LL" if abs(value) >= 2**31 else "")
+        return text if value >= 0 else f"(-{text})"
+    if math.isnan(value):
+        return "double(NAN)"
+    text = "HUGE_VAL" if math.isinf(value) else repr(abs(value))
+    return text if math.copysign(1.0, value) > 0.0 else f"(-{text})"
+
+
+def comment(text: str) -> str:
+    """A text as it may stand in a one-line comment: nothing in it ends the line, or goes on into the next one.
+
+    >>> print(comment("a\\nb ??/"))
+    a b ? ?/
+    """
+    line = " ".join(text.split()).replace("??", "? ?")[:300]
+    line = "".join(c if c.isprintable() else f"<{ord(c):X}>" for c in line)
+    return line + "." if line.endswith("\\") else line
+
+
+def string(text: str) -> str:
+    """A C++ string literal; bytes beyond plain ASCII as octal escapes, which end after three digits."""
+    out = []
+    for byte in text.encode("utf-8", "surrogatepass"):
+        char = chr(byte)
+        out.append(char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}")
+    return f'"{"".join(out)}"'
+
+
+def array(kind: str, name: str, values: Iterable[object], end: str = "0") -> str:
+    """A constant array; it never is empty, because C++ knows none that is."""
+    listed = [*map(str, values), end]
+    lines: list[str] = []
+    for at in range(0, len(listed), 16):
+        lines.append("    " + ", ".join(listed[at : at + 16]))
+    body = listed[0] if len(listed) == 1 else "\n" + ",\n".join(lines) + "\n"
+    return f"inline constexpr {kind} {name}[] = {{{body}}};"

@@ -71,6 +71,8 @@ class Operation:
     """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
     steps: bool = field(init=False)
     """Whether the result is piecewise constant in all arguments."""
+    divides: bool = field(init=False)
+    """Whether its C++ divides, or takes a root: two of these side by side cost what one does."""
     on_floats: Callable[..., Any] | None = field(init=False)
     """What computes it where all arguments are floats, if that may be."""
     on_arrays: Callable[..., Any] | None = field(init=False)
@@ -83,6 +85,7 @@ class Operation:
         derived = {
             "elementwise": self.array is not None,
             "steps": self.tangent is not None and all(rule is None for rule in self.tangent),
+            "divides": " / " in self.cxx or "sqrt(" in self.cxx,
             "on_floats": self.value if kinds <= {real, array} else None,
             "on_arrays": self.value if self.array is None and kinds == {array} else self.array,
         }

@@ -189,16 +189,14 @@ def test_operations_of_python_are_kept_apart_too(route: str) -> None:
 
 
 def test_a_library_made_for_other_data_is_refused() -> None:
-    from dynagrad.codegen.graph.emit import NAME, flags_of
+    from dynagrad.codegen.graph.emit import NAME
     from dynagrad.errors import CompileError
     from dynagrad.runtime import library
     from dynagrad.runtime.compiling import cache
 
     text = emit(scaled(LARGE))
     one = [calling.Leaf("real")]
-    made = library.load(
-        cache.build(text.source + calling.glue(NAME, one, one, text.given), flags=flags_of(text.source))
-    )
+    made = library.load(cache.build(text.source + calling.glue(NAME, one, one, text.given), flags=text.flags))
     with pytest.raises(CompileError, match="given 2"):
         calling.callable_of(made, NAME, one, one)
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
-from dynagrad.codegen.cxx import STRETCH
 from dynagrad.codegen.graph import load
+from dynagrad.codegen.graph.body import STRETCH
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret

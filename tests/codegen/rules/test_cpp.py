@@ -22,8 +22,8 @@ from dynagrad.charts.binding.encoding import kinds, program_constants
 from dynagrad.cli import demo
 from dynagrad.cli.commands import header_plan
 from dynagrad.cli.inputs import Values
+from dynagrad.codegen.rules.header.names import cxx_name
 from dynagrad.codegen.rules.header.program import header
-from dynagrad.codegen.rules.text import cxx_name
 from dynagrad.facts.terms import Term, term_text
 from dynagrad.plan.assume import assumed_plan
 from dynagrad.runtime.compiling import toolchain

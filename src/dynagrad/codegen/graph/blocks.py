@@ -26,10 +26,11 @@ from ...passes.roles import Piece, fold_of, initial, role, simple, update_of
 from ...passes.schedule import LONG, Step, schedule
 from ...passes.sink import sink
 from ...passes.views import at_pattern, code_of, is_view, through
-from ..cxx import Lines, literal
+from ..cxx import literal
+from .body import Body
 from .loops import NEUTRAL, Nest, nest, size, uniform
 from .memory import Arena, Live, Memory, Track, Value
-from .outline import MANY
+from .outline import MANY, Outline
 from .source import Source
 
 
@@ -37,7 +38,7 @@ class Block:
     def __init__(
         self,
         program: Source,
-        code: Lines,
+        code: Body,
         arena: Arena,
         graph: Graph,
         inputs: Sequence[Value],
@@ -101,9 +102,14 @@ class Block:
         self.code.line(f"Stack {copy} = {name}.again();")
         return copy
 
+    def constant(self, node: Node) -> str:
+        """The name of the array of a constant."""
+        self.code.constants.add(node)
+        return self.program.constant(node)
+
     def pointer(self, node: Node) -> str | None:
         if node.is_constant:
-            return self.program.constant(node)
+            return self.constant(node)
         found = self.memory.get(node)
         return None if found is None else found.text
 
@@ -149,10 +155,6 @@ class Block:
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
-    def outlined(self, lines: list[str]) -> str | None:
-        """A call of a function in the place of loops, where there are many."""
-        return self.program.outlines.call(lines) if self.long else None
-
     def last(self, node: Node) -> int:
         return self.plan.last.get(node, self.now)
 
@@ -173,7 +175,9 @@ class Block:
         place = self.arena.take(bytes_of(type))
         text = self.code.name("m")
         self.code.line(frame_pointer(text, type, place[0]))
-        return Memory(text, True, [place], until=self.now)
+        return Memory(
+            text, True, [place], until=self.now, type=type, declared=(self.code.lines, len(self.code.lines) - 1)
+        )
 
     def scratch(self, node: Node, copies: int) -> str:
         """Memory for some copies of an array, as long as this step goes on."""
@@ -248,7 +252,7 @@ class Block:
         if not node.shape:
             return self.number(node)
         if node.is_constant:
-            return Memory(self.program.constant(node), False)
+            return Memory(self.constant(node), False)
         return self.memory[node]
 
     def step(self, step: Step) -> None:
@@ -272,35 +276,57 @@ class Block:
         empty = not size(domain)
         folds = [f for f in map(fold_of, step.nodes) if f is not None]
 
+        numbers: dict[Node, str] = {}
+
         def fill(nest: Nest) -> None:
             for node in step.nodes:
                 joined = fold_of(node)
-                pointer = self.pointer(node) if node.shape else None
+                pointer = nest.around.pointer(node) if node.shape else None
                 if joined is not None:
                     text = nest.fold(node, joined, pointer)
                     if pointer is None:
-                        self.numbers[node] = text
+                        numbers[node] = text
                     continue
                 text = nest.compute(node, nest.index)
                 nest.known[node, nest.index] = text
                 if pointer is not None:
                     nest.store(pointer, flat(nest.index, node.shape), text)
                 elif not node.shape:
-                    self.numbers[node] = text
+                    numbers[node] = text
 
         if empty:
             self._nothing(step)
-        else:
-            made = nest(
-                self,
-                domain,
-                set(step.nodes),
-                fill,
-                lambda axis: all(f.reduced[axis] == f.reduced[_next(domain, axis)] for f in folds),
-                self.program.threads,
-            )
-            if made.cut:
-                self.program.uses.add("parallel")
+            return
+        outline = Outline(self) if self.long and size(domain) > 1 else None
+        made = nest(
+            outline or self,
+            domain,
+            set(step.nodes),
+            fill,
+            lambda axis: all(f.reduced[axis] == f.reduced[_next(domain, axis)] for f in folds),
+            self.program.threads,
+        )
+        if made.cut:
+            self.program.uses.add("parallel")
+        if outline is not None:
+            numbers = self._outlined(outline, numbers)
+        self.numbers.update(numbers)
+
+    def _outlined(self, outline: Outline, numbers: dict[Node, str]) -> dict[Node, str]:
+        """Calls the function that a nest became; its numbers, by the names that they have here."""
+        code, inner = self.code, outline.code
+        found = {node: code.name("s") for node in numbers}
+        for node, text in found.items():
+            code.line(f"{node.type.cxx} {text};")
+        results = {text: f"result{k}" for k, text in enumerate(dict.fromkeys(numbers.values()))}
+        name = self.program.outlines.name(outline, results)
+        texts = {text: found[node] for node, text in numbers.items()}
+        code.line(f"{name}({', '.join([*outline.given, *(texts[text] for text in results)])});")
+        code.divides = code.divides or inner.divides
+        code.work = None if code.work is None or inner.work is None else code.work + inner.work
+        for node, text in numbers.items():
+            found[node] = texts[text]
+        return found
 
     def _nothing(self, step: Step) -> None:
         """A loop without rounds."""

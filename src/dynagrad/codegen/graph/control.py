@@ -18,7 +18,7 @@ from ...passes.in_place_sums import sum_in_place
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ...passes.roles import initial, role, update_of
-from ..cxx import literal
+from ..cxx import INDENT, literal
 from . import ranges
 from .blocks import Block
 from .memory import Memory, Shared, Track, Value
@@ -266,7 +266,7 @@ class _Swaps:
         moving = {i: m for i, m in memories.items() if m.text != states[i]}
         for memory in moving.values():
             if memory.text not in own:
-                self._keep(memory, types, start)
+                self._keep(memory)
         # a state that is moved from and not to leaves its array to what was moved
         left = {states[i]: types[i] for i in moving if not any(m.text == states[i] for m in moving.values())}
         numbers = {i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]}
@@ -292,23 +292,17 @@ class _Swaps:
             code.line(f"{states[i]} = {text};")
         self.moved |= set(moving)
 
-    def _keep(self, memory: Memory, types: Sequence[Type], start: int) -> None:
+    def _keep(self, memory: Memory) -> None:
         """Memory of a round that outlives it: a variable before the loop says where it is."""
-        code = self.block.code
-        mark = f"* const {memory.text} = "
-        for at in range(start, len(code.lines)):
-            if mark in code.lines[at]:
-                head, tail = code.lines[at].split(mark)
-                break
-        else:
-            raise AssertionError("an array of a round is declared in it")
+        assert memory.declared is not None and memory.type is not None, "an array of a round is declared in it"
+        lines, at = memory.declared
         # A state may be in it all through a round, so that nothing else in the round may.
         [old] = memory.places
         place = self.block.arena.take_apart(old[1] - old[0])
         self.block.arena.give(old)
-        moved = tail.replace(f"(frame + {old[0]})", f"(frame + {place[0]})")
-        self.declared.append(f"{head.strip()}* {memory.text}_next = {moved}")
-        code.lines[at] = f"{head}{mark}{memory.text}_next;"
+        cxx = memory.type.cxx
+        self.declared.append(f"{cxx}* {memory.text}_next = reinterpret_cast<{cxx}*>(frame + {place[0]});")
+        lines[at] = f"{INDENT * self.block.code.depth}{cxx}* const {memory.text} = {memory.text}_next;"
         self.places.append(place)
         memory.places = []
 

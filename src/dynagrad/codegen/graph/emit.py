@@ -5,7 +5,6 @@ The body is as `dynagrad/body.hpp` says: it gets pointers to its inputs, which i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,9 +14,10 @@ from ...errors import Error
 from ...ir.control import Function, Graph
 from ...ir.node import Node
 from ...ir.types import Type
-from ..cxx import Lines, literal
+from ..cxx import INDENT, Writer, literal
 from . import control, whole
 from .blocks import Block
+from .body import Body
 from .memory import Arena, Memory, Value
 from .source import Hosted, Source
 
@@ -25,20 +25,10 @@ FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
 """What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit."""
 
 
-def flags_of(source: str) -> tuple[str, ...]:
-    """The flags for a source.
-
-    A pair of divisions, or of roots, costs what one does. Other operations are quicker one by one where each waits for
-    the one before: an equation that is integrated, by a third.
-    """
-    return FLAGS if " / " in source or "sqrt(" in source else (*FLAGS, "-fno-slp-vectorize")
-
-
 NAME = "body"
 PRELUDE = "dynagrad/graphs/prelude.hpp"
 """What every source includes with its glue."""
 
-_CONSTANT = re.compile(r"\bconstant\d+")
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vector.hpp>
 
@@ -59,6 +49,17 @@ class Text:
     hosted: tuple[Hosted, ...]
     uses: frozenset[str] = frozenset()
     arrays: tuple[Node, ...] = ()  # constants whose numbers are not in the text
+    saves: bool = False  # whether values are put on stacks
+    divides: bool = False  # whether there are divisions or roots in it
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags for the source, besides those of all code.
+
+        A pair of divisions, or of roots, costs what one does. Other operations are quicker one by one where each waits
+        for the one before: an equation that is integrated, by a third.
+        """
+        return FLAGS if self.divides else (*FLAGS, "-fno-slp-vectorize")
 
     @property
     def given(self) -> int:
@@ -84,6 +85,8 @@ class Program(Source):
         super().__init__({"control": control.write, "stack": control.stack, "whole": whole.write})
         self.declared: list[str] = []
         self.defined: list[str] = []
+        self.used: set[Node] = set()  # the constants that functions name
+        self.saves = self.divides = False
 
     # -- text --------------------------------------------------------------------------------------------------------
 
@@ -93,45 +96,43 @@ class Program(Source):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
         self.threads = self.apart = True
         body = self._body(graph, symbol)
-        inner = self.definitions(body)
+        inner = self.definitions()
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
         if inner:
             parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
         parts.append(body)
-        return Text("\n".join(parts), tuple(self.hosted), frozenset(self.uses), tuple(self.arrays))
+        return Text(
+            "\n".join(parts), tuple(self.hosted), frozenset(self.uses), tuple(self.arrays), self.saves, self.divides
+        )
 
-    def definitions(self, body: str = "") -> list[str]:
-        """The constants and functions that were asked for, and those that they need; `body` uses them, too."""
+    def definitions(self) -> list[str]:
+        """The constants and functions that were asked for, and those that they need."""
         while self.waiting:
             self._function(self.waiting.pop())
-        used = self._used([*self.defined, body])
-        constants = [_constant(node, self.constants[node]) for node in used if not self._apart(node)]
+        constants = [
+            _constant(node, name)
+            for node, name in self.constants.items()
+            if node in self.used and not self._apart(node)
+        ]
         return [*constants, *self.outlines.definitions(), *self.declared, *self.defined]
-
-    def _used(self, lines: Sequence[str]) -> list[Node]:
-        """The constants that are named in a text."""
-        if not self.constants:
-            return []
-        used = set(_CONSTANT.findall("\n".join(lines)))
-        return [node for node, name in self.constants.items() if name in used]
 
     def _apart(self, node: Node) -> bool:
         return self.apart and node.type.size > SMALL
 
-    def _given(self, code: Lines) -> list[str]:
+    def _given(self, code: Body) -> list[str]:
         """Pointers to the large constants of a function."""
         out = []
-        for node in self._used(code.lines):
-            if not self._apart(node):
+        for node in self.constants:
+            if node not in code.constants or not self._apart(node):
                 continue
             at = self.arrays.setdefault(node, 1 + len(self.arrays))
             name, t = self.constants[node], node.type.cxx
             text = f"const {t}* const {name} = static_cast<const {t}*>(call.context->given[{at}]);"
-            out.append(f"    {text}  // {node.type.name}")
+            out.append(f"{text}  // {node.type.name}")
         return out
 
     def _body(self, graph: Graph, symbol: str) -> str:
-        code = Lines()
+        code = Body()
         inputs: list[Value] = []
         for k, node in enumerate(graph.inputs):
             t = node.type.cxx
@@ -152,14 +153,14 @@ class Program(Source):
         code.line("return kDone;")
         head = (
             f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
-            "[[maybe_unused]] void* const* outputs) {"
+            "[[maybe_unused]] void* const* outputs)"
         )
-        first = ["    [[maybe_unused]] Call call(context);", *self._given(code), *_rooms(code, arena)]
-        return "\n".join([head, *first, *code.lines, "}", ""])
+        first = ["[[maybe_unused]] Call call(context);", *self._given(code), *_rooms(code, arena)]
+        return _whole(head, first, code, []) + "\n"
 
     def _statements(
         self,
-        code: Lines,
+        code: Body,
         arena: Arena,
         graph: Graph,
         inputs: list[Value],
@@ -178,12 +179,15 @@ class Program(Source):
                 code.line(f"{numbers[k]} = {value};")
             code.cut()
         block.deliver(arrays)
+        self.used |= code.constants
+        self.divides = self.divides or code.divides
+        self.saves = self.saves or code.slots > 0
 
     def _function(self, function: Function) -> None:
         graph = function.graph
         if graph is None:
             raise Error(f"the function {function.name} has no body")
-        code = Lines()
+        code = Body()
         name = self.functions[function]
         parameters = ["Call& call"]
         inputs: list[Value] = []
@@ -204,18 +208,18 @@ class Program(Source):
         head = f"int64_t {name}({', '.join(parameters)})"
         self.declared.append(f"{head};  // {_comment(function.name)}")
         first = [
-            "    if (!call.enter()) return call.recursion();",
-            "    if (call.watch.interrupted()) return kInterrupted;",
+            "if (!call.enter()) return call.recursion();",
+            "if (call.watch.interrupted()) return kInterrupted;",
             *self._given(code),
             *_rooms(code, arena),
         ]
         last = []
         if arena.most:
-            last.append(f"    call.unframe({arena.most});")
+            last.append(f"call.unframe({arena.most});")
         if code.slots and not any(t.kind == "stack" for t in function.results):
-            last.append(f"    call.unslot({code.slots});")
-        last += ["    call.leave();", "    return kDone;"]
-        self.defined.append("\n".join([head + " {", *first, *code.lines, *last, "}"]))
+            last.append(f"call.unslot({code.slots});")
+        last += ["call.leave();", "return kDone;"]
+        self.defined.append(_whole(head, first, code, last))
 
 
 def _spelled(type: Type) -> str:
@@ -226,15 +230,28 @@ def _comment(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_'" else "_" for c in name)
 
 
-def _rooms(code: Lines, arena: Arena) -> list[str]:
+def _whole(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> str:
+    """A function, with what stands around its body."""
+    out = Writer()
+    out.open(head)
+    for line in first:
+        out.line(line)
+    out.lines += code.lines
+    for line in last:
+        out.line(line)
+    out.close()
+    return "\n".join(out.lines)
+
+
+def _rooms(code: Body, arena: Arena) -> list[str]:
     """What a function takes of the memory of the call."""
     out = []
     if arena.most:
-        out.append(f"    char* const frame = call.frame({arena.most});")
-        out.append("    if (frame == nullptr) return call.memory();")
+        out.append(f"char* const frame = call.frame({arena.most});")
+        out.append("if (frame == nullptr) return call.memory();")
     if code.slots:
-        out.append(f"    Slot* const slots = call.slots({code.slots});")
-        out.append("    if (slots == nullptr) return call.memory();")
+        out.append(f"Slot* const slots = call.slots({code.slots});")
+        out.append("if (slots == nullptr) return call.memory();")
     return out
 
 
@@ -244,6 +261,6 @@ def _constant(node: Node, name: str) -> str:
         return f"constexpr {node.type.cxx} {name}[1] = {{}};"
     rows = []
     for start in range(0, values.size, 12):
-        rows.append("    " + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
+        rows.append(INDENT + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
     text = "\n".join(rows)
     return f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{\n{text}\n}};"

@@ -23,7 +23,8 @@ from ...passes.loops.index_forms import ZERO, Form, Index, flat, name, number, s
 from ...passes.roles import Fold, Piece, role
 from ...passes.schedule import weight
 from ...passes.views import at_pattern, broadcast, code_of, through
-from ..cxx import Lines, literal, operation
+from ..cxx import literal
+from .body import Body
 
 NEUTRAL = {
     "plus": {"real": "0.0", "integer": "0", "boolean": "0"},
@@ -44,7 +45,7 @@ _DEAR = 16  # of an exponential and its like, as vectors compute them
 class Around(Protocol):
     """What a nest asks of the block that it stands in."""
 
-    code: Lines
+    code: Body
     sums: set[Node]
 
     def number(self, node: Node) -> str: ...
@@ -52,7 +53,6 @@ class Around(Protocol):
     def index(self, hole: Node, length: int) -> Form: ...
     def check_all(self, hole: Node, length: int) -> bool: ...
     def scratch(self, node: Node, copies: int) -> str: ...
-    def outlined(self, lines: list[str]) -> str | None: ...
 
 
 class Nest:
@@ -155,7 +155,7 @@ class Nest:
             return self._roll(node, index)
         assert kind == "each", f"{node.operation.name} is not computed element by element"
         given = [self.value(a, broadcast(index, a.shape)) for a in node.arguments]
-        text = operation(node, given, bool(self.loops))
+        text = self.code.operation(node, given, bool(self.loops))
         if node in self.around.sums:
             text = f"plus({given[0]}, {given[1]})"
         made = self.local(node.type.cxx, text, self.level(*given))
@@ -171,10 +171,13 @@ class Nest:
         if not hole.ndim:
             return self.around.index(hole, length)
         negative = self.around.check_all(hole, length)
+        same = _uniform(hole)
+        if same is not None:
+            return number(int(same) % length)
         found = self.value(hole, index)
         if negative:
             found = self.local("int64_t", f"from_end({found}, {length})", self.level(found), "k")
-        return name(found) if not found.lstrip("(-").rstrip(")").isdigit() else number(int(found.strip("()")))
+        return name(found)
 
     def split(self, place: Form, shape: Shape) -> Index:
         out: list[Form] = []
@@ -224,7 +227,7 @@ class Nest:
         if pointer is not None and outer:
             self.before[0].append(f"fill<{cxx}>({pointer}, {node.type.size}, {start});")
             if reduced[0]:
-                self.totals.append(_Total(node, cxx, pointer, self.before[0][-1], fold.by))
+                self.totals.append(_Total(node, cxx, pointer, self.before[0][-1], fold.by, array=True))
         if inner == len(reduced) and pointer is not None:
             self.store(pointer, to, text, fold.by if outer else "")
             return ""
@@ -306,17 +309,11 @@ class Nest:
                 code.line(text)
             if cut and not depth:
                 cut.open(code)
-            if not depth:
-                start = len(code.lines)
         for text in self.stores:
             code.line(text)
         for depth in range(last, -1, -1):
             if cut and not depth:
                 cut.close(code)
-            elif not depth and last:
-                call = self.around.outlined(code.lines[start:])
-                if call is not None:
-                    code.lines[start:] = ["    " * code.depth + call]
             for text in self.after[depth]:
                 code.line(text)
             if depth:
@@ -335,10 +332,7 @@ class _Total:
     name: str
     begin: str  # the statement that it begins with
     by: str  # what joins two
-
-    @property
-    def array(self) -> bool:
-        return self.begin.startswith("fill<")
+    array: bool = False
 
     @property
     def size(self) -> int:
@@ -354,7 +348,7 @@ class _Cut:
     unit: int
     totals: list[tuple[_Total, str]]  # and where the parts of arrays are
 
-    def open(self, code: Lines) -> None:
+    def open(self, code: Body) -> None:
         for t, place in self.totals:
             if not t.array:
                 code.line(f"{t.cxx} {place}_of[kMostParts];")
@@ -367,7 +361,7 @@ class _Cut:
                 code.line(f"{t.cxx}* const {t.name} = {place} + part * {t.size};")
             code.line(t.begin)
 
-    def close(self, code: Lines) -> None:
+    def close(self, code: Body) -> None:
         for t, place in self.totals:
             if not t.array:
                 code.line(f"{place}[part] = {t.name};")
@@ -393,6 +387,11 @@ def _parts_of(n: int, grain: int) -> int:
 
 def uniform(node: Node) -> str | None:
     """The number that all elements of a constant are, if it is one."""
+    same = _uniform(node)
+    return None if same is None else literal(same)
+
+
+def _uniform(node: Node) -> float | int | bool | None:
     values = node.attribute
     if not isinstance(values, np.ndarray) or not values.size:
         return None
@@ -402,7 +401,8 @@ def uniform(node: Node) -> str | None:
     same = values == first if first == first else values != values
     if not same.all() or (values.dtype.kind == "f" and first == 0 and (np.signbit(values) != np.signbit(first)).any()):
         return None
-    return literal(first.item())
+    found: float | int | bool = first.item()
+    return found
 
 
 def size(shape: Shape) -> int:

@@ -11,6 +11,8 @@ import bisect
 import heapq
 from dataclasses import dataclass, field
 
+from ...ir.types import Type
+
 _LINE = 64  # bytes: arrays begin at multiples, and threads do not share what is between
 
 
@@ -38,6 +40,8 @@ class Memory:
     until: int = -1  # the last step that looks at an array in it
     inside: str = ""  # the memory that this is a stretch of
     shared: Shared | None = None
+    type: Type | None = None  # of what it was made for
+    declared: tuple[list[str], int] | None = None  # the lines of a block, and which of them declares it
     loose: bool = False  # whether only the running code knows which of several places it is
 
 
@@ -146,4 +150,5 @@ class Track:
     offset: int = 0
 
     def text(self, offset: int) -> str:
-        return f"{self.start} + ({self.step} * {self.counter} + {offset})".replace("+ -", "- ")
+        sign = "-" if offset < 0 else "+"
+        return f"{self.start} + ({self.step} * {self.counter} {sign} {abs(offset)})"

@@ -15,7 +15,7 @@ from ...passes.optimise import optimise
 from ...runtime import library
 from ...runtime.calling import Given, Leaf, callable_of, glue
 from ...runtime.compiling import cache
-from .emit import NAME, PRELUDE, emit, flags_of
+from .emit import NAME, PRELUDE, emit
 from .running import attach, failed
 
 
@@ -59,7 +59,7 @@ class Native:
             if self._made is None:
                 start = time.perf_counter()
                 whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
-                made = library.lent(cache.build(whole, flags=flags_of(self.source), prelude=PRELUDE))
+                made = library.lent(cache.build(whole, flags=self.text.flags, prelude=PRELUDE))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start
             return self._made

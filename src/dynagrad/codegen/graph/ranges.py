@@ -15,7 +15,7 @@ from ...ir.types import integer
 from ...passes.loops.linear_forms import MOST_STEP, Bounds, Form, name, number
 from ...passes.loops.rounds import form_of
 from ...passes.roles import holes_of
-from ..literals import literal
+from ..cxx import literal
 from .memory import Memory, Value
 
 MOST_ROUNDS = 1 << 40  # so that no product of the two is too large

@@ -19,7 +19,7 @@ from ...runtime.calling import Given, Leaf, callable_of, failure, glue
 from ...runtime.compiling import cache
 from .calls import linear
 from .calls.failing import ERRORS
-from .emit import NAME, PRELUDE, Text, emit, flags_of
+from .emit import NAME, PRELUDE, Text, emit
 from .source import Hosted
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
@@ -69,7 +69,7 @@ def attach(loaded: library.Library, text: Text) -> Given | None:
         blas.attach(loaded)
     if "parallel" in text.uses:
         threads.attach(loaded)
-    if "call.slots(" in text.source:
+    if text.saves:
         loaded.function("dg_most_saved", None, ctypes.c_int64)(most_saved())
     if not text.given:
         return None
@@ -127,7 +127,7 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
     outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
-    whole, flags = text.source + glue(NAME, inputs, outputs, text.given), flags_of(text.source)
+    whole, flags = text.source + glue(NAME, inputs, outputs, text.given), text.flags
     made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 

@@ -12,10 +12,10 @@ from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Table
 from ...rules.show import show
 from ...rules.syntax import Variable
+from ..cxx import Writer, comment
 from .combine import COMBINE, may_excuse, not_nothing
 from .shapes import Shapes
-from .statements import JoinWriter, Names, PatternScope, Scope, Writer, local
-from .text import comment
+from .statements import JoinWriter, Names, PatternScope, Scope, local
 
 AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
 """The agenda of each strategy that has one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
+from ..cxx import comment
 from . import linked
 from .access import write_access
 from .backward import adjoints, resting
@@ -17,7 +18,6 @@ from .solving import stages as solving
 from .stages import write_add, write_begin, write_external, write_joins, write_order, write_run, write_sweep
 from .statements import Names, python_value
 from .tables import write_constructor, write_facts, write_group, write_plus, write_table
-from .text import comment
 from .values import semiring_cxx
 
 BUILT_IN = {

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ...plan.model import Join, Plan
 from ...rules.normal import NormalRule
 from ...rules.syntax import Term
-from .statements import JoinWriter, Names, Writer
+from ..cxx import Writer
+from .statements import JoinWriter, Names
 
 
 class Shapes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...plan.aggregators import TRUTHS, head_kind, stated
 from ...plan.model import Join, Stage, Table
+from ..cxx import comment
 from .backward import resting
 from .backward.sweep import improves, record_contribution, record_pop, tape_bytes
 from .combine import may_excuse
@@ -13,7 +14,6 @@ from .policies import priority, prune
 from .solving import convergence
 from .solving import stages as solving
 from .statements import JoinWriter
-from .text import comment
 
 
 def write_add(context: ClassContext, table: Table) -> None:

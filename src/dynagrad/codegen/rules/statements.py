@@ -17,33 +17,10 @@ from ...plan.right_sides import factors, numbers, product_order
 from ...rules.normal import NormalRule
 from ...rules.show import show
 from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Item, Symbol, Term, Variable
+from ..cxx import Writer, comment
 from .combine import may_excuse, not_nothing
 from .functions import Code, Functions
-from .text import comment
 from .values import value_cxx
-
-
-class Writer:
-    """Lines of C++ with the indentation of the blocks that are open."""
-
-    def __init__(self, indent: int = 0) -> None:
-        self.lines: list[str] = []
-        self.depth = indent
-
-    def line(self, text: str = "") -> None:
-        self.lines.append("  " * self.depth + text if text else "")
-
-    def open(self, text: str) -> None:
-        self.line(f"{text} {{" if text else "{")
-        self.depth += 1
-
-    def close(self, text: str = "}") -> None:
-        self.depth -= 1
-        self.line(text)
-
-    def close_to(self, depth: int) -> None:
-        while self.depth > depth:
-            self.close()
 
 
 class Names:

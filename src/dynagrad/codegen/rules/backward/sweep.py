@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from ....plan.aggregators import head_kind, stage_of
 from ....plan.model import Join, Plan, Scan, Stage, Table
 from ....rules.show import show
+from ...cxx import comment
 from ..context import ClassContext
 from ..solving.stages import line_of
 from ..statements import JoinWriter
-from ..text import comment
 from ..values import adjoints_cxx
 from .adjoints import cells, keeps_total, posteriors, two_adjoints, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component

@@ -12,9 +12,9 @@ from ....plan.layout import DENSE_CELLS
 from ....plan.model import Plan, Table
 from ....plan.order import rank_sources
 from ....rules.syntax import Compound, Float, Integer, Symbol
+from ...cxx import array, string
 from ..combine import COMBINE
 from ..program import Generated
-from ..text import array, literal
 
 Constant = str | int | float
 
@@ -184,12 +184,12 @@ def data(
         f"inline constexpr bool number_one = {str(plan.rules.semiring is None).lower()};",
         array("char", "domain_kind", (kinds[domains[d].kind] for d in sorted(domains))),
         array("bool", "domain_ranked", (str(domains[d].ranked).lower() for d in sorted(domains)), "false"),
-        array("char* const", "table_key", (literal(t.key) for t in tables), "nullptr").replace("char*", "const char*"),
+        array("const char* const", "table_key", (string(t.key) for t in tables), "nullptr"),
         array("int", "table_first", first),
         array("int", "table_domain", (d for t in tables for d in t.domains)),
         array("bool", "table_given", (str(takes_facts(plan, t)).lower() for t in tables), "false"),
         array("double", "table_zero", zeros),
-        array("const char* const", "symbol_text", map(literal, pool.symbols), "nullptr"),
+        array("const char* const", "symbol_text", map(string, pool.symbols), "nullptr"),
         array("int64_t", "symbol_length", (len(s.encode("utf-8", "surrogatepass")) for s in pool.symbols)),
         array("double", "real_value", map(_real, pool.reals)),
         array("int", "functor_name", (pool.symbols[name] for name, _ in pool.functors)),

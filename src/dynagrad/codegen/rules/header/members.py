@@ -9,8 +9,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from ....plan.model import Plan, Table
-from ..text import comment, cxx_name
+from ...cxx import comment
 from .data import takes_facts
+from .names import cxx_name
 
 
 def member_names(plan: Plan) -> Mapping[str, str]:

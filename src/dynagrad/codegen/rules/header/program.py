@@ -16,9 +16,9 @@ from ....errors import Error, ProgramError
 from ....plan.model import Derivatives, Plan
 from ..backward.sweep import DIFFERENTIABLE
 from ..program import generate
-from ..text import namespace
 from .data import Constant, data, takes_facts
 from .members import chart, derivatives, member_names
+from .names import namespace
 
 _TYPES = {"boolean": "bool", "count": "unsigned __int128"}
 

@@ -10,9 +10,9 @@ from ....plan.model import Join
 from ....plan.polynomials import polynomial, recursive
 from ....plan.right_sides import called, numbers, product_order, to_node
 from ....rules.show import show
+from ...cxx import comment
 from ..context import ClassContext
 from ..statements import JoinWriter
-from ..text import comment
 from ..values import lifted_cxx
 
 

@@ -1,4 +1,4 @@
-"""Pieces of C++ text: names, literals, comments, constant arrays.
+"""Names as C++ may have them: words of the language, macros and what the C library declares are none.
 
 Nothing here knows what a plan is.
 """
@@ -6,7 +6,6 @@ Nothing here knows what a plan is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 # Words of C++, and names that the face of a program has itself.
 RESERVED = frozenset(
@@ -96,33 +95,3 @@ def namespace(name: str) -> str:
     stem = re.sub(r"(f(16|32|64|128)x?|[flr]|_r|_l|_unlocked|64)$", "", plain)
     taken = plain in _LIBRARY or stem in _LIBRARY or plain.endswith("_t")
     return plain + "_" if taken else plain
-
-
-def comment(text: str) -> str:
-    """A text as it may stand in a one-line comment: nothing in it ends the line, or goes on into the next one.
-
-    >>> print(comment("a\\nb ??/"))
-    a b ? ?/
-    """
-    line = " ".join(text.split()).replace("??", "? ?")[:300]
-    line = "".join(c if c.isprintable() else f"<{ord(c):X}>" for c in line)
-    return line + "." if line.endswith("\\") else line
-
-
-def literal(text: str) -> str:
-    """A C++ string literal; bytes beyond plain ASCII as octal escapes, which end after three digits."""
-    out = []
-    for byte in text.encode("utf-8", "surrogatepass"):
-        char = chr(byte)
-        out.append(char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}")
-    return f'"{"".join(out)}"'
-
-
-def array(kind: str, name: str, values: Iterable[object], end: str = "0") -> str:
-    """A constant array; it never is empty, because C++ knows none that is."""
-    listed = [*map(str, values), end]
-    lines: list[str] = []
-    for at in range(0, len(listed), 16):
-        lines.append("    " + ", ".join(listed[at : at + 16]))
-    body = listed[0] if len(listed) == 1 else "\n" + ",\n".join(lines) + "\n"
-    return f"inline constexpr {kind} {name}[] = {{{body}}};"

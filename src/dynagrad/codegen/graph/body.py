@@ -1,0 +1,71 @@
+"""The body of a function of a graph: names that are free, how long its straight code is, how much work it does; and how
+operations are spelled in it.
+"""
+
+from __future__ import annotations
+
+from ...ir.node import Node
+from ...passes.loops.linear_forms import Bounds
+from ..cxx import Writer
+
+IN_LINE = {name: f"vector::{name}" for name in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "sin", "cos")}
+IN_LINE["power"] = "vector::pow"
+"""Functions of the runtime that loops over arrays call instead of those of C, by the name of the operation."""
+
+
+STRETCH = 800
+"""Lines of straight code that compilers are given at once: they take far more than twice as long for twice as many."""
+STORE = 4  # lines that one counts for which writes to memory: compilers compare it with all others
+
+
+class Body(Writer):
+    """The body of a function, and what is known of it as it is written."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.names: dict[str, int] = {}
+        self.slots = 0  # stacks of this function
+        self.straight = 0  # lines since the last loop or branch
+        self.bounds = Bounds()
+        self.work: int | None = 0  # about how many operations the lines are, None where that is not known
+        self.constants: set[Node] = set()  # the arrays that it names
+        self.divides = False  # whether there are divisions or roots in it
+
+    def name(self, prefix: str) -> str:
+        """A name that nothing else has in this function."""
+        self.names[prefix] = self.names.get(prefix, -1) + 1
+        return f"{prefix}{self.names[prefix]}"
+
+    def line(self, text: str = "") -> None:
+        if self.work is not None:
+            self.work += 1
+        if text.endswith(("{", "}")):
+            self.straight = 0
+        else:
+            self.straight += 1 if text.startswith("const ") else STORE
+        super().line(text)
+
+    def cut(self) -> None:
+        """Ends the straight code so far, if it is long."""
+        if self.straight >= STRETCH:
+            self.line("if (kNever) return kDone;")
+            self.straight = 0
+
+    def operation(self, node: Node, arguments: list[str], in_loop: bool) -> str:
+        """The text of an elementwise operation on names and literals."""
+        self.divides = self.divides or node.operation.divides or node.operation.name == "power"
+        return _operation(node, arguments, in_loop)
+
+
+def _operation(node: Node, arguments: list[str], in_loop: bool) -> str:
+    name = node.operation.name
+    if name == "power":
+        power = _POWERS.get(arguments[1])
+        if power is not None:
+            return power.format(arguments[0])
+    if in_loop and name in IN_LINE:
+        return f"{IN_LINE[name]}({', '.join(arguments)})"
+    return node.operation.cxx.format(*arguments)
+
+
+_POWERS = {"2.0": "{0} * {0}", "3.0": "{0} * {0} * {0}", "1.0": "{0}", "(-1.0)": "1.0 / {0}", "0.0": "1.0"}
