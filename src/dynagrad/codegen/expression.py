@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from ..errors import Error
 from ..ir import Node, order
+from .cxx import literal
 
 NESTING = 40  # levels of an expression before it is cut; compilers refuse parentheses nested some hundreds deep
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ATOM = re.compile(r"[A-Za-z_][\w.:]*(\[[^][()]*\])*")  # x, t.x, n::x, x[1]: no operator, so no parentheses
-_CALL = re.compile(r"\w+\(\{\d\}(, \{\d\})*\)")
-_PLACE = re.compile(r"\{(\d)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t")
     number = 0
     for node in series:
         if node.is_constant:
-            text = _constant(node.attribute)
+            text = _Text(literal(node.attribute))
         elif node.is_variable:
             text = _variable(node.attribute, names)
         else:
@@ -68,25 +65,17 @@ def _uses(series: Sequence[Node], outputs: Sequence[Node]) -> dict[Node, int]:
     uses = dict.fromkeys(series, 0)
     for node in series:
         if node.arguments:
-            for argument, times in zip(node.arguments, _times(node.operation.cxx), strict=True):
+            for argument, times in zip(node.arguments, node.operation.written, strict=True):
                 uses[argument] += times
     for output in outputs:
         uses[output] += 1
     return uses
 
 
-@cache
-def _times(template: str) -> tuple[int, ...]:
-    """How often a template writes each of its arguments."""
-    places = [int(place) for place in _PLACE.findall(template)]
-    return tuple(places.count(index) for index in range(max(places) + 1))
-
-
 def _operation(node: Node, arguments: list[_Text]) -> _Text:
-    template = node.operation.cxx
-    call = _CALL.fullmatch(template) is not None
+    call = node.operation.call
     texts = [a.text if call or a.atomic else f"({a.text})" for a in arguments]
-    return _Text(template.format(*texts), call, 1 + max(a.depth for a in arguments))
+    return _Text(node.operation.cxx.format(*texts), call, 1 + max(a.depth for a in arguments))
 
 
 def _variable(name: str, names: Mapping[str, str]) -> _Text:
@@ -95,12 +84,3 @@ def _variable(name: str, names: Mapping[str, str]) -> _Text:
             f"the variable {name} has no name in C++; those that have one: {', '.join(sorted(names)) or 'none'}"
         )
     return _Text(names[name], _ATOM.fullmatch(names[name]) is not None)
-
-
-def _constant(value: float | bool) -> _Text:
-    if isinstance(value, bool):
-        return _Text("true" if value else "false")
-    if math.isnan(value):
-        return _Text("NAN")
-    text = "HUGE_VAL" if math.isinf(value) else repr(abs(value))  # repr is read back to the same double
-    return _Text(text) if math.copysign(1.0, value) > 0.0 else _Text(f"-{text}", atomic=False)

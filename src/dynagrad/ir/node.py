@@ -9,7 +9,6 @@ operators and numpy's functions on nodes. Nothing here rewrites or differentiate
 from __future__ import annotations
 
 import itertools
-import re
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -564,20 +563,17 @@ def _numpy(name: str, plain: bool, inputs: tuple[Any, ...]) -> Any:
     return apply(operation, *inputs)
 
 
-_INFIX = re.compile(r"\{0\} \S+ \{1\}|[-!]\{0\}")
-
-
 def _text(node: Node, depth: int) -> str:
     """The node as an expression, cut off below a few levels."""
     if node.is_variable or node.is_constant:
         return str(node.attribute) if not isinstance(node.attribute, np.ndarray) else str(node.type)
     if depth == 0:
         return "..."
-    infix = _INFIX.fullmatch(node.operation.cxx)
+    infix = node.operation.infix
     shown = []
     for argument in node.arguments:
         text = _text(argument, depth - 1)
-        shown.append(f"({text})" if infix and _INFIX.fullmatch(argument.operation.cxx) and text != "..." else text)
+        shown.append(f"({text})" if infix and argument.operation.infix and text != "..." else text)
     return node.operation.cxx.format(*shown) if infix else f"{node.operation.name}({', '.join(shown)})"
 
 

@@ -8,6 +8,7 @@ ir/ops/scalars.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -18,6 +19,10 @@ import numpy as np
 from ..errors import Error
 from .buffers import SMALLEST, empty
 from .types import Type, array, boolean, real
+
+# What the C++ of an operation may look like.
+_CALL = re.compile(r"\w+\(\{\d\}(, \{\d\})*\)")
+_INFIX = re.compile(r"\{0\} \S+ \{1\}|[-!]\{0\}")
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
@@ -71,6 +76,12 @@ class Operation:
     """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
     steps: bool = field(init=False)
     """Whether the result is piecewise constant in all arguments."""
+    call: bool = field(init=False)
+    """Whether its C++ is a call, which stands anywhere without parentheses."""
+    infix: bool = field(init=False)
+    """Whether its C++ is an operator between its arguments, or before the only one."""
+    written: tuple[int, ...] = field(init=False)
+    """How often its C++ writes each argument."""
     divides: bool = field(init=False)
     """Whether its C++ divides, or takes a root: two of these side by side cost what one does."""
     on_floats: Callable[..., Any] | None = field(init=False)
@@ -85,6 +96,9 @@ class Operation:
         derived = {
             "elementwise": self.array is not None,
             "steps": self.tangent is not None and all(rule is None for rule in self.tangent),
+            "call": _CALL.fullmatch(self.cxx) is not None,
+            "infix": _INFIX.fullmatch(self.cxx) is not None,
+            "written": tuple(self.cxx.count(f"{{{i}}}") for i in range(len(self.arguments))),
             "divides": " / " in self.cxx or "sqrt(" in self.cxx,
             "on_floats": self.value if kinds <= {real, array} else None,
             "on_arrays": self.value if self.array is None and kinds == {array} else self.array,

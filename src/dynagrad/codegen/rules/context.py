@@ -115,7 +115,8 @@ class ClassContext:
                 code = f"a{i}"
                 if self.plan.summary.domains[table.domains[i]].kind == "atom":
                     code = f"(*world->rank[{table.domains[i]}])[a{i}]"
-                terms.append(f"{'+' if c > 0 else '-'} {abs(c)} * (int64_t){code}".replace(" 1 * ", " "))
+                times = "" if abs(c) == 1 else f"{abs(c)} * "
+                terms.append(f"{'+' if c > 0 else '-'} {times}(int64_t){code}")
             value = " ".join(terms)
             text = f"({value})" if f == 0 else f"({text} * span{stage.number}_{f} + ({value}))"
             if f == 0 and len(stage.forms) > 1:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NAMESPACE = "rule_functions"
+"""What the class of a program calls the namespace of its functions, whose own name is a hash of what is in it."""
+
 # What writes C++ of whole graphs is imported when the first of them is to be written: most programs have none.
 
 INTEGERS = ("-fwrapv",)
@@ -56,7 +59,6 @@ class Functions:
         self._program: Program | None = None
         self._wrappers: list[str] = []
         self._once: dict[tuple[Any, ...], Any] = {}
-        self._mark = "FUNCTIONS::"  # the name of the namespace, which is a hash of what is in it
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What is made of a graph: the same nodes each time, so that they are one function."""
@@ -72,7 +74,7 @@ class Functions:
         results = [f"{prefix}{i}" for i in range(len(outputs))]
         given = ", ".join(["functions", *(names[v.attribute] for v in inputs), *results])
         declared = "double " + ", ".join(f"{r} = 0" for r in results) + ";"
-        return Code([declared], results, f"{self._mark}{called}({given})", name)
+        return Code([declared], results, f"{NAMESPACE}::{called}({given})", name)
 
     def _function(self, outputs: tuple[Node, ...], name: str) -> tuple[str, list[Node]]:
         from ...passes.optimise import optimise  # for a quick start
@@ -99,19 +101,19 @@ class Functions:
         ]
         return called, inputs
 
-    def write(self, lines: list[str], at: int) -> None:
-        """Puts the functions, if there are any, into a source, before the line `at`."""
+    def includes(self) -> list[str]:
+        """The headers that they need."""
         if self._program is None:
-            return
+            return []
+        return ["functions.hpp", *(f"graphs/{header}.hpp" for header in sorted(self._program.uses))]
+
+    def write(self) -> tuple[list[str], list[str]]:
+        """The functions, which stand before the class in the namespace of all, and how the class calls their own."""
+        if self._program is None:
+            return [], []
         body = "\n\n".join(self._program.definitions()) + "\n\n" + "\n".join(self._wrappers)
         space = f"rules_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
-        for i, line in enumerate(lines):
-            if self._mark in line:
-                lines[i] = line.replace(self._mark, f"graphs::{space}::")
-        lines[at:at] = [
-            "#include <dynagrad/functions.hpp>",
-            *(f"#include <dynagrad/graphs/{header}.hpp>" for header in sorted(self._program.uses)),
-            "",
+        defined = [
             f"#ifndef DYNAGRAD_{space}",
             f"#define DYNAGRAD_{space}",
             f"namespace dynagrad::graphs::{space} {{",
@@ -124,6 +126,7 @@ class Functions:
             "#endif",
             "",
         ]
+        return defined, [f"namespace {NAMESPACE} = graphs::{space};"]
 
     def __bool__(self) -> bool:
         return self._program is not None

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ....errors import Error, ProgramError
+from ....errors import Error
 from ....plan.model import Derivatives, Plan
 from ..backward.sweep import DIFFERENTIABLE
 from ..program import generate
@@ -41,29 +41,25 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     name = namespace(name)
     plan = replace(plan, derivatives=Derivatives() if gradient and plan.semiring in DIFFERENTIABLE else None)
     generated = generate(plan, embed=False)
-    before, include, body = generated.source.partition("#include <dynagrad/chart.hpp>\n")
-    more, _, body = body.partition("namespace {\n")
-    if not include:
-        raise ProgramError("the generated class does not include its runtime")
-    body = body.rstrip().removesuffix("}  // namespace").rstrip()
     tables = sorted(plan.tables.values(), key=lambda t: t.number)
     type_ = _TYPES.get(plan.semiring, "double")
     if plan.semiring == "expectation":
         type_ = f"struct {{ double p; double r[{plan.vector}]; }}"
     weight = f"using weight = {type_};" if "{" not in type_ else f"struct weight {type_.removeprefix('struct ')};"
     parts = [
-        before.rstrip() + "\n//",
+        *generated.rules,
+        "//",
         _usage(plan, name),
         "#pragma once",
         "#pragma GCC system_header  // no warnings about generated code",
         "#include <stdarg.h>",
         "#include <stdio.h>",
-        include.rstrip(),
-        *more.strip().splitlines(),
+        *generated.includes,
         "",
+        *generated.shared,
         f"namespace {name} {{",
         "namespace engine {",
-        body,
+        *generated.body,
         "",
         "// -- what the class needs to know of the program's text",
         "",
