@@ -33,7 +33,7 @@ from ..ir.control import (
 from ..ir.node import Node, fresh, order, substitute, whole
 from ..ir.tracing import cond, define, merge, now, repeat, while_
 from ..ir.types import Type, stack
-from ..ir.value_numbering.reciprocal_roots import share
+from ..ir.value_numbering.reciprocal_roots import share_roots
 from ..passes.loops.invariant_reads import read_before
 from . import custom_rules
 from .derive import FLOW, connected, generate_adjoints, plus, tangents
@@ -252,7 +252,7 @@ def _together(outputs: Sequence[Node], results: Sequence[Node]) -> tuple[tuple[N
 
     Before anything is replaced in them: what a node extends is known by its identity.
     """
-    merged = share(merge([*outputs, *results]))  # a root by which much is divided is not saved, its reciprocal is
+    merged = share_roots(merge([*outputs, *results]))  # a root by which much is divided is not saved, its reciprocal is
     return merged[: len(outputs)], list(merged[len(outputs) :])
 
 

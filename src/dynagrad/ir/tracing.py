@@ -31,9 +31,9 @@ from .control import (
 from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole
 from .ops import integers
 from .types import Type, boolean, integer
-from .value_numbering.congruent_states import twins
-from .value_numbering.reciprocal_roots import share
-from .value_numbering.subsumed_loops import once
+from .value_numbering.congruent_states import congruent
+from .value_numbering.reciprocal_roots import share_roots
+from .value_numbering.subsumed_loops import subsumed
 
 Trace = Callable[..., Sequence[Any]]
 
@@ -117,7 +117,9 @@ def close(
         outside[node] = fresh(node.type)
     added = tuple(outside.values())
     # loops that repeat each other become one, and divisions shared, before any of them is differentiated
-    closed = [once(Graph((*inputs, *added), share(substitute(outputs, outside)))) for inputs, outputs in graphs]
+    closed = [
+        subsumed(Graph((*inputs, *added), share_roots(substitute(outputs, outside)))) for inputs, outputs in graphs
+    ]
     return closed, list(outside)
 
 
@@ -240,7 +242,7 @@ def loop_of(
         [condition, body], captured = close([(states, [test]), (states, after)], since, hoist=True)
     first = len(body.inputs) - len(captured) - len(states)
     own = body.inputs[first : first + len(states)]
-    same = twins(own, body.outputs, start, 0 if extends is None else len(part_types(extends)))
+    same = congruent(own, body.outputs, start, 0 if extends is None else len(part_types(extends)))
     if same:
         body = _joined(body, first, same, body.outputs)
         condition = None if condition is None else _joined(condition, 0, same, ())

@@ -50,7 +50,7 @@ def _rule(node: Node) -> Callable[..., Any] | None:
     return RULES.get(code[0]) if code and node.arguments[0].type.kind == "real" else None
 
 
-def lower(graph: Graph) -> Graph:
+def decompose(graph: Graph) -> Graph:
     """The graph with other operations in place of those that have a rule."""
     series = order(graph.outputs)
     if not any(_rule(node) for node in series):

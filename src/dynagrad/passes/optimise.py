@@ -31,7 +31,7 @@ from ..ir.control import (
 )
 from ..ir.node import Node, intern, order, substitute
 from ..ir.tracing import merge
-from ..ir.value_numbering.reciprocal_roots import share
+from ..ir.value_numbering.reciprocal_roots import share_roots
 from .simplify import simplify
 
 LITTLE = 200  # operations of a function that has a rule and is written where it is called
@@ -67,7 +67,7 @@ def _graph(graph: Graph, functions: Known) -> Graph:
         outputs = simplify(_parts(outputs, functions))
         if all(a is b for a, b in zip(before, outputs, strict=True)):
             break
-    made = Graph(graph.inputs, share(outputs))
+    made = Graph(graph.inputs, share_roots(outputs))
     functions[graph] = functions[made] = made
     return made
 

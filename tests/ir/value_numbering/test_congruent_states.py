@@ -12,7 +12,7 @@ from dynagrad.ir.control import REPEAT, WHILE, Graph, part_types
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh, order, substitute, variable
 from dynagrad.ir.tracing import repeat, while_
-from dynagrad.ir.value_numbering.congruent_states import twins
+from dynagrad.ir.value_numbering.congruent_states import congruent
 
 
 def states_of(outputs: list[Node]) -> list[int]:
@@ -40,13 +40,13 @@ class TestWhatIsEqual:
     def test_a_difference_spreads(self) -> None:
         x = variable("x")
         [a, b, c, d] = (fresh() for _ in range(4))
-        assert twins([a, b, c, d], [2.0 * b, 2.0 * c, 2.0 * d, 3.0 * d], [x] * 4) == {}
-        assert twins([a, b, c, d], [2.0 * d, 2.0 * d, 3.0 * d, sin(d)], [x] * 4) == {1: 0}
+        assert congruent([a, b, c, d], [2.0 * b, 2.0 * c, 2.0 * d, 3.0 * d], [x] * 4) == {}
+        assert congruent([a, b, c, d], [2.0 * d, 2.0 * d, 3.0 * d, sin(d)], [x] * 4) == {1: 0}
 
     def test_the_first_ones_may_have_to_stay(self) -> None:
         x = variable("x")
         [a, b, c] = (fresh() for _ in range(3))
-        assert twins([a, b, c], [sin(a), sin(b), sin(c)], [x] * 3, apart=2) == {2: 0}
+        assert congruent([a, b, c], [sin(a), sin(b), sin(c)], [x] * 3, apart=2) == {2: 0}
 
     def test_states_of_a_condition(self) -> None:
         x = variable("x")

@@ -10,7 +10,7 @@ from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import fresh, order
 from dynagrad.ir.ops.scalars import divide, rsqrt
-from dynagrad.ir.value_numbering.reciprocal_roots import share
+from dynagrad.ir.value_numbering.reciprocal_roots import share_roots
 
 EDGES = [0.0, 5e-324, 1e-310, 1.0, 2.0, 1e300, 1.7e308, math.inf, math.nan]
 
@@ -20,7 +20,7 @@ EDGES = [0.0, 5e-324, 1e-310, 1.0, 2.0, 1e300, 1.7e308, math.inf, math.nan]
 def test_values_are_the_same(x, y):
     a, b = fresh(), fresh()
     outputs = (a / sqrt(b), (a / sqrt(b) + 2.0) / sqrt(b), 1.0 / sqrt(b))
-    shared = share(outputs)
+    shared = share_roots(outputs)
     found, expected = run(Graph((a, b), shared), (x, y)), run(Graph((a, b), outputs), (x, y))
     np.testing.assert_allclose(found, expected, rtol=1e-15, atol=5e-324)
     assert [n.operation for n in order(shared) if n.operation in (divide, rsqrt)] == [rsqrt]
@@ -28,7 +28,7 @@ def test_values_are_the_same(x, y):
 
 def test_one_division_stays():
     a, b = fresh(), fresh()
-    [q] = share([a / sqrt(b)])
+    [q] = share_roots([a / sqrt(b)])
     assert q is a / sqrt(b)
-    [q] = share([1.0 / sqrt(b)])
+    [q] = share_roots([1.0 / sqrt(b)])
     assert q is rsqrt(b)

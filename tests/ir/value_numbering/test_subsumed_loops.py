@@ -9,7 +9,7 @@ from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, fresh, order
 from dynagrad.ir.tracing import repeat, while_
 from dynagrad.ir.types import integer, real
-from dynagrad.ir.value_numbering.subsumed_loops import once
+from dynagrad.ir.value_numbering.subsumed_loops import subsumed
 
 
 def loops(graph: Graph) -> int:
@@ -18,7 +18,7 @@ def loops(graph: Graph) -> int:
 
 def kept(inputs: list[Node], outputs: list[Any], *values: float) -> int:
     graph = Graph(tuple(inputs), tuple(outputs))
-    small = once(graph)
+    small = subsumed(graph)
     assert run(small, values) == run(graph, values)
     return loops(small)
 

@@ -18,7 +18,7 @@ from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.scalars import sin
 from dynagrad.ir.tracing import repeat
 from dynagrad.ir.types import arrays, integer, real
-from dynagrad.passes.loops.unroll_and_jam import WAYS, jam
+from dynagrad.passes.loops.unroll_and_jam import WAYS, unroll_and_jam
 
 N = 12
 m, row, count = fresh(arrays(real, (N, N))), fresh(arrays(real, (N,))), fresh(integer)
@@ -29,7 +29,7 @@ ROUNDS = (-3, 0, 1, WAYS - 1, WAYS, 2 * WAYS + 1, N - 1)
 def jammed(*outputs: Any, compiled: bool = False) -> bool:
     """Whether rounds are run at once; the values agree, however many there are."""
     before = Graph((m, row, count), tuple(outputs))
-    after = jam(before)
+    after = unroll_and_jam(before)
     for rounds in ROUNDS:
         wanted = interpret(before, [*VALUES, rounds])
         for found in (interpret(after, [*VALUES, rounds]), *([run(before, [*VALUES, rounds])] if compiled else [])):
@@ -144,7 +144,9 @@ def test_places_at_random(read: tuple[int, int], write: tuple[int, int], column:
         lambda i, a, t: at_add(a, (i * write[0] + write[1], column), 0.1 * t),
     )
     before = Graph((m, row, count), tuple(found))
-    for a, b in zip(interpret(jam(before), [*VALUES, times]), interpret(before, [*VALUES, times]), strict=True):
+    for a, b in zip(
+        interpret(unroll_and_jam(before), [*VALUES, times]), interpret(before, [*VALUES, times]), strict=True
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 

@@ -17,14 +17,10 @@ from ...ir.node import Node, order
 from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of
-from ...ir.value_numbering.subsumed_loops import once
-from ...passes.decompose import lower
-from ...passes.in_place_sums import sum_in_place
 from ...passes.loops.index_forms import Form, flat, name, number, strides
-from ...passes.loops.unroll_and_jam import jam
+from ...passes.prepare import prepare
 from ...passes.roles import Piece, fold_of, initial, role, simple, update_of
 from ...passes.schedule import LONG, Step, schedule
-from ...passes.sink import sink
 from ...passes.views import at_pattern, code_of, is_view, through
 from ..cxx import literal
 from .body import Body
@@ -35,6 +31,8 @@ from .source import Source
 
 
 class Block:
+    """The statements of a graph that was prepared (`passes/prepare.py`); `prefer` says where arrays are wanted."""
+
     def __init__(
         self,
         program: Source,
@@ -46,11 +44,6 @@ class Block:
         sure: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
     ) -> None:
-        wanted = dict(prefer or {})
-        asked, graph = graph, sink(jam(sum_in_place(once(lower(graph)))))
-        for old, new in zip(asked.outputs, graph.outputs, strict=True):
-            if old in wanted:
-                wanted.setdefault(new, wanted[old])
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
         loops = sum(step.nodes[0].type.size > 1 or fold_of(step.nodes[0]) is not None for step in self.plan.steps)
@@ -76,7 +69,7 @@ class Block:
         for o in graph.outputs:
             self.uses[o] = self.uses.get(o, 0) + 1
         self.sums = _sums(graph)
-        self.prefer = self._preferences(wanted)
+        self.prefer = self._preferences(dict(prefer or {}))
         self.busy: set[str] = set()
         for node, given in zip(graph.inputs, inputs, strict=True):
             if isinstance(given, Memory):
@@ -529,7 +522,13 @@ class Block:
         sure: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
     ) -> Block:
-        return Block(self.program, self.code, self.arena, graph, inputs, prefer, sure, tracks)
+        """The block of a subgraph, as it is prepared."""
+        made = prepare(graph)
+        wanted: dict[Node, str] = {}
+        for old, new in zip(graph.outputs, made.outputs, strict=True):
+            if prefer is not None and old in prefer:
+                wanted.setdefault(new, prefer[old])
+        return Block(self.program, self.code, self.arena, made, inputs, wanted, sure, tracks)
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: Nest) -> None:

@@ -14,6 +14,7 @@ from ...errors import Error
 from ...ir.control import Function, Graph
 from ...ir.node import Node
 from ...ir.types import Type
+from ...passes.prepare import prepare
 from ..cxx import INDENT, Writer, literal
 from . import control, whole
 from .blocks import Block
@@ -132,6 +133,7 @@ class Program(Source):
         return out
 
     def _body(self, graph: Graph, symbol: str) -> str:
+        graph = prepare(graph)
         code = Body()
         inputs: list[Value] = []
         for k, node in enumerate(graph.inputs):
@@ -187,6 +189,7 @@ class Program(Source):
         graph = function.graph
         if graph is None:
             raise Error(f"the function {function.name} has no body")
+        graph = prepare(graph)
         code = Body()
         name = self.functions[function]
         parameters = ["Call& call"]

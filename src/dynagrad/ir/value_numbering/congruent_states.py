@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from ..node import Node, substitute
 
 
-def twins(states: Sequence[Node], after: Sequence[Node], start: Sequence[Node], apart: int = 0) -> dict[int, int]:
+def congruent(states: Sequence[Node], after: Sequence[Node], start: Sequence[Node], apart: int = 0) -> dict[int, int]:
     """For each state that equals an earlier one, which: by place. The first `apart` states are left alone.
 
     >>> from dynagrad.ir.node import fresh
     >>> from dynagrad.ir.types import real
     >>> x, a, b, c = (fresh(real) for _ in range(4))
-    >>> twins([a, b, c], [a * 2.0 + b, b * 2.0 + a, c * 2.0 + b], [x, x, x])
+    >>> congruent([a, b, c], [a * 2.0 + b, b * 2.0 + a, c * 2.0 + b], [x, x, x])
     {1: 0, 2: 0}
-    >>> twins([a, b, c], [a * 2.0 + b, b * 2.0 + a, c * 3.0 + b], [x, x, x])
+    >>> congruent([a, b, c], [a * 2.0 + b, b * 2.0 + a, c * 3.0 + b], [x, x, x])
     {1: 0}
     """
     groups: dict[object, list[int]] = {}

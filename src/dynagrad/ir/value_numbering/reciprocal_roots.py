@@ -15,12 +15,12 @@ from ..ops import scalars as ops
 _ONE = constant(1.0)
 
 
-def share(outputs: Sequence[Node]) -> tuple[Node, ...]:
+def share_roots(outputs: Sequence[Node]) -> tuple[Node, ...]:
     """The outputs with one division by each root, and none where it is one over it.
 
     >>> from dynagrad.ir import sqrt, variable
     >>> x, y = variable("x"), variable("y")
-    >>> share([x / sqrt(y), 2.0 / sqrt(y)])
+    >>> share_roots([x / sqrt(y), 2.0 / sqrt(y)])
     (x * rsqrt(y), 2.0 * rsqrt(y))
     """
     by_root: dict[Node, list[Node]] = {}

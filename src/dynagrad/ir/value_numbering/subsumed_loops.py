@@ -17,7 +17,7 @@ _COMMUTE |= {integers.bitwise_and, integers.bitwise_or, integers.bitwise_xor}
 Pairs = dict[Node, Node]
 
 
-def once(graph: Graph) -> Graph:
+def subsumed(graph: Graph) -> Graph:
     """The graph without loops that repeat what others do."""
     loops = [n for n in order(graph.outputs) if n.operation in (REPEAT, WHILE)]
     if len(loops) < 2:
@@ -34,7 +34,7 @@ def once(graph: Graph) -> Graph:
             gone.add(small)
             by = {part(small, i): part(large, j) for i, j in places.items()}
             new = substitute(outputs, by)
-            return once(Graph(graph.inputs, new))
+            return subsumed(Graph(graph.inputs, new))
     return graph
 
 
@@ -156,4 +156,4 @@ def _alike(x: Node, y: Node) -> bool:
     return x.attribute is y.attribute or (x.operation is PART and x.attribute == y.attribute)
 
 
-__all__ = ["once"]
+__all__ = ["subsumed"]

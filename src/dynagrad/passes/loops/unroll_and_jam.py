@@ -24,7 +24,7 @@ WAYS = 4
 LARGEST = 100  # nodes of the two bodies
 
 
-def jam(graph: Graph) -> Graph:
+def unroll_and_jam(graph: Graph) -> Graph:
     """The graph with rounds of loops run beside each other."""
     by: dict[Node, Node] = {}
     for node in order(graph.outputs):
