@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from ..ir.code import family_of
 from ..ir.node import Node
 from ..ir.ops import scalars as ops
 
@@ -84,14 +85,13 @@ class Adjoints(Generic[Key, Value]):
 
 # -- which life --------------------------------------------------------------------------------------------------------
 
-_VIEWS = frozenset({"reshape", "transpose", "flip"})
-
 
 def _moves(node: Node, index: int) -> float | None:
     """How many numbers are computed to propagate an increment to an argument; None if too many to do it twice."""
-    operation, code = node.operation, node.operation.code
-    if isinstance(code, tuple):
-        return 0.0 if code[0] in _VIEWS else None
+    operation = node.operation
+    if isinstance(operation.code, tuple):
+        family = family_of(operation)
+        return 0.0 if family is not None and family.same else None
     if node.arguments[index].type.shape != node.type.shape:
         return None  # summed over what was broadcast
     if operation is ops.add or (operation is ops.subtract and index == 0):

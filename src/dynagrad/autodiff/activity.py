@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.code import family_of
 from ..ir.control import COND, PART, Branches
 from ..ir.node import Node, constant, intern, substitute
 from ..ir.operation import Operation
@@ -27,17 +28,6 @@ Weight = Any
 """An array or a number; a node; None where all elements count."""
 
 _ZERO = constant(0.0)
-
-SAFE: frozenset[Operation] = frozenset(
-    [ops.add, ops.subtract, ops.negative, ops.multiply, ops.square, ops.absolute, ops.sin, ops.cos, ops.exp]
-    + [ops.tanh, ops.sigmoid, ops.arctan, ops.where, ops.minimum, ops.maximum, ops.fminimum, ops.fmaximum]
-    + [ops.sinh, ops.cosh, ops.expm1, ops.exp2, ops.log_add, ops.arcsinh]
-)
-"""Operations on elements whose partial derivatives are finite where their arguments and results are."""
-
-
-JOINING = frozenset(["stack", "concatenate"])
-"""Operations whose arguments stand side by side in the result: those of which nothing counts are left out."""
 
 
 class Counting:
@@ -123,8 +113,10 @@ def _rule(node: Node) -> tuple[Rule | None, Sequence[int]]:
         found = _CODES.get(code[0])
         if found is None:
             return None, ()
-        count = len(node.arguments)
-        return found, range(count) if code[0] in _OF_ALL else range(2 if code[0] in ("add_at", "set_at") else 1)
+        family = family_of(node.operation)
+        if family is not None and family.joins:
+            return found, range(len(node.arguments))
+        return found, range(2 if code[0] in ("add_at", "set_at") else 1)
     return _ELEMENTS.get(node.operation, (None, ()))
 
 
@@ -207,7 +199,6 @@ _ELEMENTS: dict[Operation, tuple[Rule, Sequence[int]]] = {
     ops.divide: (lambda node, given: None if given[0] is None else _product(node, [given[0], None]), (0,)),
     ops.where: (_chosen, (1, 2)),
 }
-_OF_ALL = frozenset(["concatenate", "stack"])
 _CODES: dict[str, Rule] = {
     **dict.fromkeys(
         ["broadcast", "sum_to", "sum", "reshape", "transpose", "flip", "roll", "item", "getitem", "diagonal", "cumsum"]

@@ -14,15 +14,16 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
+from ..ir.code import family_of
 from ..ir.control import LOOPS, PART, POP, PUSH, part_types, pop, push, zero
 from ..ir.control import empty as empty_stack
 from ..ir.node import Node, as_node, constant, intern, order
-from ..ir.operation import LinearMap, Operation
+from ..ir.operation import LinearMap, Operation, Trait
 from ..ir.ops.arrays import broadcast_to, sum_to
 from ..ir.ops.scalars import add, logical_and, logical_not, logical_or, where
 from ..ir.tracing import merge
 from .accumulation import Adjoints, choose
-from .activity import JOINING, SAFE, Counting
+from .activity import Counting
 
 FLOW: dict[str, Callable[..., Any]] = {}
 """The rules of control flow: `tangent`, `increments`, `connected_parts`."""
@@ -75,7 +76,7 @@ def increments(
         parts = operation.adjoint(delta, result, *arguments)
         return [(index, parts[index]) for index in wanted if parts[index] is not None]
     rules = [(index, _rule(operation, index)) for index in wanted]
-    if not operation.elementwise or operation in SAFE or not isinstance(delta, Node):
+    if not operation.elementwise or Trait.SAFE in operation.traits or not isinstance(delta, Node):
         counting = None
     return [(index, _inside(rule, delta, result, arguments, counting)) for index, rule in rules if rule is not None]
 
@@ -312,7 +313,8 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Count
             parts = [(i, _shrunk(d, arguments[i])) for i, d in parts]
         else:
             parts = [(i, _grown(d, arguments[i])) for i, d in parts]
-        if len(arguments) > 1 and type(node.operation.code) is tuple and node.operation.code[0] in JOINING:
+        family = family_of(node.operation)
+        if family is not None and family.joins:
             parts = [(i, d) for i, d in parts if not counting.nothing(d)]
     return [(arguments[index], part) for index, part in parts]
 

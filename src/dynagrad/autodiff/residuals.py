@@ -10,29 +10,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..errors import Error
+from ..ir.code import family_of
 from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Branches, Graph, Loop, part, part_types, pop, push
 from ..ir.node import Node, order, substitute
-from ..ir.ops import scalars as ops
+from ..ir.operation import Trait
 from ..ir.types import stack
-
-_DEAR = {
-    *(ops.divide, ops.power, ops.sqrt, ops.rsqrt, ops.cbrt, ops.reciprocal),
-    *(ops.exp, ops.exp2, ops.expm1, ops.log, ops.log2, ops.log10),
-    *(ops.log1p, ops.log_add, ops.tanh, ops.sigmoid, ops.sinh, ops.cosh),
-    *(ops.sin, ops.cos, ops.tan, ops.arcsin, ops.arccos, ops.arctan),
-    *(ops.arctan2, ops.arcsinh, ops.arccosh, ops.arctanh, ops.modulo),
-    ops.hypot,
-}
-_VIEWS = frozenset({"broadcast", "reshape", "transpose", "getitem", "item", "flip"})
 
 
 def _dear(node: Node) -> bool:
     """Whether a value is rather saved than computed again."""
     operation = node.operation
-    if operation is PART or operation in _DEAR:
+    if operation is PART or Trait.DEAR in operation.traits:
         return True
-    code = operation.code
-    if isinstance(code, tuple) and code[0] in _VIEWS and len(node.arguments) == 1:
+    family = family_of(operation)
+    if family is not None and family.role == "view" and len(node.arguments) == 1:
         return node.type.size * 8 < node.arguments[0].type.size  # little of much
     return not operation.elementwise and operation.name not in ("variable", "constant")
 

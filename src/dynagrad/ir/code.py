@@ -1,58 +1,120 @@
-"""What operations on whole arrays tell a code generator, and how an operation is added.
+"""What operations on whole arrays tell those who rewrite and compile graphs, and how an operation is added.
 
 `Operation.code` is a tuple: the family, and the parameters that its declaration fixed. Shapes are among them only
-where no argument has them, since nodes know theirs. An elementwise operation has none: it has its text, `cxx`.
-
-    family              parameters      the result
-    broadcast                           the argument, repeated to the node's shape
-    sum_to                              summed over what broadcasting to the argument's shape would have repeated
-    reshape                             the same elements in the order of C
-    transpose           axes            axis i is axis axes[i] of the argument
-    sum prod max min    axes, keepdims  a reduction over axes, counted from 0
-    winners             largest, axes   truth values: where the first largest, or smallest, of the axes stands
-    logsumexp           axes, keepdims  the log of the sum of exponentials over axes
-    softmax             axes            exponentials over their sum over axes
-    log_softmax         axes            the logs of these
-    cumsum cumprod      axis            running sums and products
-    item                pattern         the argument at a place (`ops/places.py`); others fill the pattern's holes
-    add_at set_at       pattern         the first argument, with the second added, or standing, at a place
-    getitem             index           the argument at Python's index, see `code_of`
-    place               index, shape    zeros of that shape with the argument at an index
-    take_along          axis            np.take_along_axis; the second argument is places
-    put_along           axis, shape     zeros of that shape with the first argument added at the places of the second
-    sort argsort        axis            in ascending order, equals as they stand; NaN comes last
-    roll                shift, axis     moved round an axis
-    triangle            lower, k        matrices with zeros above, or else below, the k-th diagonal
-    diagonal            offset          the diagonals of matrices
-    on_diagonal         offset, shape   matrices of zeros, of that shape together, with the argument on a diagonal
-    concatenate stack   axis            the arguments along an axis, and along a new one
-    matmul                              as numpy's
-    windows             axes            the stretches along axes, of which the node's new last axes are one
-    overlaps            axes, sizes, shape      windows of these sizes added up to an array of that shape
-    convolve            full            of two rows: where they overlap, or where the second lies within the first
-    einsum              inputs, output  letters of each argument and of the result: see `arrays.einsum`
-    solve                               the columns of the second argument, divided by the matrix that is the first
-    solve_lower         transposed      the same with the lower triangle of a matrix, or with its transpose
-    lower_product                       the lower triangle of a transposed lower triangle times a matrix
-    inv                 strict          of matrices; `strict` for a derivative, which does not exist at a singular one
-    det cofactors cholesky              of matrices on the last two axes
-    logabsdet slogdet_sign              the log of the size of a determinant, and its sign
-    symmetric                           the lower triangle, mirrored
-    and, computed by numpy, since they are rare, large, or both: see BY_NUMPY.
+where no argument has them, since nodes know theirs. What holds for a family stands in `FAMILIES`, for operations on
+elements on their declarations.
 
 To add an operation on arrays: declare it in ops/arrays.py (or reductions.py, matrices.py, or a file beside them) with
 `linear` or `several`: its value in numpy, its tangent, its adjoint, in operations that are there. That is all: it can
 be differentiated to any order, traced, and run by compiled code, which calls numpy for what it does not know. Its
-`code` says a family of the table above where it belongs to one, and else a new one, with a reason in BY_NUMPY until
-native code knows it. An elementwise operation goes to ops/scalars.py, and its `cxx` is the native code.
+`code` says a family of the table where it belongs to one, and else a new one, with a reason in BY_NUMPY until native
+code knows it. An elementwise operation goes to ops/scalars.py, and its `cxx` is the native code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .node import Node
+from .operation import Operation
 from .ops.places import pattern_of
+
+
+@dataclass(frozen=True)
+class Family:
+    """Operations on whole arrays that differ in their parameters alone."""
+
+    parameters: tuple[str, ...]
+    result: str  # what it is
+    role: str = "whole"
+    """What native code makes of it: a `view` is arithmetic with indices, an `update` writes pieces over an array, of
+    `each` an element is computed by itself, a `fold` joins elements along axes, the `whole` is left to a function."""
+    fold: str = ""  # the function of call.hpp that joins two elements
+    same: bool = False  # whether it only says in which order the same elements stand
+    moves: bool = False  # whether it only moves elements, and adds zeros: the sum of two is one of the sum
+    shown: tuple[str, ...] | None = None  # what the text of a graph calls its parameters; None where they have no names
+    joins: bool = False  # whether its arguments stand side by side in the result
+
+
+FAMILIES: Mapping[str, Family] = {
+    "broadcast": Family((), "the argument, repeated to the node's shape", role="view", shown=()),
+    "sum_to": Family(
+        (),
+        "summed over what broadcasting to the argument's shape would have repeated",
+        role="fold",
+        fold="plus",
+        shown=(),
+    ),
+    "reshape": Family((), "the same elements in the order of C", role="view", same=True, moves=True, shown=()),
+    "transpose": Family(
+        ("axes",), "axis i is axis axes[i] of the argument", role="view", same=True, moves=True, shown=("axes",)
+    ),
+    "sum": Family(
+        ("axes", "keepdims"), "the sum over axes, counted from 0", role="fold", fold="plus", shown=("axis", "keepdims")
+    ),
+    "prod": Family(
+        ("axes", "keepdims"), "the product over axes", role="fold", fold="times", shown=("axis", "keepdims")
+    ),
+    "max": Family(
+        ("axes", "keepdims"), "the largest over axes", role="fold", fold="larger", shown=("axis", "keepdims")
+    ),
+    "min": Family(
+        ("axes", "keepdims"), "the smallest over axes", role="fold", fold="smaller", shown=("axis", "keepdims")
+    ),
+    "winners": Family(("largest", "axes"), "truth values: where the first largest, or smallest, of the axes stands"),
+    "logsumexp": Family(("axes", "keepdims"), "the log of the sum of exponentials over axes"),
+    "softmax": Family(("axes",), "exponentials over their sum over axes"),
+    "log_softmax": Family(("axes",), "the logs of these"),
+    "cumsum": Family(("axis",), "running sums", shown=("axis",)),
+    "cumprod": Family(("axis",), "running products", shown=("axis",)),
+    "item": Family(
+        ("pattern",), "the argument at a place (`ops/places.py`); others fill the pattern's holes", role="view"
+    ),
+    "add_at": Family(("pattern",), "the first argument, with the second added at a place", role="update"),
+    "set_at": Family(("pattern",), "the first argument, with the second standing at a place", role="update"),
+    "getitem": Family(("index",), "the argument at Python's index, see `code_of`", role="view"),
+    "place": Family(("index", "shape"), "zeros of that shape with the argument at an index", role="update", moves=True),
+    "take_along": Family(("axis",), "np.take_along_axis; the second argument is places"),
+    "put_along": Family(
+        ("axis", "shape"), "zeros of that shape with the first argument added at the places of the second"
+    ),
+    "sort": Family(("axis",), "in ascending order; NaN comes last", shown=("axis",)),
+    "argsort": Family(
+        ("axis",), "the places in ascending order, equals as they stand; NaN comes last", shown=("axis",)
+    ),
+    "roll": Family(("shift", "axis"), "moved round an axis", role="each", moves=True),
+    "triangle": Family(("lower", "k"), "matrices with zeros above, or else below, the k-th diagonal", role="each"),
+    "diagonal": Family(("offset",), "the diagonals of matrices", role="view"),
+    "on_diagonal": Family(
+        ("offset", "shape"), "matrices of zeros, of that shape together, with the argument on a diagonal", role="update"
+    ),
+    "concatenate": Family(("axis",), "the arguments along an axis", role="update", joins=True, shown=("axis",)),
+    "stack": Family(("axis",), "the arguments along a new axis", role="update", joins=True, shown=("axis",)),
+    "matmul": Family((), "as numpy's", role="fold", shown=()),
+    "windows": Family(("axes",), "the stretches along axes, of which the node's new last axes are one", role="view"),
+    "overlaps": Family(("axes", "sizes", "shape"), "windows of these sizes added up to an array of that shape"),
+    "convolve": Family(("full",), "of two rows: where they overlap, or where the second lies within the first"),
+    "einsum": Family(
+        ("inputs", "output"), "letters of each argument and of the result: see `arrays.einsum`", role="fold"
+    ),
+    "solve": Family((), "the columns of the second argument, divided by the matrix that is the first", shown=()),
+    "solve_lower": Family(
+        ("transposed",), "the same with the lower triangle of a matrix, or with its transpose", shown=()
+    ),
+    "lower_product": Family((), "the lower triangle of a transposed lower triangle times a matrix", shown=()),
+    "inv": Family(
+        ("strict",), "of matrices; `strict` for a derivative, which does not exist at a singular one", shown=()
+    ),
+    "det": Family((), "the determinants of matrices on the last two axes", shown=()),
+    "cofactors": Family((), "their cofactors", shown=()),
+    "cholesky": Family((), "their lower Cholesky factors", shown=()),
+    "logabsdet": Family((), "the logs of the sizes of determinants"),
+    "slogdet_sign": Family((), "the signs of determinants"),
+    "symmetric": Family((), "the lower triangle, mirrored"),
+}
+"""The families that native code knows. Others are computed by numpy, since they are rare, large, or both: BY_NUMPY."""
 
 _SVD = "an iteration of LAPACK that costs far more than a call of numpy"
 _RULE = "stands in derivatives of decompositions only"
@@ -99,3 +161,9 @@ def code_of(node: Node) -> tuple[Any, ...]:
         return ()
     pattern, _ = pattern_of(shape, code[1])
     return (code[0], pattern, *code[2:])
+
+
+def family_of(operation: Operation) -> Family | None:
+    """The family of an operation on whole arrays, where it is one that native code knows."""
+    code = operation.code
+    return FAMILIES.get(code[0]) if isinstance(code, tuple) and code else None

@@ -8,6 +8,7 @@ ir/ops/scalars.py.
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,24 @@ LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is lin
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
 Partial = Callable[..., Sequence[Any]]  # (wanted, counts, delta, result, *arguments) -> one for each that is wanted
 Adjoint = Callable[..., Sequence[Any]]  # (delta, result, *arguments) -> one increment or None for each argument
+
+
+class Trait(enum.Flag):
+    """What holds for an operation on elements, for those who rewrite, differentiate and compile graphs."""
+
+    COMMUTES = enum.auto()
+    """Its two arguments may change places."""
+    SAFE = enum.auto()
+    """Its partial derivatives are finite where its arguments and its result are."""
+    DEAR = enum.auto()
+    """Its value is rather saved for the way back than computed again."""
+
+
+PLAIN = Trait(0)
+"""None of these."""
+
+DEAR = 20
+"""What an element of most operations costs, in additions: that of a call of the C library."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,6 +89,11 @@ class Operation:
     accumulate: Callable[[Any, Any], None] | None = None
     partial: Partial | None = None
     code: Any = None
+    traits: Trait = PLAIN
+    cost: int = DEAR
+    """What an element costs, roughly in additions."""
+    in_loops: str = ""
+    """The function of the runtime that loops over arrays call instead of that in `cxx`: the compiler vectorises it."""
     keeps_kind: bool = False
     """Whether whole numbers and truth values in the first argument stay what they are, and are no reals."""
     elementwise: bool = field(init=False)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from .code import code_of
+from .code import code_of, family_of
 from .control import CALL, COND, EMPTY, PART, REPEAT, WHILE, Branches, Called, Function, Graph, Loop, part_types
 from .node import Node, order
 from .operation import Operation
@@ -229,33 +229,6 @@ _WORDS: dict[Operation, str] = {
     EMPTY: "empty stack",
 }
 
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "broadcast": (),
-    "sum_to": (),
-    "reshape": (),
-    "matmul": (),
-    "solve": (),
-    "solve_lower": (),
-    "lower_product": (),
-    "inv": (),
-    "det": (),
-    "cofactors": (),
-    "cholesky": (),
-    "transpose": ("axes",),
-    "sum": ("axis", "keepdims"),
-    "prod": ("axis", "keepdims"),
-    "max": ("axis", "keepdims"),
-    "min": ("axis", "keepdims"),
-    "cumsum": ("axis",),
-    "cumprod": ("axis",),
-    "concatenate": ("axis",),
-    "stack": ("axis",),
-    "flip": ("axis",),
-    "sort": ("axis",),
-    "argsort": ("axis",),
-}
-"""What the parameters of operations on whole arrays are called; others have no names."""
-
 
 def operation_text(node: Node, given: Sequence[str]) -> str:
     """What a node does with its arguments, which are written as `given`.
@@ -281,10 +254,10 @@ def operation_text(node: Node, given: Sequence[str]) -> str:
         return f"place({given[0]}, {_index(code[1], node.type.shape, ())})"
     if code[0] == "matmul":
         return f"{given[0]} @ {given[1]}"
-    names = _PARAMETERS.get(code[0])
-    if names is None:
+    family = family_of(operation)
+    if family is None or family.shown is None:
         return f"{operation.name}({', '.join([*given, *(_short(p) for p in code[1:])])})"
-    shown = [_parameter(name, value) for name, value in zip(names, code[1:], strict=False)]
+    shown = [_parameter(name, value) for name, value in zip(family.shown, code[1:], strict=False)]
     name = code[0] if operation.elementwise else operation.name
     return f"{name}({', '.join([*given, *filter(None, shown)])})"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..ir.code import family_of
 from ..ir.control import PART, REPEAT, WHILE, Graph
 from ..ir.node import Node, intern, order
 from ..ir.ops import scalars as ops
@@ -77,7 +78,7 @@ class _Sums:
             return b
         if is_zeros(b):
             return a
-        if a.operation is b.operation and code_of(a)[:1] in _MOVES and self.once(a) and self.once(b):
+        if a.operation is b.operation and _moves(a) and self.once(a) and self.once(b):
             inner = (a.arguments[0], b.arguments[0])
             if inner[0].shape == inner[1].shape:
                 return intern(a.operation, (self.add(*inner),), a.attribute, a.type)
@@ -91,8 +92,9 @@ class _Sums:
         return intern(ops.add, (a, b), None, a.type)
 
 
-_MOVES = (("transpose",), ("reshape",), ("flip",), ("roll",), ("place",))
-"""Operations that only move elements (and add zeros): the sum of two is one of the sum."""
+def _moves(node: Node) -> bool:
+    family = family_of(node.operation)
+    return family is not None and family.moves
 
 
 def _apart(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]] | None:

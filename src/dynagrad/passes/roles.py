@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..ir.code import FAMILIES
 from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Loop
 from ..ir.node import Node
 from ..ir.ops.places import HOLE, Pattern, Slice
@@ -17,9 +18,6 @@ from ..ir.types import Shape
 from .loops.index_forms import Form, Index, flat, name, number, strides
 from .views import code_of, is_view, places_of, through
 
-FOLDS = {"sum": "plus", "prod": "times", "max": "larger", "min": "smaller", "sum_to": "plus"}
-UPDATES = frozenset({"set_at", "add_at", "place", "concatenate", "stack", "on_diagonal"})
-INLINE = frozenset({"triangle", "roll"})
 LARGEST_LOOPED = 1 << 15
 """Products of matrices of more multiplications than this are made by a function of the runtime."""
 
@@ -39,13 +37,12 @@ def role(node: Node) -> str:
     code = code_of(node)
     if not code:
         return "whole"
-    if is_view(node):
-        return "view"
-    if code[0] in UPDATES:
-        return "update"
-    if code[0] in INLINE:
-        return "each"
-    return "fold" if fold_of(node) is not None else "whole"
+    family = FAMILIES.get(code[0])
+    if family is None:
+        return "whole"
+    if family.role == "fold":
+        return "fold" if fold_of(node) is not None else "whole"
+    return family.role
 
 
 # -- what sums up many elements ----------------------------------------------------------------------------------------
@@ -78,7 +75,7 @@ def fold_of(node: Node) -> Fold | None:
     code = code_of(node)
     if not code:
         return None
-    if code[0] in FOLDS:
+    if code[0] in FAMILIES and FAMILIES[code[0]].fold:
         return _reduction(node, code)
     if code[0] == "matmul":
         return _matmul(node)
@@ -94,7 +91,7 @@ def _reduction(node: Node, code: tuple[object, ...]) -> Fold:
         axes: tuple[int, ...] = code[1]  # type: ignore[assignment]
         rest = [k for k in range(len(shape)) if k not in axes]
         kept = tuple(rest) if len(rest) == node.ndim else tuple(-1 if k in axes else k for k in range(len(shape)))
-    return Fold(FOLDS[str(code[0])], shape, kept, (tuple(range(len(shape))),))
+    return Fold(FAMILIES[str(code[0])].fold, shape, kept, (tuple(range(len(shape))),))
 
 
 def _matmul(node: Node) -> Fold | None:

@@ -15,20 +15,12 @@ from dataclasses import dataclass, field
 from ..ir.control import CALL, COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, WHILE, Graph, part_types
 from ..ir.node import Node, order
 from ..ir.types import Shape
-from .roles import INLINE, Fold, fold_of, role, simple, update_of
+from .roles import Fold, fold_of, role, simple, update_of
 from .views import code_of, places_of
 
 LARGEST_CLUSTER = 250  # nodes
 LONG, SHORT_CLUSTER = 800, 4  # nodes of a graph that is written out round by round: what is short is often the same
 CHEAP = 2  # what may be computed several times
-_ONE = "add subtract multiply negative square absolute where less greater equal minimum maximum"
-_CONVERSIONS = "to_real to_integer boolean_to_real boolean_to_integer"
-_WEIGHTS = {
-    **dict.fromkeys(f"{_ONE} {_CONVERSIONS}".split(), 1),
-    **dict.fromkeys(["divide", "sqrt", "reciprocal"], 5),
-    "rsqrt": 10,
-}
-_DEAR = 20
 
 
 @dataclass
@@ -49,14 +41,6 @@ class Schedule:
     inline: set[Node]  # what is computed where it is looked at
     copies: set[Node]  # views that are copied, because what they look at is written over
     last: dict[Node, int]  # the last step that looks at a value; len(steps) for outputs
-
-
-def weight(node: Node) -> int:
-    """What an element costs, roughly in additions."""
-    name = node.operation.name
-    if name.startswith("integer_") or name.startswith("logical_"):
-        return 1
-    return _WEIGHTS.get(name, 1 if name.endswith("equal") else _DEAR)
 
 
 def schedule(graph: Graph) -> Schedule:
@@ -189,7 +173,7 @@ class _Scheduler:
                 found.add(node)
                 cost[node] = cost.get(node.arguments[0], 0)
             elif kind == "each":
-                total = weight(node) + sum(cost.get(a, 0) for a in node.arguments if a in found)
+                total = node.operation.cost + sum(cost.get(a, 0) for a in node.arguments if a in found)
                 if total <= CHEAP:
                     found.add(node)
                     cost[node] = total
@@ -378,4 +362,4 @@ def _size(shape: Sequence[int]) -> int:
     return total
 
 
-__all__ = ["EMPTY", "INLINE", "PART", "POP", "Schedule", "Step", "schedule", "simple", "weight"]
+__all__ = ["EMPTY", "PART", "POP", "Schedule", "Step", "schedule", "simple"]

@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..ir.node import Node, constant, intern, order, whole
-from ..ir.operation import Operation
+from ..ir.operation import Operation, Trait
 from ..ir.ops import scalars as ops
 from ..ir.types import array, integer
 
 # What the nodes below are is never asked with `==`, which would build a node: constants are unique, `is` tells.
 _ZERO, _MINUS_ZERO, _ONE, _MINUS_ONE, _TWO = map(constant, (0.0, -0.0, 1.0, -1.0, 2.0))
 _TRUE, _FALSE = constant(True), constant(False)
-
-_COMMUTE = {ops.add, ops.multiply, ops.equal, ops.not_equal, ops.logical_and, ops.logical_or}
 
 
 def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -41,7 +39,7 @@ def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
         elif node.attribute is not None or node.type.kind in ("values", "stack"):  # control flow
             new = intern(node.operation, tuple(arguments), node.attribute, node.type)
         else:
-            if node.operation in _COMMUTE:
+            if Trait.COMMUTES in node.operation.traits:
                 arguments.sort(key=lambda argument: (argument.is_constant, place[argument]))
             new = _make(node.operation, *arguments)
         simple[node] = new

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
+from ..ir.code import FAMILIES
 from ..ir.node import Node, constant
 from ..ir.operation import Operation
 from ..ir.ops.places import HOLE, NEW, Pattern, Slice, pattern_of
@@ -22,8 +23,6 @@ from .loops.index_forms import ZERO, Form, Index, apart, flat, number
 
 Ask = Callable[[Node, Index, int], Form]
 Lengths = dict[str, int]
-
-VIEWS = frozenset({"broadcast", "reshape", "transpose", "item", "getitem", "flip", "diagonal", "windows"})
 
 
 def code_of(node: Node) -> tuple[Any, ...]:
@@ -60,7 +59,7 @@ def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
 
 def is_view(node: Node) -> bool:
     code = code_of(node)
-    return bool(code) and code[0] in VIEWS
+    return bool(code) and code[0] in FAMILIES and FAMILIES[code[0]].role == "view"
 
 
 def broadcast(index: Index, shape: Shape) -> Index:

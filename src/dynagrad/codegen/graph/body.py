@@ -8,11 +8,6 @@ from ...ir.node import Node
 from ...passes.loops.linear_forms import Bounds
 from ..cxx import Writer
 
-IN_LINE = {name: f"vector::{name}" for name in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "sin", "cos")}
-IN_LINE["power"] = "vector::pow"
-"""Functions of the runtime that loops over arrays call instead of those of C, by the name of the operation."""
-
-
 STRETCH = 800
 """Lines of straight code that compilers are given at once: they take far more than twice as long for twice as many."""
 STORE = 4  # lines that one counts for which writes to memory: compilers compare it with all others
@@ -63,8 +58,8 @@ def _operation(node: Node, arguments: list[str], in_loop: bool) -> str:
         power = _POWERS.get(arguments[1])
         if power is not None:
             return power.format(arguments[0])
-    if in_loop and name in IN_LINE:
-        return f"{IN_LINE[name]}({', '.join(arguments)})"
+    if in_loop and node.operation.in_loops:
+        return f"{node.operation.in_loops}({', '.join(arguments)})"
     return node.operation.cxx.format(*arguments)
 
 

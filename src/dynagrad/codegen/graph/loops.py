@@ -21,7 +21,6 @@ from ...ir.node import Node
 from ...ir.types import Shape
 from ...passes.loops.index_forms import ZERO, Form, Index, flat, name, number, strides
 from ...passes.roles import Fold, Piece, role
-from ...passes.schedule import weight
 from ...passes.views import at_pattern, broadcast, code_of, through
 from ..cxx import literal
 from .body import Body
@@ -159,7 +158,7 @@ class Nest:
         if node in self.around.sums:
             text = f"plus({given[0]}, {given[1]})"
         made = self.local(node.type.cxx, text, self.level(*given))
-        self.work[self.level(*given)] += min(weight(node), _DEAR)
+        self.work[self.level(*given)] += min(node.operation.cost, _DEAR)
         if node.type.kind == "integer" and not self.loops:
             self.code.bounds.note(made, node, given)
         return made

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ..operation import Operation
+from ..operation import PLAIN, Operation, Trait
 from ..types import Type, boolean, integer, real
 
 TABLE: dict[str, Operation] = {}  # by name; apart from that of reals, which numpy's ufuncs are looked up in
@@ -27,12 +27,15 @@ def declare(operation: Operation) -> Operation:
     return operation
 
 
-def _whole(name: str, value: Callable[..., Any], cxx: str, count: int, array: Callable[..., Any]) -> Operation:
-    return declare(Operation(name, (integer,) * count, integer, value, (None,) * count, cxx, array=array))
+def _whole(
+    name: str, value: Callable[..., Any], cxx: str, count: int, array: Callable[..., Any], traits: Trait = PLAIN
+) -> Operation:
+    steps = (None,) * count
+    return declare(Operation(name, (integer,) * count, integer, value, steps, cxx, array=array, traits=traits, cost=1))
 
 
 def _compare(name: str, value: Callable[..., Any], cxx: str, array: Callable[..., Any]) -> Operation:
-    return declare(Operation(name, (integer, integer), boolean, value, (None, None), cxx, array=array))
+    return declare(Operation(name, (integer, integer), boolean, value, (None, None), cxx, array=array, cost=1))
 
 
 def _floor_divide(a: int, b: int) -> int:
@@ -55,9 +58,9 @@ def _remainder(a: int, b: int) -> int:
     return 0 if b == 0 else a % b
 
 
-add: Operation = _whole("integer_add", operator.add, "{0} + {1}", 2, np.add)
+add: Operation = _whole("integer_add", operator.add, "{0} + {1}", 2, np.add, traits=Trait.COMMUTES)
 subtract: Operation = _whole("integer_subtract", operator.sub, "{0} - {1}", 2, np.subtract)
-multiply: Operation = _whole("integer_multiply", operator.mul, "{0} * {1}", 2, np.multiply)
+multiply: Operation = _whole("integer_multiply", operator.mul, "{0} * {1}", 2, np.multiply, traits=Trait.COMMUTES)
 negative: Operation = _whole("integer_negative", operator.neg, "-{0}", 1, np.negative)
 floor_divide: Operation = _whole("integer_floor_divide", _floor_divide, "floor_divide({0}, {1})", 2, np.floor_divide)
 remainder: Operation = _whole("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
@@ -73,14 +76,19 @@ power_fits: Operation = declare(
         (None, None),
         "integer_power_fits({0}, {1})",
         array=np.vectorize(_power_fits, otypes=[np.bool_]),
+        cost=1,
     )
 )
 """Whether a power is a whole number of 64 bits."""
 minimum: Operation = _whole("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
 maximum: Operation = _whole("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
-bitwise_and: Operation = _whole("integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and)
-bitwise_or: Operation = _whole("integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or)
-bitwise_xor: Operation = _whole("integer_bitwise_xor", operator.xor, "{0} ^ {1}", 2, np.bitwise_xor)
+bitwise_and: Operation = _whole(
+    "integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and, traits=Trait.COMMUTES
+)
+bitwise_or: Operation = _whole("integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or, traits=Trait.COMMUTES)
+bitwise_xor: Operation = _whole(
+    "integer_bitwise_xor", operator.xor, "{0} ^ {1}", 2, np.bitwise_xor, traits=Trait.COMMUTES
+)
 invert: Operation = _whole("integer_invert", operator.invert, "~{0}", 1, np.invert)
 left_shift: Operation = _whole(  # by 64 bits and more as numpy has it, and so by fewer than none
     "integer_left_shift",
@@ -114,6 +122,7 @@ where: Operation = declare(
         (None, None, None),
         "{0} ? {1} : {2}",
         array=np.where,
+        cost=1,
     )
 )
 choose: Operation = declare(
@@ -125,12 +134,13 @@ choose: Operation = declare(
         (None, None, None),
         "{0} ? {1} : {2}",
         array=np.where,
+        cost=1,
     )
 )
 
 
 def _conversion(name: str, of: Type, to: Type, value: Callable[..., Any], cxx: str, dtype: str) -> Operation:
-    return declare(Operation(name, (of,), to, value, (None,), cxx, array=lambda x: np.asarray(x).astype(dtype)))
+    return declare(Operation(name, (of,), to, value, (None,), cxx, array=lambda x: np.asarray(x).astype(dtype), cost=1))
 
 
 to_real: Operation = _conversion("to_real", integer, real, float, "(double){0}", "float64")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ..operation import Adjoint, LinearMap, Operation, Series
+from ..operation import DEAR, PLAIN, Adjoint, LinearMap, Operation, Series, Trait
 from ..types import Type, boolean, real
 from . import ieee, series
 
@@ -43,16 +43,41 @@ def _real(
     adjoint: Adjoint | None = None,
     series: Series | None = None,
     needs: tuple[tuple[int, ...], ...] | None = None,
+    traits: Trait = PLAIN,
+    cost: int = DEAR,
+    in_loops: str = "",
 ) -> Operation:
     """An operation from reals to a real, with as many arguments as there are rules."""
-    return declare(Operation(name, (real,) * len(tangent), real, value, tangent, cxx, adjoint, array, series, needs))
+    return declare(
+        Operation(
+            name,
+            (real,) * len(tangent),
+            real,
+            value,
+            tangent,
+            cxx,
+            adjoint,
+            array,
+            series,
+            needs,
+            traits=traits,
+            cost=cost,
+            in_loops=in_loops,
+        )
+    )
 
 
 def _truth(
-    name: str, arguments: tuple[Type, ...], value: Callable[..., bool], cxx: str, array: Callable[..., Any]
+    name: str,
+    arguments: tuple[Type, ...],
+    value: Callable[..., bool],
+    cxx: str,
+    array: Callable[..., Any],
+    traits: Trait = PLAIN,
 ) -> Operation:
     """An operation with a truth value as its result: piecewise constant in everything."""
-    return declare(Operation(name, arguments, boolean, value, (None,) * len(arguments), cxx, array=array))
+    steps = (None,) * len(arguments)
+    return declare(Operation(name, arguments, boolean, value, steps, cxx, array=array, traits=traits, cost=1))
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
@@ -66,6 +91,8 @@ add: Operation = _real(
     array=np.add,
     series=series.add,
     needs=((), ()),
+    traits=Trait.COMMUTES | Trait.SAFE,
+    cost=1,
 )
 subtract: Operation = _real(
     "subtract",
@@ -76,6 +103,8 @@ subtract: Operation = _real(
     array=np.subtract,
     series=series.subtract,
     needs=((), ()),
+    traits=Trait.SAFE,
+    cost=1,
 )
 multiply: Operation = _real(
     "multiply",
@@ -86,6 +115,8 @@ multiply: Operation = _real(
     array=np.multiply,
     series=series.multiply,
     needs=((1,), (0,)),
+    traits=Trait.COMMUTES | Trait.SAFE,
+    cost=1,
 )
 
 
@@ -104,6 +135,8 @@ divide: Operation = _real(
     array=np.divide,
     series=series.divide,
     needs=((1,), (1, -1)),
+    traits=Trait.DEAR,
+    cost=5,
 )
 negative: Operation = _real(
     "negative",
@@ -113,6 +146,8 @@ negative: Operation = _real(
     array=np.negative,
     series=series.linear(operator.neg),
     needs=((),),
+    traits=Trait.SAFE,
+    cost=1,
 )
 
 
@@ -145,6 +180,8 @@ power: Operation = _real(
     _power_exponent,
     array=np.power,
     series=lambda n, y, a, b: series.power(n, y, a, b, log),
+    traits=Trait.DEAR,
+    in_loops="vector::pow",
 )
 
 
@@ -205,13 +242,36 @@ def _power_log_series(k: int) -> Any:
 # -- elementary functions --------------------------------------------------------------------------------------------
 
 exp: Operation = _real(
-    "exp", ieee.exp, "exp({0})", lambda d, y, x: multiply(d, y), array=np.exp, series=series.exponential, needs=((-1,),)
+    "exp",
+    ieee.exp,
+    "exp({0})",
+    lambda d, y, x: multiply(d, y),
+    array=np.exp,
+    series=series.exponential,
+    needs=((-1,),),
+    traits=Trait.SAFE | Trait.DEAR,
+    in_loops="vector::exp",
 )
 expm1: Operation = _real(
-    "expm1", ieee.expm1, "expm1({0})", lambda d, y, x: multiply(d, exp(x)), array=np.expm1, needs=((0,),)
+    "expm1",
+    ieee.expm1,
+    "expm1({0})",
+    lambda d, y, x: multiply(d, exp(x)),
+    array=np.expm1,
+    needs=((0,),),
+    traits=Trait.SAFE | Trait.DEAR,
+    in_loops="vector::expm1",
 )
 log: Operation = _real(
-    "log", ieee.log, "log({0})", lambda d, y, x: divide(d, x), array=np.log, series=series.logarithm, needs=((0,),)
+    "log",
+    ieee.log,
+    "log({0})",
+    lambda d, y, x: divide(d, x),
+    array=np.log,
+    series=series.logarithm,
+    needs=((0,),),
+    traits=Trait.DEAR,
+    in_loops="vector::log",
 )
 log1p: Operation = _real(
     "log1p",
@@ -221,6 +281,8 @@ log1p: Operation = _real(
     array=np.log1p,
     series=lambda n, y, x: series.logarithm(n, y, x, add(1.0, x[0])),
     needs=((0,),),
+    traits=Trait.DEAR,
+    in_loops="vector::log1p",
 )
 sqrt: Operation = _real(
     "sqrt",
@@ -230,6 +292,8 @@ sqrt: Operation = _real(
     array=np.sqrt,
     series=series.square_root,
     needs=((-1,),),
+    traits=Trait.DEAR,
+    cost=5,
 )
 rsqrt: Operation = _real(
     "rsqrt",
@@ -238,6 +302,8 @@ rsqrt: Operation = _real(
     lambda d, y, x: multiply(multiply(multiply(-0.5, d), y), square(y)),
     array=lambda x: np.divide(1.0, np.sqrt(x)),
     needs=((-1,),),
+    traits=Trait.DEAR,
+    cost=10,
 )
 """1 / sqrt(x). Its slope, -y**3 / 2, has far fewer operations than that of a division by a root."""
 sin: Operation = _real(
@@ -248,6 +314,8 @@ sin: Operation = _real(
     array=np.sin,
     series=lambda n, y, x: series.sine_and_cosine(n, y, cos(x[0]), x)[0],
     needs=((0,),),
+    traits=Trait.SAFE | Trait.DEAR,
+    in_loops="vector::sin",
 )
 cos: Operation = _real(
     "cos",
@@ -257,6 +325,8 @@ cos: Operation = _real(
     array=np.cos,
     series=lambda n, y, x: series.sine_and_cosine(n, sin(x[0]), y, x)[1],
     needs=((0,),),
+    traits=Trait.SAFE | Trait.DEAR,
+    in_loops="vector::cos",
 )
 tanh: Operation = _real(
     "tanh",
@@ -266,6 +336,8 @@ tanh: Operation = _real(
     array=np.tanh,
     series=lambda n, y, x: series.tanh(n, y, x, sigmoid),
     needs=((-1,),),
+    traits=Trait.SAFE | Trait.DEAR,
+    in_loops="vector::tanh",
 )
 sigmoid: Operation = _real(
     "sigmoid",
@@ -275,6 +347,8 @@ sigmoid: Operation = _real(
     array=ieee.sigmoid_array,
     series=lambda n, y, x: series.sigmoid(n, y, sigmoid(negative(x[0])), x),
     needs=((-1,),),
+    traits=Trait.SAFE | Trait.DEAR,
+    in_loops="vector::sigmoid",
 )
 
 
@@ -293,6 +367,7 @@ log_add: Operation = _real(
     lambda d, y, a, b: multiply(d, _share(a, b)),
     lambda d, y, a, b: multiply(d, _share(b, a)),
     array=np.logaddexp,
+    traits=Trait.SAFE | Trait.DEAR,
 )
 
 tan: Operation = _real(
@@ -302,13 +377,21 @@ tan: Operation = _real(
     lambda d, y, x: multiply(d, add(1.0, multiply(y, y))),
     array=np.tan,
     series=series.tangent,
+    traits=Trait.DEAR,
 )
-arcsin: Operation = _real("arcsin", ieee.arcsin, "asin({0})", lambda d, y, x: divide(d, _leg(x)), array=np.arcsin)
+arcsin: Operation = _real(
+    "arcsin", ieee.arcsin, "asin({0})", lambda d, y, x: divide(d, _leg(x)), array=np.arcsin, traits=Trait.DEAR
+)
 arccos: Operation = _real(
-    "arccos", ieee.arccos, "acos({0})", lambda d, y, x: negative(divide(d, _leg(x))), array=np.arccos
+    "arccos", ieee.arccos, "acos({0})", lambda d, y, x: negative(divide(d, _leg(x))), array=np.arccos, traits=Trait.DEAR
 )
 arctan: Operation = _real(
-    "arctan", math.atan, "atan({0})", lambda d, y, x: divide(d, add(1.0, multiply(x, x))), array=np.arctan
+    "arctan",
+    math.atan,
+    "atan({0})",
+    lambda d, y, x: divide(d, add(1.0, multiply(x, x))),
+    array=np.arctan,
+    traits=Trait.SAFE | Trait.DEAR,
 )
 arctan2: Operation = _real(
     "arctan2",
@@ -317,6 +400,7 @@ arctan2: Operation = _real(
     lambda d, y, a, b: divide(multiply(d, divide(b, hypot(a, b))), hypot(a, b)),
     lambda d, y, a, b: negative(divide(multiply(d, divide(a, hypot(a, b))), hypot(a, b))),
     array=np.arctan2,
+    traits=Trait.DEAR,
 )
 hypot: Operation = _real(
     "hypot",
@@ -325,6 +409,7 @@ hypot: Operation = _real(
     lambda d, y, a, b: multiply(d, divide(a, y)),
     lambda d, y, a, b: multiply(d, divide(b, y)),
     array=np.hypot,
+    traits=Trait.DEAR,
 )
 sinh: Operation = _real(
     "sinh",
@@ -333,6 +418,7 @@ sinh: Operation = _real(
     lambda d, y, x: multiply(d, cosh(x)),
     array=np.sinh,
     series=lambda n, y, x: series.sine_and_cosine(n, y, cosh(x[0]), x, 1)[0],
+    traits=Trait.SAFE | Trait.DEAR,
 )
 cosh: Operation = _real(
     "cosh",
@@ -341,9 +427,15 @@ cosh: Operation = _real(
     lambda d, y, x: multiply(d, sinh(x)),
     array=np.cosh,
     series=lambda n, y, x: series.sine_and_cosine(n, sinh(x[0]), y, x, 1)[1],
+    traits=Trait.SAFE | Trait.DEAR,
 )
 arcsinh: Operation = _real(
-    "arcsinh", math.asinh, "asinh({0})", lambda d, y, x: divide(d, hypot(1.0, x)), array=np.arcsinh
+    "arcsinh",
+    math.asinh,
+    "asinh({0})",
+    lambda d, y, x: divide(d, hypot(1.0, x)),
+    array=np.arcsinh,
+    traits=Trait.SAFE | Trait.DEAR,
 )
 arccosh: Operation = _real(
     "arccosh",
@@ -351,6 +443,7 @@ arccosh: Operation = _real(
     "acosh({0})",
     lambda d, y, x: divide(d, multiply(sqrt(subtract(x, 1.0)), sqrt(add(x, 1.0)))),
     array=np.arccosh,
+    traits=Trait.DEAR,
 )
 arctanh: Operation = _real(
     "arctanh",
@@ -358,6 +451,7 @@ arctanh: Operation = _real(
     "atanh({0})",
     lambda d, y, x: divide(d, multiply(subtract(1.0, x), add(1.0, x))),
     array=np.arctanh,
+    traits=Trait.DEAR,
 )
 square: Operation = _real(
     "square",
@@ -367,6 +461,8 @@ square: Operation = _real(
     array=np.square,
     series=lambda n, y, x: series.multiply(n, y, x, x),
     needs=((0,),),
+    traits=Trait.SAFE,
+    cost=1,
 )
 reciprocal: Operation = _real(
     "reciprocal",
@@ -376,9 +472,16 @@ reciprocal: Operation = _real(
     array=np.reciprocal,
     series=lambda n, y, x: series.divide(n, y, [1.0], x),
     needs=((-1,),),
+    traits=Trait.DEAR,
+    cost=5,
 )
 cbrt: Operation = _real(
-    "cbrt", math.cbrt, "cbrt({0})", lambda d, y, x: divide(d, multiply(3.0, multiply(y, y))), array=np.cbrt
+    "cbrt",
+    math.cbrt,
+    "cbrt({0})",
+    lambda d, y, x: divide(d, multiply(3.0, multiply(y, y))),
+    array=np.cbrt,
+    traits=Trait.DEAR,
 )
 exp2: Operation = _real(
     "exp2",
@@ -387,12 +490,18 @@ exp2: Operation = _real(
     lambda d, y, x: multiply(d, multiply(ieee.LOG2, y)),
     array=np.exp2,
     series=lambda n, y, x: series.exponential(n, y, [ieee.LOG2 * c for c in x]),
+    traits=Trait.SAFE | Trait.DEAR,
 )
 log2: Operation = _real(
-    "log2", ieee.log2, "log2({0})", lambda d, y, x: divide(d, multiply(ieee.LOG2, x)), array=np.log2
+    "log2", ieee.log2, "log2({0})", lambda d, y, x: divide(d, multiply(ieee.LOG2, x)), array=np.log2, traits=Trait.DEAR
 )
 log10: Operation = _real(
-    "log10", ieee.log10, "log10({0})", lambda d, y, x: divide(d, multiply(ieee.LOG10, x)), array=np.log10
+    "log10",
+    ieee.log10,
+    "log10({0})",
+    lambda d, y, x: divide(d, multiply(ieee.LOG10, x)),
+    array=np.log10,
+    traits=Trait.DEAR,
 )
 
 
@@ -404,7 +513,14 @@ def _leg(x: Any) -> Any:
 # -- choosing --------------------------------------------------------------------------------------------------------
 
 absolute: Operation = _real(
-    "absolute", abs, "fabs({0})", lambda d, y, x: multiply(d, sign(x)), array=np.absolute, needs=((0,),)
+    "absolute",
+    abs,
+    "fabs({0})",
+    lambda d, y, x: multiply(d, sign(x)),
+    array=np.absolute,
+    needs=((0,),),
+    traits=Trait.SAFE,
+    cost=1,
 )
 sign: Operation = _real("sign", ieee.sign, "{0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0} + 0.0", None, array=np.sign)
 minimum: Operation = _real(
@@ -416,6 +532,8 @@ minimum: Operation = _real(
     array=np.minimum,
     series=series.choosing(lambda a, b: less_equal(a, b), lambda c, a, b: where(c, a, b)),
     needs=((0, 1), (0, 1)),
+    traits=Trait.SAFE,
+    cost=1,
 )
 maximum: Operation = _real(
     "maximum",
@@ -426,6 +544,8 @@ maximum: Operation = _real(
     array=np.maximum,
     series=series.choosing(lambda a, b: greater_equal(a, b), lambda c, a, b: where(c, a, b)),
     needs=((0, 1), (0, 1)),
+    traits=Trait.SAFE,
+    cost=1,
 )
 fminimum: Operation = _real(
     "fminimum",
@@ -435,6 +555,7 @@ fminimum: Operation = _real(
     lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), 0.0, d),
     array=np.fmin,
     series=series.choosing(lambda a, b: logical_or(less_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)),
+    traits=Trait.SAFE,
 )
 fmaximum: Operation = _real(
     "fmaximum",
@@ -446,6 +567,7 @@ fmaximum: Operation = _real(
     series=series.choosing(
         lambda a, b: logical_or(greater_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)
     ),
+    traits=Trait.SAFE,
 )
 copysign: Operation = _real(
     "copysign",
@@ -467,6 +589,7 @@ modulo: Operation = _real(
     lambda d, y, a, b: d,
     lambda d, y, a, b: negative(multiply(d, rint(divide(subtract(a, y), b)))),
     array=np.remainder,
+    traits=Trait.DEAR,
 )
 fmod: Operation = _real(
     "fmod",
@@ -487,6 +610,8 @@ where: Operation = declare(
         array=np.where,
         series=lambda n, y, c, a, b: series.where(n, y, c, a, b, where),
         needs=((), (0,), (0,)),
+        traits=Trait.SAFE,
+        cost=1,
     )
 )
 
@@ -496,10 +621,14 @@ less: Operation = _truth("less", (real, real), operator.lt, "{0} < {1}", array=n
 less_equal: Operation = _truth("less_equal", (real, real), operator.le, "{0} <= {1}", array=np.less_equal)
 greater: Operation = _truth("greater", (real, real), operator.gt, "{0} > {1}", array=np.greater)
 greater_equal: Operation = _truth("greater_equal", (real, real), operator.ge, "{0} >= {1}", array=np.greater_equal)
-equal: Operation = _truth("equal", (real, real), operator.eq, "{0} == {1}", array=np.equal)
-not_equal: Operation = _truth("not_equal", (real, real), operator.ne, "{0} != {1}", array=np.not_equal)
-logical_and: Operation = _truth(
-    "logical_and", (boolean, boolean), lambda a, b: a and b, "{0} && {1}", array=np.logical_and
+equal: Operation = _truth("equal", (real, real), operator.eq, "{0} == {1}", array=np.equal, traits=Trait.COMMUTES)
+not_equal: Operation = _truth(
+    "not_equal", (real, real), operator.ne, "{0} != {1}", array=np.not_equal, traits=Trait.COMMUTES
 )
-logical_or: Operation = _truth("logical_or", (boolean, boolean), lambda a, b: a or b, "{0} || {1}", array=np.logical_or)
+logical_and: Operation = _truth(
+    "logical_and", (boolean, boolean), lambda a, b: a and b, "{0} && {1}", array=np.logical_and, traits=Trait.COMMUTES
+)
+logical_or: Operation = _truth(
+    "logical_or", (boolean, boolean), lambda a, b: a or b, "{0} || {1}", array=np.logical_or, traits=Trait.COMMUTES
+)
 logical_not: Operation = _truth("logical_not", (boolean,), operator.not_, "!{0}", array=np.logical_not)

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from ..control import PART, REPEAT, WHILE, Graph, Loop, part
 from ..node import Node, order, substitute
-from ..ops import integers
-from ..ops import scalars as ops
+from ..operation import Trait
 
-_COMMUTE = {ops.add, ops.multiply, ops.logical_and, ops.logical_or, integers.add, integers.multiply}
-_COMMUTE |= {integers.bitwise_and, integers.bitwise_or, integers.bitwise_xor}
 Pairs = dict[Node, Node]
 
 
@@ -139,7 +136,7 @@ class _Match:
         return False
 
     def _same_arguments(self, x: Node, y: Node, pairs: Pairs, own_a: dict[Node, int], own_b: dict[Node, int]) -> bool:
-        before = dict(pairs) if x.operation in _COMMUTE else None
+        before = dict(pairs) if Trait.COMMUTES in x.operation.traits else None
         if all(self.same(p, q, pairs, own_a, own_b) for p, q in zip(x.arguments, y.arguments, strict=True)):
             return True
         if before is None:

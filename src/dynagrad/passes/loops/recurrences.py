@@ -21,7 +21,6 @@ from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import broadcast_to
 from ...ir.ops.places import at_set, item
 from ...ir.tracing import repeat
-from ..schedule import weight
 from . import rounds
 from .rounds import words
 
@@ -182,8 +181,8 @@ def _plan(node: Node) -> Plan | None:
     kept = tuple(c for c in coefficients if c in depends)
     if not kept or len(kept) > MOST_COEFFICIENTS:
         return None
-    before = sum(weight(n) for n in series if n.arguments and n.type.kind == "real")
-    apart = sum(weight(n) for n in order(kept) if n in depends and n.type.kind == "real")
+    before = sum(n.operation.cost for n in series if n.arguments and n.type.kind == "real")
+    apart = sum(n.operation.cost for n in order(kept) if n in depends and n.type.kind == "real")
     products = sum(len(r) for r in results.values())
     if apart / LANES + KEPT * len(kept) + 2 * products > before:
         return None
