@@ -6,10 +6,9 @@ how words and Python values turn into each other. How a semiring computes is not
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from .calls import strict_options_class
 from .errors import Error, shown
 from .facts.relation import ValueShape
+from .rules.semirings import SEMIRINGS
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
@@ -138,7 +138,7 @@ class Scale:
 
     def from_probabilities(self, values: Array | None) -> Array | None:
         """Probabilities in this scale."""
-        convert = _CONVERSIONS.get(self.name)
+        convert = SEMIRINGS[self.name].chances
         if convert is None:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
         if values is None:
@@ -157,16 +157,6 @@ class Scale:
 
 ROUNDING = 1e-9
 """How far above 1 a probability may be: sums of many are not exact."""
-
-_CONVERSIONS: dict[str, Callable[[Array], Array]] = {
-    "real": lambda p: p,
-    "plain": lambda p: p,
-    "log": np.log,
-    "viterbi": np.log,
-    "tropical": lambda p: -np.log(p),
-    "boolean": lambda p: p > 0,
-    "expectation": lambda p: p,
-}
 
 
 def _flatten(value: Any) -> list[float]:
@@ -203,15 +193,5 @@ def scale(name: str, vector: int = 1, width: int = 1, zero: Any = 0.0, one: Any 
     if name == "user":
         shape: ValueShape = "float" if not isinstance(zero, tuple | list) else ("vector", width)
         return Scale(name, shape, "no_nan", width, zero, one)
-    return _BUILT_IN[name]
-
-
-_BUILT_IN = {
-    "real": Scale("real", "float", "finite", 1, 0.0, 1.0),
-    "plain": Scale("plain", "float", "no_nan", 1, 0.0, 1.0),
-    "log": Scale("log", "float", "no_nan_no_posinf", 1, -math.inf, 0.0),
-    "viterbi": Scale("viterbi", "float", "no_nan_no_posinf", 1, -math.inf, 0.0),
-    "tropical": Scale("tropical", "float", "no_nan_no_neginf", 1, math.inf, 0.0),
-    "boolean": Scale("boolean", "boolean", "finite", 1, False, True),
-    "count": Scale("count", "count", "finite", 2, 0, 1),
-}
+    row = SEMIRINGS[name]
+    return Scale(name, cast("ValueShape", row.shape), row.valid, row.words, row.zero, row.one)

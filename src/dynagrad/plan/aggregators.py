@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from ..rules.semirings import SEMIRINGS
 from .model import Join, Plan, Stage, Table
 
 # How a contribution enters the value of a head in plain arithmetic.
@@ -18,18 +17,6 @@ KINDS = {
     "=": "select",
     "|=": "step",
     "&=": "step",
-}
-
-_SELECT = dict.fromkeys(("max=", "min=", "="), "select")
-
-# By the semiring that a program without one runs in: how copies of its facts join. What is missing cannot be done
-# there, so that such a program is not recognised. A `shift` is a sum of logs or of costs: the derivative of each copy
-# is that of the whole.
-COPIES: Mapping[str, Mapping[str, str]] = {
-    "real": {**_SELECT, "+=": "sum"},
-    "tropical": {**_SELECT, "+=": "shift"},
-    "viterbi": {**_SELECT, "+=": "shift"},
-    "log": {"=": "select", "+=": "shift", "log+=": "sum"},
 }
 
 TRUTHS = ("|=", "&=")
@@ -61,7 +48,7 @@ def copy_kind(plan: Plan, table: Table) -> str:
     """
     if table.kind != "facts" or plan.rules.semiring is not None or plan.semiring == "plain":
         return head_kind(plan, table)
-    return COPIES[plan.semiring][table.aggregator]
+    return SEMIRINGS[plan.semiring].copies[table.aggregator]
 
 
 def stage_of(plan: Plan, table: Table) -> Stage:

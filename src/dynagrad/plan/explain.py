@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..rules.normal import NormalRule
+from ..rules.semirings import SEMIRINGS
 from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
 from .assume import Assumed
@@ -18,11 +19,6 @@ from .model import Absent, DomainSummary, Filter, IndexPlan, Join, Lookup, Plan,
 
 WIDTH = 200
 """Longer texts of rules are cut."""
-
-_SEMIRINGS = {
-    "plain": "none: each predicate has the arithmetic of its own aggregator",
-    "user": "defined in Python",
-}
 
 _STRATEGIES = {
     "once": "once",
@@ -64,7 +60,7 @@ def explain(plan: Plan) -> str:
              - go through all edge(_X,_Y)
              - contribute to goal
     """
-    lines = [f"semiring: {_SEMIRINGS.get(plan.semiring, plan.semiring)}"]
+    lines = [f"semiring: {SEMIRINGS[plan.semiring].words_of_it or plan.semiring}"]
     if plan.until is not None:
         lines.append(f"the run stops when the asked item of {plan.until} is final")
     if isinstance(plan.summary, Assumed):

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..errors import ProgramError
 from ..rules.normal import NormalRule, Rules
+from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import AntecedentValue, Apply, Compound, Expression, Item, Number, Term, Variable
 from ..rules.types import Domains
-from .aggregators import COPIES
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
@@ -19,8 +19,6 @@ from .order import Bounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated
 from .polynomials import unknowns
 from .right_sides import TracedSemiring
 from .stable import stable_arguments
-
-SELECTIVE = frozenset({"viterbi", "tropical", "boolean"})
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,14 @@ def _made_of(value: Expression, operator: str) -> bool:
     return True
 
 
+_ORDERS = {
+    "arrival": "first in, first out",
+    "value": "best first, since plus selects",
+    "size": "largest update first",
+}
+
 # What aggregator and what operator on right sides make a program of which semiring.
-SHAPES = (("+=", "*", "real"), ("min=", "+", "tropical"), ("max=", "+", "viterbi"), ("log+=", "+", "log"))
+SHAPES = tuple((*row.recognised, name) for name, row in SEMIRINGS.items() if row.recognised is not None)
 
 
 def effective_semiring(rules: Rules) -> str:
@@ -80,7 +84,7 @@ def effective_semiring(rules: Rules) -> str:
     for aggregator, operator, name in SHAPES:
         if (
             aggregators == {aggregator}
-            and given <= COPIES[name].keys()
+            and given <= SEMIRINGS[name].copies.keys()
             and all(
                 _made_of(v, operator)
                 and _reads_all(r, v)
@@ -182,7 +186,11 @@ class _Planner:
     def __init__(self, rules: Rules, domains: Domains, summary: Summary, options: Options) -> None:
         self.rules, self.domains, self.summary, self.options = rules, domains, summary, options
         self.semiring = effective_semiring(rules)
-        self.selective = self.semiring in SELECTIVE or (options.user is not None and options.user.less is not None)
+        row = SEMIRINGS[self.semiring]
+        self.order: str = row.order
+        self.selective = row.selective or (options.user is not None and options.user.less is not None)
+        if self.semiring == "user" and self.selective:
+            self.order = "value"
         self.omitted = omitted(rules)
         self.held = {p.item.key for p in rules.prunes} | {b.item.key for b in rules.beams}
         needed = [r for r in rules.rules if r.head.key not in self.omitted]
@@ -325,11 +333,7 @@ class _Planner:
         return _Draft(members, "solve", "", forms, True, reason, idle, inner, most)
 
     def _priority(self) -> tuple[str, str]:
-        if self.semiring in ("boolean", "count") or (self.semiring == "user" and not self.selective):
-            return "arrival", "first in, first out"
-        if self.selective:
-            return "value", "best first, since plus selects"
-        return "size", "largest update first"
+        return self.order, _ORDERS[self.order]
 
     def _resolving_drafts(self) -> list[_Draft] | None:
         """The stages of a fresh run, if one of them solves, and none iterates: see
@@ -371,7 +375,7 @@ class _Planner:
         ordered = [(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
         if agenda == "auto" and not declared and not self.rules.beams and not self.rules.prunes:
             drafts = self._with_readers([self._draft(c, m) for c, m in ordered])
-            best_first = self.selective and self.semiring != "boolean"
+            best_first = self.order == "value"
             if self.options.until is None or not best_first:
                 return drafts
         elif self.semiring == "plain" and agenda == "auto" and not declared:

@@ -15,6 +15,7 @@ from ..errors import ProgramError, Span, cut, warn
 from .integers import check_integers
 from .normal import NormalRule, Rules
 from .normalise import condition_variables, expression_items, item_variables, normalise, term_variables
+from .semirings import declarable
 from .show import show
 from .syntax import (
     ONE,
@@ -51,7 +52,6 @@ from .syntax import (
 )
 from .types import infer
 
-SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation")
 """The built-in semirings; one that a user defines is called `user`."""
 
 AGENDAS = ("auto", "priority", "fifo", "lifo")
@@ -122,9 +122,10 @@ def resembles(key: str, known: Iterable[str]) -> bool:
 
 def _check_semiring(source: Source, chosen: str | None, report: _Reporter) -> str | None:
     """The program's semiring: as chosen outside, as declared, or None; the two must agree."""
-    names = ", ".join(SEMIRINGS)
-    if chosen is not None and chosen not in (*SEMIRINGS, "user"):
-        close = get_close_matches(chosen, SEMIRINGS, 1)
+    known = declarable()
+    names = ", ".join(known)
+    if chosen is not None and chosen not in (*known, "user"):
+        close = get_close_matches(chosen, known, 1)
         hint = f" Did you mean `{close[0]}`?" if close else ""
         raise ProgramError(
             f"There is no semiring `{cut(chosen)}`; the built-in ones are {names}.{hint}"
@@ -142,10 +143,10 @@ def _check_semiring(source: Source, chosen: str | None, report: _Reporter) -> st
         declared = declaration
     if declared is None:
         return chosen
-    if chosen == "user" and declared.name not in SEMIRINGS:
+    if chosen == "user" and declared.name not in known:
         return chosen
-    if declared.name not in SEMIRINGS:
-        close = get_close_matches(declared.name, SEMIRINGS, 1)
+    if declared.name not in known:
+        close = get_close_matches(declared.name, known, 1)
         hint = f" Did you mean `{close[0]}`?" if close else ""
         raise report.error(
             f"There is no semiring `{declared.name}`; the built-in ones are {names}, and one defined in Python is "

@@ -18,13 +18,13 @@ from ...facts.relation import AtomColumn, Column, IntColumn, Relation, atom_key
 from ...plan.model import Plan
 from ...rules import show
 from ...rules.check import diverging
+from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Equation, Float, Integer, Item, Symbol, Term
 from .context import Setting
 from .encoding import syntax_value
 
 _CONSTANTS = (Symbol, Integer, Float)
 _MOST_NAMED = 4  # constants named in one warning; the rest are counted
-_LOGS = ("log", "viterbi")  # semirings in which a probability is given as its log
 
 
 def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
@@ -112,7 +112,7 @@ def _holds(column: Column, value: Any) -> bool:
 
 def _probabilities(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
     """Facts whose numbers all lie between 0 and 1, where a number is the log of a weight."""
-    if setting.scale.name not in _LOGS:
+    if not SEMIRINGS[setting.scale.name].logs:
         return
     for key, relation in relations.items():
         values = relation.values

@@ -18,6 +18,7 @@ from ...plan.model import DomainSummary, FactSummary, Plan, Summary
 from ...plan.order import ordered_pairs
 from ...plan.planner import Options
 from ...plan.right_sides import numbers
+from ...rules.semirings import SEMIRINGS
 from .context import Setting
 from .encoding import Encoding
 
@@ -242,7 +243,7 @@ def ordered(
 
 def is_superior(setting: Setting, relations: Mapping[str, Relation]) -> bool:
     """Whether no fact and no constant makes anything better: then what a best-first search pops is final."""
-    sign = {"tropical": 1.0, "viterbi": -1.0, "boolean": 0.0}.get(setting.scale.name)
+    sign = SEMIRINGS[setting.scale.name].loses
     if sign is None:
         return False
     constants = [n for rule in setting.rules.rules for n in numbers(rule.value)]

@@ -23,6 +23,7 @@ from ...facts.table import Table, make_table
 from ...facts.terms import item_text
 from ...plan.model import Derivatives
 from ...rules.check import nearest
+from ...rules.semirings import SEMIRINGS
 from ...semirings import Scale
 from ..binding.database import Database
 from ..binding.decoding import code, place_text, reported, reported_item
@@ -32,19 +33,13 @@ from ..limits import function_failed, near_critical, out_of_time, unsettled
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
 
-WHY_NOT = {
-    "boolean": "an item of the boolean semiring is derived or not, which does not change by degrees",
-    "count": "derivations of the count semiring are whole numbers, which do not change by degrees",
-    "user": "the derivatives of a semiring of your own are not known; a program without one, whose rules say the "
-    "arithmetic, has them",
-}
-
 
 def differentiable(scale: Scale) -> None:
     """Raises NotDifferentiable for value types that have no derivatives."""
-    if scale.name in WHY_NOT:
+    why = SEMIRINGS[scale.name].no_derivatives
+    if why:
         raise NotDifferentiable(
-            f"a program in the {scale.name} semiring has no gradient: {WHY_NOT[scale.name]}. "
+            f"a program in the {scale.name} semiring has no gradient: {why}. "
             "Use real or log for sums, viterbi or tropical for the best derivation"
         )
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from ...codegen.rules.compiled import Stop
 from ...errors import NotDifferentiable, QueryError, shown
 from ...facts.relation import Relation, row_numbers
-from ...plan.aggregators import COPIES
 from ...plan.right_sides import numbers
+from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ..binding.context import Setting
 from ..binding.loading import Along
 from ..lookup import find, place_of, table_of, value_of, words_at, words_of, zero_of
@@ -138,7 +138,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
 
 def outside(ran: Ran, item: Any, goal: Any) -> Any:
     """What a derivation of the goal has beside the item, in the semiring's scale."""
-    _check_sums(ran, "an outside value", ("real", "log", "expectation"))
+    _check_sums(ran, OUTSIDE)
     asked = _asked(ran, [(goal, 1.0)], whole=True)
     key, codes = place_of(ran.setting, asked.prepared, item)
     words = asked.item(key, codes, ran.stop)
@@ -147,7 +147,7 @@ def outside(ran: Ran, item: Any, goal: Any) -> Any:
 
 def marginal(ran: Ran, item: Any, goal: Any) -> float:
     """The probability, or the expected number, of uses of the item in a derivation of the goal."""
-    _check_sums(ran, "a marginal", ("real", "log", "viterbi", "tropical"))
+    _check_sums(ran, MARGINAL)
     if not ran.derived(goal):  # it has no derivation that the item could be in
         place_of(ran.setting, ran.run.ready(), item)
         return 0.0
@@ -160,7 +160,7 @@ def marginal(ran: Ran, item: Any, goal: Any) -> float:
 
 def expected_counts(ran: Ran, goal: Any) -> Gradient:
     """How often each fact and each item is used in a derivation of the goal, on average."""
-    _check_sums(ran, "an expected count", ("real", "log", "viterbi", "tropical"))
+    _check_sums(ran, COUNT)
     real = ran.setting.scale.name == "real"
     total = _total(ran, goal) if real and ran.derived(goal) else 1.0 if real else None
     return gradient(ran, [(goal, 1.0)], total)
@@ -168,7 +168,7 @@ def expected_counts(ran: Ran, goal: Any) -> Gradient:
 
 def entropy(ran: Ran, goal: Any) -> float:
     """The entropy of the goal's derivations, by the derivative along an inverse temperature."""
-    _check_sums(ran, "an entropy", ("real", "log"))
+    _check_sums(ran, ENTROPY)
     source = ran.run.source()
     log = source.scale.name == "log"
     directions = {}
@@ -196,7 +196,7 @@ def _copies_apart(setting: Setting, key: str) -> bool:
     predicate = setting.rules.predicates[key]
     if setting.rules.semiring is not None or predicate.defined:
         return False
-    return COPIES[setting.scale.name][predicate.aggregator] != "sum"
+    return SEMIRINGS[setting.scale.name].copies[predicate.aggregator] != "sum"
 
 
 def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArray[np.float64]:
@@ -218,11 +218,12 @@ def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArra
     return np.asarray(weights * np.log(np.where(total > 0, total, 1.0)))
 
 
-def _check_sums(ran: Ran, what: str, allowed: tuple[str, ...]) -> None:
+def _check_sums(ran: Ran, what: str) -> None:
     """Raises where the program's values are no weights of derivations."""
     name = ran.setting.scale.name
     differentiable(ran.setting.scale)
-    if name not in allowed:
+    if what not in SEMIRINGS[name].sums:
+        allowed = [other for other, row in SEMIRINGS.items() if what in row.sums]
         raise NotDifferentiable(
             f"{what} is defined over derivations with weights, for a program in {', '.join(allowed)}; "
             f"this one is {name}"

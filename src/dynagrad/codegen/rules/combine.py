@@ -36,7 +36,7 @@ _COPIES = {"sum": "semiring::plus(a, b)", "shift": "semiring::times(a, b)"}
 
 
 def copies(kind: str, aggregator: str) -> str:
-    """How copies of a fact join, by the kind of `aggregators.COPIES`."""
+    """How copies of a fact join, by the kind of `copies` of a semiring."""
     return _COPIES.get(kind) or JET_COMBINE[aggregator]
 
 

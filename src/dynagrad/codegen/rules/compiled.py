@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...errors import Error
 from ...plan.model import Derivatives, Passes, Plan
+from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.cache import build
 from ...runtime.compiling.toolchain import Compiler, compiler
 from ...runtime.engine import (
@@ -24,7 +25,6 @@ from ...runtime.engine import (
     out_of_memory,
 )
 from ...runtime.library import Stop
-from .backward.sweep import DIFFERENTIABLE
 from .program import Generated, generate
 
 LARGE_SOURCE = 400_000
@@ -79,7 +79,7 @@ def extends(forward: Compiled, derivatives: Derivatives | None) -> bool:
 
 def _may_go_back(plan: Plan) -> bool:
     """Whether a backward pass over the numbers of its runs may be wanted of a plan."""
-    return plan.semiring in DIFFERENTIABLE and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
+    return SEMIRINGS[plan.semiring].jets != "" and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
 
 
 def _build(generated: Generated, progress: Callable[[str], None] | None, tool: Compiler | None) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...plan.model import Plan
+from ...rules.semirings import SEMIRINGS
 
 _RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/runtime.hpp>\n"
 _SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solved.hpp>\n"
@@ -29,8 +30,8 @@ def declarations(plan: Plan, semiring: str) -> list[str]:
 
 
 def _solvers(plan: Plan, semiring: str) -> Sequence[str]:
-    """The templates that solve the components of a plan, over semirings that are not a user's."""
-    if plan.semiring == "user":
+    """The templates that solve the components of a plan, over semirings of the runtime."""
+    if plan.semiring == "user" or SEMIRINGS[plan.semiring].source:
         return []
     stages = [s for s in plan.stages if s.strategy == "solve" and s.unknowns]
     found = {f"System<{semiring}, {s.unknowns}>": None for s in stages}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
+from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from . import linked
 from .access import write_access
@@ -19,26 +20,6 @@ from .stages import write_add, write_begin, write_external, write_joins, write_o
 from .statements import Names, python_value
 from .tables import write_constructor, write_facts, write_group, write_plus, write_table
 from .values import semiring_cxx
-
-BUILT_IN = {
-    "real": "Real",
-    "plain": "Plain",
-    "log": "Log",
-    "viterbi": "Viterbi",
-    "tropical": "Tropical",
-    "boolean": "Boolean",
-    "count": "Count",
-}
-
-# The same over numbers with derivatives along `order` directions.
-JETS = {
-    "real": "Jets<Real, {order}>",
-    "plain": "PlainJets<{order}>",
-    "log": "LogJets<{order}>",
-    "viterbi": "SelectJets<Viterbi, {order}>",
-    "tropical": "SelectJets<Tropical, {order}>",
-    "expectation": "Jets<Expectation<{vector}>, {order}>",
-}
 
 
 @dataclass(frozen=True)
@@ -98,14 +79,14 @@ def generate(
 
 def semiring_name(context: ClassContext) -> str:
     """The C++ type of the semiring."""
-    name = context.plan.semiring
-    if context.plan.order:
-        return JETS[name].format(order=context.plan.order, vector=context.plan.vector)
-    return f"Expectation<{context.plan.vector}>" if name == "expectation" else BUILT_IN.get(name, name)
+    row = SEMIRINGS[context.plan.semiring]
+    return (row.jets if context.plan.order else row.cxx).format(order=context.plan.order, vector=context.plan.vector)
 
 
 def semiring(context: ClassContext) -> list[str]:
     own = semiring_cxx(context.plan.user) if context.plan.user is not None and not context.plan.order else []
+    row = SEMIRINGS[context.plan.semiring]
+    own = [*row.source, *(row.jets_source if context.plan.order else ()), *own]
     return [*own, f"using semiring = {semiring_name(context)};"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...plan.aggregators import TRUTHS, head_kind, stated
 from ...plan.model import Join, Stage, Table
+from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from .backward import resting
 from .backward.sweep import improves, record_contribution, record_pop, tape_bytes
@@ -83,7 +84,7 @@ def write_add(context: ClassContext, table: Table) -> None:
     elif not table.updates and not (context.plain and table.aggregator == "="):
         # the usual case first: one more contribution to an item that is there
         out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
-        if context.plan.semiring in ("viterbi", "tropical"):  # few contributions are better: what follows is for them
+        if SEMIRINGS[context.plan.semiring].order == "value":  # few contributions are better: what follows is for them
             out.line(f"if (!semiring::better(x, {where})) return;")
         if context.plan.adjoint:
             record_contribution(context, table, where, "false")

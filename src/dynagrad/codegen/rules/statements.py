@@ -15,6 +15,7 @@ from ...plan.joins import term_variables
 from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
 from ...plan.right_sides import factors, numbers, product_order
 from ...rules.normal import NormalRule
+from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Item, Symbol, Term, Variable
 from ..cxx import Writer, comment
@@ -361,7 +362,7 @@ class JoinWriter(Scope):
         A user's times need not commute; and where plus selects, a value must not depend, not even in its last bit, on
         which antecedent drove the join.
         """
-        return self.plan.semiring in ("user", "viterbi", "tropical")
+        return self.plan.semiring == "user" or SEMIRINGS[self.plan.semiring].order == "value"
 
     @property
     def in_rows(self) -> bool:

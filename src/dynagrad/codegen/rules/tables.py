@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...plan.aggregators import COPIES
 from ...plan.model import IndexPlan, Stage, Table
+from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
 from .access import write_view, write_views
 from .backward.adjoints import write_view as write_adjoint_view
@@ -22,8 +22,8 @@ def write_plus(context: ClassContext) -> None:
     for table in context.plan.tables.values():
         name = context.names.table[table.key]
         body = "semiring::plus(a, b)"
-        if table.kind == "facts" and context.plan.semiring in COPIES and context.plan.rules.semiring is None:
-            body = copies(COPIES[context.plan.semiring][table.aggregator], table.aggregator)
+        if table.kind == "facts" and SEMIRINGS[context.plan.semiring].copies and context.plan.rules.semiring is None:
+            body = copies(SEMIRINGS[context.plan.semiring].copies[table.aggregator], table.aggregator)
         if context.plain:
             body = JET_COMBINE[table.aggregator] if context.plan.order else COMBINE[table.aggregator][0]
         context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 
 from ....plan.aggregators import head_kind, stage_of
 from ....plan.model import Join, Plan, Scan, Stage, Table
+from ....plan.right_sides import product_order
+from ....rules.semirings import SEMIRINGS
 from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
@@ -27,8 +29,6 @@ from ..values import adjoints_cxx
 from .adjoints import cells, keeps_total, posteriors, two_adjoints, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
 from .resting import resting, rests, write_passes, write_resting_adjoint, write_solve, write_undo_settling
-
-DIFFERENTIABLE = frozenset({"real", "log", "viterbi", "tropical", "plain", "expectation"})
 
 
 def rolls_back(stage: Stage) -> bool:
@@ -279,10 +279,21 @@ class BackWriter(JoinWriter):
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
-            for total in self.sums.values():
-                self.out.line(f"{total} = back::gather({total}, g);")
+            adds = SEMIRINGS[self.plan.semiring].adds  # then every partial derivative is one
+            for i, total in self.sums.items():
+                part = "g" if adds else f"back::scale(g, {self._others(i)})"
+                self.out.line(f"{total} = back::gather({total}, {part});")
         elif self.bar is not None:
             self.out.line(f"{self.bar} = back::gather({self.bar}, g);")
+
+    def _others(self, antecedent: int) -> str:
+        """The product of all factors but one."""
+        found = ""
+        for constant, other in product_order(self.rule.value):
+            if other != antecedent or constant is not None:
+                text = self.values[other] if other is not None else self.names.weight(self.rule, *(constant or (0, 0)))
+                found = f"semiring::times({found}, {text})" if found else text
+        return found or "semiring::one()"
 
     def _value_now(self) -> str:
         return self.plain_value(self.values) if self.plain else self._value(self.head)

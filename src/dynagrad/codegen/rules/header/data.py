@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ....plan.layout import DENSE_CELLS
 from ....plan.model import Plan, Table
 from ....plan.order import rank_sources
+from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Compound, Float, Integer, Symbol
 from ...cxx import array, string
 from ..combine import COMBINE
@@ -112,7 +113,7 @@ def _words(plan: Plan, value: float | int | None) -> list[int]:
     if value is None:
         if plan.user is not None:
             return [_double(part) for part in plan.user.one]
-        value = 0.0 if plan.semiring in ("log", "viterbi", "tropical") else 1
+        value = 0.0 if SEMIRINGS[plan.semiring].adds else 1
     match plan.semiring:
         case "count":
             return [int(value) & (2**64 - 1), int(value) >> 64]

@@ -14,18 +14,11 @@ from pathlib import Path
 
 from ....errors import Error
 from ....plan.model import Derivatives, Plan
-from ..backward.sweep import DIFFERENTIABLE
+from ....rules.semirings import SEMIRINGS
 from ..program import generate
 from .data import Constant, data, takes_facts
 from .members import chart, derivatives, member_names
 from .names import namespace
-
-_TYPES = {"boolean": "bool", "count": "unsigned __int128"}
-
-_NO_GRADIENT = {
-    "boolean": "an item of the boolean semiring is derived or not, which does not change by degrees",
-    "count": "derivations of the count semiring are whole numbers, which do not change by degrees",
-}
 
 
 def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *, gradient: bool = True) -> str:
@@ -39,10 +32,10 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     if deep is not None:
         raise Error(f"{deep.key} has more arguments than the 60 that a C++ header allows")
     name = namespace(name)
-    plan = replace(plan, derivatives=Derivatives() if gradient and plan.semiring in DIFFERENTIABLE else None)
+    plan = replace(plan, derivatives=Derivatives() if gradient and SEMIRINGS[plan.semiring].jets else None)
     generated = generate(plan, embed=False)
     tables = sorted(plan.tables.values(), key=lambda t: t.number)
-    type_ = _TYPES.get(plan.semiring, "double")
+    type_ = SEMIRINGS[plan.semiring].weight
     if plan.semiring == "expectation":
         type_ = f"struct {{ double p; double r[{plan.vector}]; }}"
     weight = f"using weight = {type_};" if "{" not in type_ else f"struct weight {type_.removeprefix('struct ')};"
@@ -87,8 +80,8 @@ def _usage(plan: Plan, name: str) -> str:
     names = member_names(plan)
     takers = [t for t in plan.tables.values() if takes_facts(plan, t)]
     gradient = "    (no gradient: this header was written without)"
-    if plan.semiring in _NO_GRADIENT:
-        gradient = f"    (no gradient: {_NO_GRADIENT[plan.semiring]})"
+    if SEMIRINGS[plan.semiring].no_derivatives:
+        gradient = f"    (no gradient: {SEMIRINGS[plan.semiring].no_derivatives})"
     asked = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
     lines = ["How to use it (compile as C++20, with the folder of the runtime headers in the include path):", ""]
     lines.append(f"    {name}::chart chart;")

@@ -18,6 +18,7 @@ from __future__ import annotations
 from ....plan.aggregators import head_kind, stage_of
 from ....plan.model import Plan, Stage, Table
 from ....plan.polynomials import polynomial, recursive
+from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Number
 from ..context import ClassContext
 
@@ -40,7 +41,7 @@ def gains(plan: Plan, stage: Stage) -> bool:
     """Whether the stage looks for cycles of gain: best first, where what is recursive is shifted and nothing else."""
     if stage.strategy not in ("heap", "queue", "stack") or plan.changes is not None:
         return False
-    if plan.semiring in ("viterbi", "tropical"):
+    if SEMIRINGS[plan.semiring].order == "value":
         return True
     if plan.semiring != "plain" or any(plan.tables[k].aggregator not in ("min=", "max=") for k in stage.keys):
         return False
