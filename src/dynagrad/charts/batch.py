@@ -39,7 +39,8 @@ from ..facts.relation import Relation, fact_text
 from ..facts.table import Table
 from ..rules.check import nearest
 from ..semirings import Scale
-from .derivatives.gradient import differentiable, like
+from .derivatives.gradient import like
+from .replay import differentiable
 
 if TYPE_CHECKING:
     from .chart import Chart

@@ -1,6 +1,6 @@
 """A finished chart whose facts change: what the changed facts reach is deleted and derived again, the rest stays.
 
-The items of the old chart are entered into a new one that is made for changes; then come the phases that
+The items of the old chart are entered into a new one that is made for changes; then come the steps that
 `codegen/rules/incremental/changing.py` describes: first the changed facts go, then those that are there afterwards
 come. Where cycles are solved, what either of them reach is marked, and computed again as
 `codegen/rules/incremental/resolving.py` describes. Programs with negation, pruning, declared priorities or arithmetic
@@ -9,7 +9,7 @@ that only a fresh run gets right are run afresh by the caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,14 @@ from ..codegen.rules.compiled import STATUS, Settings
 from ..facts.relation import Relation, matching, take
 from ..plan.model import Plan
 from ..rules.syntax import Negation
+from ..runtime.engine import Change
 from .binding.context import Setting
 from .binding.database import Database
 from .binding.decoding import decode
 from .binding.encoding import Encoding
 from .binding.loading import Prepared, coded, intern, load
 from .binding.summary import ordered
+from .externals import connect
 
 RESOLVED = frozenset({"once", "levels", "solve"})
 """The strategies of stages that can be brought up to date beside one that solves."""
@@ -62,7 +64,7 @@ def change(
     before: Prepared,
     changed: Mapping[str, Sequence[Relation]],
     settings: Settings,
-    connect: Callable[[Prepared], None],
+    raised: list[BaseException],
     *,
     iterate: bool = False,
 ) -> Prepared | None:
@@ -87,7 +89,7 @@ def change(
     plan = after.compiled.plan
     if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(setting)):
         return None
-    connect(after)
+    connect(database.setting, after, raised)
     tables = plan.tables
     for key, table in tables.items():
         old = before.compiled.plan.tables.get(key)
@@ -111,13 +113,13 @@ def change(
         gone[key] = codes[mask]
         stay[key] = load(setting, after, take(relation, np.flatnonzero(~mask)))[0]
     if any(len(c) for c in gone.values()):
-        chart.change(0)
+        chart.change(Change.BEGIN)
         for key in keys:
-            chart.change(1, tables[key].number, gone[key])
+            chart.change(Change.MARK, tables[key].number, gone[key])
         for key in keys:
             chart.swap(tables[key].number, stay[key], settled=True)
-        chart.change(2)
-        chart.change(3)
+        chart.change(Change.DELETE)
+        chart.change(Change.DERIVE)
         status = STATUS[chart.run(settings).status]
         if status != "done":
             return None if status in NO_ROOM else after
@@ -135,7 +137,7 @@ def change(
             found = chart.fact(number, row, width)
             if found is not None:
                 words[n] = found
-        chart.change(4, number, rows, words)
+        chart.change(Change.ADD, number, rows, words)
         del new_table
     if STATUS[chart.run(settings).status] in NO_ROOM:
         return None
@@ -164,14 +166,14 @@ def _resolve(
     for key in keys:
         if key in came:
             arrived = take(after.relations[key], np.flatnonzero(came[key]))
-            chart.change(1, tables[key].number, coded(setting, after, arrived))
+            chart.change(Change.MARK, tables[key].number, coded(setting, after, arrived))
     now = {}
     for key in _beside(after.compiled.plan, gone, keys):  # for a moment, what stood there before
         now[key] = chart.weights[tables[key].number]
         earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
         chart.swap(tables[key].number, load(setting, after, earlier)[0], settled=True)
     for key, relation in gone.items():
-        chart.change(1, tables[key].number, coded(setting, after, relation))
+        chart.change(Change.MARK, tables[key].number, coded(setting, after, relation))
     for key, table in now.items():
         assert table is not None
         chart.swap(tables[key].number, table, settled=True)

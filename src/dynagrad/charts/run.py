@@ -1,9 +1,9 @@
 """The run of a chart: its facts, whether it is up to date with them, how it went, and how it is made again.
 
 It starts from facts, goes on within limits, follows changes of facts where that is less than a fresh run, and is made
-again with a tape or with jets, in the same course. What users see of all this is `chart`: nothing here knows of it,
-and what is asked of a run once it is there is in `looking` and `questions`. How facts change is said in `database`, and
-when a run stops in `limits`.
+again with a tape or with jets, in the same course. What users see of all this is `chart`: nothing here knows of it, and
+what is asked of a run once it is there is in `lookup.py` and `derivatives/queries.py`. How facts change is said in
+`binding/database.py`, and when a run stops in `limits`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from .binding.database import Database
 from .binding.decoding import popped
 from .binding.loading import Along, Prepared
 from .changes import MOST_ROWS, can_change, change
-from .derivatives.gradient import Source, differentiable
+from .ends import UNUSABLE, End, check_end
 from .externals import connect
-from .limits import PAUSE, UNUSABLE, End, Limits, check_end
+from .limits import PAUSE, Limits
 from .progress import Progress
+from .replay import Replay, differentiable
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -54,7 +55,7 @@ class Run:
         self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
         self._columns: dict[str, tuple[Codes, Words]] = {}
-        self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `gradient.Source`
+        self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `gradient.Replay`
 
     @property
     def setting(self) -> Setting:
@@ -100,7 +101,7 @@ class Run:
         settings = limits.settings(0, 0)
         iterate = limits.tolerance is not None
         try:
-            after = change(self.facts, before, self._touched, settings, self._connect, iterate=iterate)
+            after = change(self.facts, before, self._touched, settings, self._raised, iterate=iterate)
         except (NotConverged, RoomError):  # it takes more than a fresh run
             return False
         if after is None:
@@ -109,9 +110,6 @@ class Run:
         self._course, self.taped = [(None, settings.tolerance, bool(settings.refine))], None
         self._after(after.chart.report, chart)
         return True
-
-    def _connect(self, prepared: Prepared) -> None:
-        connect(self.setting, prepared, self._raised)
 
     def over(self, derivatives: Derivatives | None, along: Along, chart: Any) -> Prepared:
         """Runs once, from the start, in a class with these derivatives: for `jets`, which reads the native chart.
@@ -127,7 +125,7 @@ class Run:
             # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
             if resting(prepared.compiled.plan):
                 plan = prepared.compiled.plan
-                self.prepared = prepared = self.again(self.source(), plan.adjoint, along, stop=self.limits.stop(began))
+                self.prepared = prepared = self.replay().again(plan.adjoint, along, stop=self.limits.stop(began))
         return prepared
 
     def start(
@@ -159,7 +157,7 @@ class Run:
             room=limits.room,
             deadline=None if limits.timeout is None or self.patient else began + limits.timeout,
         )
-        self._connect(prepared)
+        connect(self.setting, prepared, self._raised)
         self.prepared = prepared
         self.stale = False
         self._course = []
@@ -243,35 +241,17 @@ class Run:
             self._columns[key] = prepared.chart.items(table.number, table.arity, width)
         return self._columns[key]
 
-    def tape(self, source: Source, stop: Stop | None = None) -> Prepared:
+    def tape(self, stop: Stop | None = None) -> Prepared:
         """This run in a class that can go back: the chart's own, or the run made again."""
         prepared = self.ready()
         if prepared.compiled.plan.adjoint:
             return prepared
         if self.taped is None:
-            self.taped = self.again(source, True, stop=stop)
+            self.taped = self.replay().again(True, stop=stop)
             self.facts.binding.derivatives = Derivatives()  # later runs keep a tape from the start
         return self.taped
 
-    def again(
-        self,
-        source: Source,
-        adjoint: bool,
-        along: Along | None = None,
-        *,
-        outside: bool = False,
-        stop: Stop | None = None,
-    ) -> Prepared:
-        """The run made again with derivatives; what a function behind an external predicate raises is raised here."""
-        self._raised.clear()
-        try:
-            return source.again(adjoint, along, outside=outside, stop=stop)
-        except Error:
-            if self._raised:
-                raise self._raised[0] from None
-            raise
-
-    def source(self) -> Source:
+    def replay(self) -> Replay:
         """What this run was made of. Raises where it cannot be differentiated."""
         prepared = self.ready()
         differentiable(self.setting.scale)
@@ -280,19 +260,19 @@ class Run:
                 "the run was stopped in the middle of a step, so it has no gradient; stop it with max_pops instead"
             )
         until = None if self.limits.until is None else self.item(self.limits.until).key
-        return Source(
+        return Replay(
             self.facts,
             tuple(self._course),
             until,
             self.limits.room,
-            self._connect,
+            self._raised,
             0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
             self.iterate,
         )
 
     def pops(self) -> list[tuple[str, tuple[Any, ...]]]:
         """The items that were popped, in order, as the tape has them."""
-        return popped(self.tape(self.source()))
+        return popped(self.tape())
 
     def change(self, facts: Database, relation: Relation) -> None:
         """Takes other facts, and remembers which of them changed since the last run."""

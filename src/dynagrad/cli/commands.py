@@ -22,9 +22,9 @@ import typer
 from .. import __version__
 from ..charts.binding.context import read_facts
 from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
-from ..charts.derivatives.gradient import differentiable
 from ..charts.limits import Limits
 from ..charts.program import Program, file_text
+from ..charts.replay import differentiable
 from ..errors import Error, ProgramWarning, QueryError, cut
 from ..facts.relation import Relation
 from ..plan.assume import assumed_plan, takers

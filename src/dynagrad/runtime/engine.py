@@ -7,6 +7,7 @@ elsewhere. Every object keeps alive what its native part points to.
 from __future__ import annotations
 
 import ctypes
+import enum
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -23,6 +24,20 @@ from .library import Library, Stop, host, load
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 Bounds = npt.NDArray[np.float64]
+
+
+class Change(enum.IntEnum):
+    """The steps in which a finished chart takes other facts, as the class of a program knows them."""
+
+    BEGIN = 0
+    MARK = 1
+    """Everything that a fact reaches is marked."""
+    DELETE = 2
+    """What is marked goes."""
+    DERIVE = 3
+    """It is derived again from what stayed."""
+    ADD = 4
+    """Facts come."""
 
 
 class Settings(ctypes.Structure):
@@ -380,12 +395,11 @@ class NativeChart:
         )
         return self.report
 
-    def change(self, phase: int, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
-        """One phase of a change of facts, see `codegen/rules/incremental/changing.py`; only for plans made for
-        changes."""
+    def change(self, step: Change, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
+        """One step of a change of facts; only for plans made for changes."""
         codes = np.ascontiguousarray(rows if rows is not None else np.zeros((0, 1)), np.int32)
         values = np.ascontiguousarray(words if words is not None else np.zeros(1), np.uint64)
-        self.engine.chart_change(self.pointer, phase, table, _address(codes), _address(values), len(codes), host())
+        self.engine.chart_change(self.pointer, step, table, _address(codes), _address(values), len(codes), host())
 
     def swap(self, table: int, weights: WeightTable, *, settled: bool) -> None:
         """Other facts for a predicate; unless `settled`, the old ones stay in reach of the next change."""

@@ -20,13 +20,13 @@ from ...facts.values import is_masked, plain
 from ..binding.context import read_facts
 from ..binding.loading import Prepared
 from ..lookup import check_known
-from .gradient import Source
+from ..replay import Replay
 
 Codes = npt.NDArray[np.int32]
 Array = npt.NDArray[np.float64]
 
 
-def read_directions(source: Source, prepared: Prepared, direction: Any) -> dict[str, Array]:
+def read_directions(replay: Replay, prepared: Prepared, direction: Any) -> dict[str, Array]:
     """A direction of the facts of several predicates: of each, a row of numbers for each of its gathered facts."""
     if not isinstance(direction, Mapping):
         raise FactError(
@@ -36,14 +36,14 @@ def read_directions(source: Source, prepared: Prepared, direction: Any) -> dict[
     for key, rows in direction.items():
         if not isinstance(key, str):
             raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
-        check_known(source.facts.setting, prepared, key)
-        given[key] = source.facts.for_all(key, read_direction(source, key, rows))
+        check_known(replay.facts.setting, prepared, key)
+        given[key] = replay.facts.for_all(key, read_direction(replay, key, rows))
     return given
 
 
-def read_direction(source: Source, key: str, rows: Any) -> Array:
+def read_direction(replay: Replay, key: str, rows: Any) -> Array:
     """A direction of a predicate's facts: a row of numbers for each row of these."""
-    own, scale = source.facts.own(key), source.scale
+    own, scale = replay.facts.own(key), replay.scale
     if own is None:
         raise QueryError(f"there are no facts of {key}, so there is no direction for them")
     width = scale.width
@@ -61,7 +61,7 @@ def read_direction(source: Source, key: str, rows: Any) -> Array:
         counted = isinstance(rows, list) and bool(rows)  # an empty list has no rows
     if counted and len(rows) != own.count and all(isinstance(x, int | float | np.number) for x in rows):
         raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
-    relation = read_facts(source.facts.setting, {key: rows}, False, bare=True, strict=True)[key]
+    relation = read_facts(replay.facts.setting, {key: rows}, False, bare=True, strict=True)[key]
     if not relation.count:
         return np.zeros((own.count, width))
     if relation.values is None:

@@ -30,7 +30,7 @@ from ...rules.check import nearest
 from ..binding.binding import Binding
 from ..limits import Limits
 from ..lookup import ground, read_item
-from .gradient import differentiable
+from ..replay import differentiable
 from .jets import VALUE, Choice, Core, Slot
 
 Array = npt.NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Derivatives of a run, as Python sees them: gradients as tables, tangents, expected counts.
 
-The life of a gradient: a chart hands over its `Source`, all that its run was made of, whose `again` makes the run again
+The life of a gradient: a chart hands over its `Replay`, all that its run was made of, whose `again` makes the run again
 in a class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the
 tape; and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over
 dual numbers. How either is computed is the business of `codegen/rules/backward/sweep.py` and `native`.
@@ -16,160 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ...calls import public
-from ...codegen.rules.compiled import STATUS, Failure, Settings, Stop, out_of_memory
-from ...errors import Error, NotConverged, NotDifferentiable, QueryError, ValueRangeError, cut, shown
+from ...codegen.rules.compiled import Stop
+from ...errors import QueryError, ValueRangeError, cut, shown
 from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
 from ...facts.table import Table, make_table
 from ...facts.terms import item_text
-from ...plan.model import Derivatives
 from ...rules.check import nearest
-from ...rules.semirings import SEMIRINGS
 from ...semirings import Scale
-from ..binding.database import Database
-from ..binding.decoding import code, place_text, reported, reported_item
-from ..binding.loading import Along, Prepared, jet_words
-from ..limits import function_failed, near_critical, out_of_time, unsettled
+from ..binding.decoding import code, place_text
+from ..binding.loading import Prepared, jet_words
+from ..ends import End, check_backward, first_going_backward, use_log
+from ..replay import Replay
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
-
-
-def differentiable(scale: Scale) -> None:
-    """Raises NotDifferentiable for value types that have no derivatives."""
-    why = SEMIRINGS[scale.name].no_derivatives
-    if why:
-        raise NotDifferentiable(
-            f"a program in the {scale.name} semiring has no gradient: {why}. "
-            "Use real or log for sums, viterbi or tropical for the best derivation"
-        )
-
-
-def class_of(order: int, adjoint: bool) -> Derivatives | None:
-    """What a class has to differentiate: forward along `order` directions, and backward. None: neither."""
-    return Derivatives(order, adjoint) if order or adjoint else None
-
-
-# -- making a run again ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Source:
-    """What a run was made of: the facts, and how it went.
-
-    `course` has, for each time that it was started: how many pops there were when it stopped (None: it came to its
-    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on
-    values alone, never on derivatives, so the run can be made again, to the bit. `stopped` is the stage that it stopped
-    in, from one, and 0 where it came to its end.
-    """
-
-    facts: Database
-    course: tuple[tuple[int | None, float, bool], ...]
-    until: str | None
-    max_bytes: int
-    connect: Callable[[Prepared], None]
-    stopped: int = 0
-    iterate: bool = False  # cycles were iterated
-
-    @property
-    def scale(self) -> Scale:
-        return self.facts.setting.scale
-
-    def again(
-        self, adjoint: bool, along: Along | None = None, *, outside: bool = False, stop: Stop | None = None
-    ) -> Prepared:
-        """The same run in a class with derivatives."""
-        along = along or Along()
-        prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop)
-        for settings in self._runs(prepared, stop):
-            prepared.chart.run(settings, stop)
-            ended(prepared)
-        return prepared
-
-    def _prepared(self, derivatives: Derivatives, along: Along, stop: Stop | None) -> Prepared:
-        facts = self.facts
-        prepared = facts.binding.prepare(
-            facts.run,
-            self.until,
-            instead=facts.instead,
-            derivatives=derivatives,
-            along=along,
-            iterate=self.iterate,
-            room=self.max_bytes if self.max_bytes >= 0 else None,
-            deadline=None if stop is None else stop.deadline,
-        )
-        self.connect(prepared)
-        return prepared
-
-    def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:
-        for pops, tolerance, refine in self.course:
-            most = -1 if pops is None else pops
-            left = -1 if stop is None else stop.nanoseconds
-            until = left if left < 0 else prepared.chart.report.nanoseconds + left
-            yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
-
-    def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
-        """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
-        or infinite. None where none is, or where the run cannot be made again over dual numbers.
-        """
-        shared, axioms, run = self.facts.places(key)
-        direction = np.zeros((shared + axioms + run, self.scale.width))
-        direction[row if row < shared else row + axioms, 0] = 1.0
-        along = Along(({key: direction},), (None,))
-        try:
-            prepared = self._prepared(Derivatives(along.order, False), along, stop)
-        except Error:
-            return None
-        for settings in self._runs(prepared, stop):
-            status = STATUS[prepared.chart.run(settings, stop).status]
-            if status == "interrupted":
-                raise KeyboardInterrupt
-            if status == "bad_value":
-                return reported_item(prepared, prepared.chart.report)
-            if status not in ("done", "max_pops"):
-                break
-        return None
-
-
-# What each end means where a run is made again for its derivatives, and on the way back through it.
-_Ends = Mapping[str, Callable[[Prepared], BaseException]]
-_EITHER: _Ends = {
-    "interrupted": lambda prepared: KeyboardInterrupt(),
-    "unsettled": lambda prepared: ValueRangeError(unsettled(reported(prepared, prepared.chart.report))),
-    "near_critical": lambda prepared: ValueRangeError(near_critical(reported(prepared, prepared.chart.report))),
-    "function_failed": lambda prepared: function_failed(prepared, prepared.chart.report),
-    "no_memory": lambda prepared: out_of_memory(Failure.EXHAUSTED),
-}
-_AGAIN: _Ends = {
-    **_EITHER,
-    "timeout": lambda prepared: out_of_time("when the run was made again for its derivatives"),
-    "bytes": lambda prepared: NotConverged(
-        f"the run with its derivatives needs more than {prepared.chart.report.bytes:,} bytes, the limit that the chart "
-        "was run with; run it with a larger max_bytes, or stop it earlier with max_pops"
-    ),
-    "host_error": lambda prepared: Error(
-        "a function behind an external predicate failed when the run was made again for its derivatives"
-    ),
-}
-_BACKWARD: _Ends = {
-    **_EITHER,
-    "timeout": lambda prepared: out_of_time("on the way back through the run"),
-    "bytes": lambda prepared: out_of_memory(Failure.LIMITED),
-    "bad_adjoint": lambda prepared: _first(prepared, reported(prepared, prepared.chart.report)),
-}
-
-
-def ended(prepared: Prepared) -> None:
-    """Raises for a repeated run that came to grief, which over dual numbers it can."""
-    status = STATUS[prepared.chart.report.status]
-    if status not in ("done", "max_pops"):
-        raise _AGAIN.get(status, _not_finite)(prepared)
-
-
-def _not_finite(prepared: Prepared) -> ValueRangeError:
-    return ValueRangeError(
-        f"a derivative of {cut(reported(prepared, prepared.chart.report))} became NaN or infinite, and is the first "
-        "that did"
-    )
 
 
 # -- backward ----------------------------------------------------------------------------------------------------------
@@ -189,28 +49,27 @@ def adjoint_width(prepared: Prepared, scale: Scale) -> int:
     return (scale.width if scale.shape == "expectation" else 1) << prepared.compiled.plan.order
 
 
-def backward(prepared: Prepared, seeds: Sequence[Seed], *, whole: bool = False, stop: Stop | None = None) -> None:
+def backward(
+    prepared: Prepared, scale: Scale, seeds: Sequence[Seed], *, whole: bool = False, stop: Stop | None = None
+) -> None:
     """Fills the adjoints of a taped run. An item that is not in the chart adds nothing."""
     chart, tables = prepared.chart, prepared.compiled.plan.tables
     chart.engine.adjoints_open(chart.pointer)
     for seed in seeds:
         chart.seed(tables[seed.key].number, seed.codes, seed.cotangent, whole=whole)
     status = chart.backward(stop)
-    if status in _BACKWARD:
-        raise _BACKWARD[status](prepared)
-    if status != "done":
-        raise Error(f"the backward pass ended with {status}")
+    check_backward(End(status, prepared, scale))
 
 
-def row_adjoints(source: Source, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:
+def row_adjoints(replay: Replay, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:
     """The derivatives with respect to the facts of a predicate that were given: a row of doubles for each."""
-    width = adjoint_width(prepared, source.scale)
-    shared, axioms, run = source.facts.places(key)
+    width = adjoint_width(prepared, replay.scale)
+    shared, axioms, run = replay.facts.places(key)
     table = prepared.compiled.plan.tables.get(key)
     if table is None or not shared + run:  # what the outputs do not need has no part in them
         return np.zeros((shared + run, width))
     relation = prepared.relations[key]
-    given = jet_words(source.scale, relation, prepared.along.order, prepared.along.tangents(key))
+    given = jet_words(replay.scale, relation, prepared.along.order, prepared.along.tangents(key))
     words = prepared.chart.adjoints_of_rows(table.number, given, relation.count, width)
     numbers = words.view(np.float64)
     if axioms:
@@ -218,45 +77,33 @@ def row_adjoints(source: Source, prepared: Prepared, key: str, stop: Stop | None
     with np.errstate(all="ignore"):
         fine = np.isfinite(numbers.sum()) or np.isfinite(numbers).all()  # the sum alone is the quicker question
     if not fine:
-        raise _unsound(source, prepared, key, int((~np.isfinite(numbers)).any(axis=1).argmax()), stop)
+        raise _unsound(replay, prepared, key, int((~np.isfinite(numbers)).any(axis=1).argmax()), stop)
     return numbers
 
 
-def _unsound(source: Source, prepared: Prepared, key: str, row: int, stop: Stop | None) -> ValueRangeError:
+def _unsound(replay: Replay, prepared: Prepared, key: str, row: int, stop: Stop | None) -> ValueRangeError:
     """What is wrong where the pass back came to its end, but a fact's derivative is NaN or infinite.
 
     It may have arisen in an item before: an adjoint that is not too large in itself gives a derivative that is. Else it
     arose in this fact. Which of the items that use the fact made it so, the run over dual numbers says, where the
     derivative is too much in that direction too.
     """
-    before = _first_backward(prepared, source.scale)
+    before = _first_backward(prepared, replay.scale)
     if before is not None:
-        return _first(prepared, before)
-    own = source.facts.own(key)
+        return first_going_backward(prepared, before)
+    own = replay.facts.own(key)
     assert own is not None
-    found, text = source.first_steep(key, row, stop), ""
+    found, text = replay.first_steep(key, row, stop), ""
     if found is not None:
         table = prepared.compiled.plan.tables.get(found[0])
         codes = [] if table is None else [code(prepared, d, v) for d, v in zip(table.domains, found[1], strict=True)]
         known = [c for c in codes if c is not None]
         if table is not None and len(known) == len(codes):
-            share = prepared.chart.adjoint(table.number, known, adjoint_width(prepared, source.scale))
+            share = prepared.chart.adjoint(table.number, known, adjoint_width(prepared, replay.scale))
             if share is not None and share.view(np.float64).any():
                 text = f", and {cut(item_text(*found))} is the first item whose derivative by it is"
     fact = cut(fact_text(own, row))
-    return ValueRangeError(f"the gradient with respect to {fact} is NaN or infinite{text}{_advice(prepared)}")
-
-
-def _first(prepared: Prepared, item: str) -> ValueRangeError:
-    return ValueRangeError(
-        f"the gradient with respect to {cut(item)} became NaN or infinite, and is the first that did, going backward"
-        f"{_advice(prepared)}"
-    )
-
-
-def _advice(prepared: Prepared) -> str:
-    name = prepared.compiled.plan.semiring
-    return "; where numbers are only very large, use log" if name in ("real", "plain", "expectation") else ""
+    return ValueRangeError(f"the gradient with respect to {fact} is NaN or infinite{text}{use_log(prepared)}")
 
 
 def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
@@ -295,11 +142,11 @@ def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array, what: str 
     return numbers
 
 
-def shaped(source: Source, key: str, numbers: Array) -> Table:
+def shaped(replay: Replay, key: str, numbers: Array) -> Table:
     """Derivatives as a table like the facts that came in."""
-    own = source.facts.own(key)
+    own = replay.facts.own(key)
     assert own is not None
-    return like(own, source.scale, numbers)
+    return like(own, replay.scale, numbers)
 
 
 def like(relation: Relation, scale: Scale, numbers: Array) -> Table:
@@ -319,7 +166,7 @@ def _shape(scale: Scale) -> Any:
 class Asked:
     """What a gradient is of: items with cotangents, in a run that kept its tape."""
 
-    source: Source
+    replay: Replay
     prepared: Prepared
     seeds: tuple[Seed, ...]
     whole: bool = False  # adjoints alone: outside values
@@ -329,7 +176,7 @@ class Asked:
         chart = self.prepared.chart
         if chart.adjoints_of is not self:
             chart.adjoints_of = None
-            backward(self.prepared, self.seeds, whole=self.whole, stop=stop)
+            backward(self.prepared, self.replay.scale, self.seeds, whole=self.whole, stop=stop)
             chart.adjoints_of = self
 
     def item(self, key: str, codes: Sequence[int] | None, stop: Stop | None = None) -> Words | None:
@@ -338,7 +185,7 @@ class Asked:
         if table is None or codes is None:
             return None
         self.fill(stop)
-        width = adjoint_width(self.prepared, self.source.scale)
+        width = adjoint_width(self.prepared, self.replay.scale)
         return self.prepared.chart.adjoint(table.number, codes, width, whole=self.whole)
 
 
@@ -374,18 +221,18 @@ class Gradient(Mapping[str, Table]):
         self._tables: dict[str, Table] = {}
         self.value = value
         asked.fill(stop)
-        source = asked.source
+        replay = asked.replay
         for key in self:  # facts are read at once, derived items when they are asked for
-            own = source.facts.own(key)
+            own = replay.facts.own(key)
             if own is not None:
-                numbers = row_adjoints(source, asked.prepared, key, stop)
+                numbers = row_adjoints(replay, asked.prepared, key, stop)
                 if counts is not None:
                     values = 1.0 if own.values is None else own.values[:, None]
                     numbers = numbers * values / counts
-                self._tables[key] = shaped(source, key, numbers)
+                self._tables[key] = shaped(replay, key, numbers)
 
     def __iter__(self) -> Iterator[str]:
-        predicates = self._asked.source.facts.setting.rules.predicates
+        predicates = self._asked.replay.facts.setting.rules.predicates
         return (key for key, predicate in predicates.items() if not predicate.external)
 
     def __len__(self) -> int:
@@ -417,10 +264,10 @@ class Gradient(Mapping[str, Table]):
 
     def _derived(self, key: str) -> Table:
         """The items of a predicate."""
-        prepared, scale = self._asked.prepared, self._asked.source.scale
+        prepared, scale = self._asked.prepared, self._asked.replay.scale
         table = prepared.compiled.plan.tables.get(key)
         if table is None:  # what the outputs do not need
-            arity = self._asked.source.facts.setting.rules.predicates[key].arity
+            arity = self._asked.replay.facts.setting.rules.predicates[key].arity
             none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
             return make_table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
         self._still()
@@ -438,9 +285,9 @@ class Gradient(Mapping[str, Table]):
 
     def _of_items(self, key: str) -> Table:
         """The table of a predicate's items: that of its facts, unless there are copies of them, or axioms."""
-        source = self._asked.source
-        own = source.facts.own(key)
-        if own is None or source.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
+        replay = self._asked.replay
+        own = replay.facts.own(key)
+        if own is None or replay.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
             return self._derived(key)
         return self[key]
 
@@ -458,7 +305,7 @@ class Gradient(Mapping[str, Table]):
         1.0
         """
         self._still()
-        scale = self._asked.source.scale
+        scale = self._asked.replay.scale
         key, codes = self._locate(item)
         words = self._asked.item(key, codes)
         if words is None or codes is None:

@@ -32,9 +32,11 @@ from ..binding.binding import Binding
 from ..binding.database import Database
 from ..binding.loading import Along, Prepared
 from ..chart import Chart, make_chart
+from ..ends import End, check_replayed
 from ..limits import Limits
 from ..lookup import place_of, read_item, words_at, zero_of
-from .gradient import Seed, Source, backward, class_of, ended, row_adjoints
+from ..replay import Replay, class_of
+from .gradient import Seed, backward, row_adjoints
 
 Array = npt.NDArray[np.float64]
 MOST_ORDERS = 10
@@ -175,7 +177,7 @@ class Core:
                 again = make_chart(binding, {}, self.limits, False)
                 again._state.over(class_of(*self._class(0, False)), Along(), again)  # says so where it is the value
                 over = chart._require()
-                ended(over)
+                check_replayed(End(chart.status, over, self.binding.setting.scale))
             raise
         return Pass(self, chart, prepared, order)
 
@@ -228,9 +230,9 @@ class Pass:
                 self.places.append((key, codes))
 
     @kept
-    def source(self) -> Source:
+    def replay(self) -> Replay:
         """What the run was made of. Raises where it cannot be differentiated."""
-        return self.chart._state.source()
+        return self.chart._state.replay()
 
     def results(self, outs: Sequence[Slot], cotangents: Mapping[int, Sequence[Array]]) -> list[Any]:
         """Some components that come out, as arrays of their shapes; those of gradients take a pass back."""
@@ -257,7 +259,7 @@ class Pass:
     def component(self, mask: int) -> Array:
         """A component of the goals, a row of numbers for each."""
         found = self.values[:, mask].copy()
-        if mask and self.source:
+        if mask and self.replay:
             for n in range(len(found)):
                 self._weighs(n)
             wrong = ~np.isfinite(found).all(axis=1)
@@ -301,10 +303,10 @@ class Pass:
                 seeds.append(Seed(*place, np.ascontiguousarray(start).reshape(-1).view(np.uint64)))
         shape = self.values.shape[1:]
         with self._lock:
-            source = self.source
+            replay = self.replay
             stop = self.core.limits.stop()  # a pass back may take as long as a run
-            backward(self.prepared, seeds, stop=stop)
-            return [row_adjoints(source, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
+            backward(self.prepared, replay.scale, seeds, stop=stop)
+            return [row_adjoints(replay, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
 
     def _weighs(self, n: int) -> None:
         """Raises where a goal in logs weighs nothing."""

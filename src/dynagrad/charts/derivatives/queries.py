@@ -24,10 +24,11 @@ from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ..binding.context import Setting
 from ..binding.loading import Along
 from ..lookup import find, place_of, table_of, value_of, words_at, words_of, zero_of
+from ..replay import differentiable
 from ..run import Run
 from .detached import kept_gradient, kept_tangents
 from .directions import read_cotangent, read_directions
-from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, differentiable, row_adjoints
+from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, row_adjoints
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = 
     value = ran.value(items[0][0])
     if len(items) > 1 or items[0][1] != 1:
         terms = [(float(c), ran.value(item)) for item, c in items if c]
-        if asked.source.scale.shape == "expectation":
+        if asked.replay.scale.shape == "expectation":
             value = tuple(sum(c * pair[i] for c, pair in terms) for i in (0, 1))
         else:
             value = float(sum(c * float(v) for c, v in terms))
@@ -80,28 +81,28 @@ def row_gradient(ran: Ran, item: Any, keys: Sequence[str], cotangent: float) -> 
     these; raises as it does.
     """
     asked = _asked(ran, [(item, cotangent)])
-    source, prepared = asked.source, asked.prepared
+    replay, prepared = asked.replay, asked.prepared
 
     def count(key: str) -> int:
-        shared, _, run = source.facts.places(key)
-        return shared if key in source.facts.binding.given else run
+        shared, _, run = replay.facts.places(key)
+        return shared if key in replay.facts.binding.given else run
 
     if not asked.seeds:  # never derived
-        width = adjoint_width(prepared, source.scale)
+        width = adjoint_width(prepared, replay.scale)
         return [np.zeros((count(key), width)) for key in keys]
     prepared.chart.adjoints_of = None
-    backward(prepared, asked.seeds, stop=ran.stop)
+    backward(prepared, replay.scale, asked.seeds, stop=ran.stop)
     prepared.chart.adjoints_of = asked
-    return [row_adjoints(source, prepared, key, ran.stop)[: count(key)] for key in keys]
+    return [row_adjoints(replay, prepared, key, ran.stop)[: count(key)] for key in keys]
 
 
 def tangents(ran: Ran, direction: Any) -> Tangents:
     """The derivatives of all items along a direction."""
-    source = ran.run.source()
-    given = read_directions(source, ran.run.ready(), direction)
-    prepared = ran.run.again(source, False, Along((given,), (None,)), stop=ran.stop)
+    replay = ran.run.replay()
+    given = read_directions(replay, ran.run.ready(), direction)
+    prepared = replay.again(False, Along((given,), (None,)), stop=ran.stop)
     return Tangents(
-        source.scale,
+        replay.scale,
         prepared,
         lambda item: place_of(ran.setting, prepared, item),
         lambda pattern, items: find(ran.setting, prepared, pattern, items),
@@ -111,10 +112,10 @@ def tangents(ran: Ran, direction: Any) -> Tangents:
 
 def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> Asked:
     """The run with a tape, and what is asked of it."""
-    source = ran.run.source()
-    scale = source.scale
+    replay = ran.run.replay()
+    scale = replay.scale
     apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
-    prepared = ran.run.again(source, True, outside=True, stop=ran.stop) if apart else ran.run.tape(source, ran.stop)
+    prepared = replay.again(True, outside=True, stop=ran.stop) if apart else ran.run.tape(ran.stop)
     seeds = []
     for item, given in items:
         cotangent = read_cotangent(item, given)
@@ -130,7 +131,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
         start = np.zeros(width)
         start[0] = cotangent
         seeds.append(Seed(key, tuple(codes), start.view(np.uint64)))
-    return Asked(source, prepared, tuple(seeds), whole)
+    return Asked(replay, prepared, tuple(seeds), whole)
 
 
 # -- questions about derivations ---------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def outside(ran: Ran, item: Any, goal: Any) -> Any:
     asked = _asked(ran, [(goal, 1.0)], whole=True)
     key, codes = place_of(ran.setting, asked.prepared, item)
     words = asked.item(key, codes, ran.stop)
-    return zero_of(ran.setting, key) if words is None else asked.source.scale.value(words)
+    return zero_of(ran.setting, key) if words is None else asked.replay.scale.value(words)
 
 
 def marginal(ran: Ran, item: Any, goal: Any) -> float:
@@ -169,19 +170,19 @@ def expected_counts(ran: Ran, goal: Any) -> Gradient:
 def entropy(ran: Ran, goal: Any) -> float:
     """The entropy of the goal's derivations, by the derivative along an inverse temperature."""
     _check_sums(ran, ENTROPY)
-    source = ran.run.source()
-    log = source.scale.name == "log"
+    replay = ran.run.replay()
+    log = replay.scale.name == "log"
     directions = {}
     for key, predicate in ran.setting.rules.predicates.items():
         if predicate.external:
             raise QueryError(f"the entropy needs the weights of all facts, and those of {key} are a function's")
     if not log and any(n < 0 for rule in ran.setting.rules.rules for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
-    for key, relation in source.facts.gathered().items():
+    for key, relation in replay.facts.gathered().items():
         apart = _copies_apart(ran.setting, key)
         directions[key] = _along_temperature(relation, log, apart)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
-    prepared = ran.run.again(source, False, Along((directions,), (constants,)), stop=ran.stop)
+    prepared = replay.again(False, Along((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.setting, prepared, goal), 2)
     if words is None:
         raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")

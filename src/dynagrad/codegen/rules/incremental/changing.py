@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Table
+from ....runtime.engine import Change
 from ..context import ClassContext
 from ..statements import JoinWriter
 
@@ -51,7 +52,7 @@ def write_enter(context: ClassContext) -> None:
 
 
 def write_changes(context: ClassContext) -> None:
-    """The phases of a change, and the loading of a chart that was computed elsewhere."""
+    """The steps of a change, and the loading of a chart that was computed elsewhere."""
     changes = context.plan.changes
     assert changes is not None
     (stage,) = context.plan.stages
@@ -62,7 +63,7 @@ def write_changes(context: ClassContext) -> None:
         context.drive(join, "mark", mark=True)
     for join in changes.heads:
         write_derive(context, join)
-    _phases(context, changes.facts, stage.drives, changes.heads)
+    _steps(context, changes.facts, stage.drives, changes.heads)
     write_restore(context)
     write_swap(context)
 
@@ -89,19 +90,19 @@ def _driven(join: Join) -> str:
     return join.rule.antecedents[join.driver].item.key
 
 
-def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
-    """`change(phase, ...)`: 0 begin, 1 mark what a fact reaches, 2 delete, 3 derive again, 4 add facts, 5 end."""
+def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
+    """`change(step, ...)`, for the steps of `runtime.engine.Change`."""
     out = context.out
     tables = list(context.plan.tables.values())
     write_reach(context, (*facts, *drives))
-    out.open("void change(int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
+    out.open("void change(int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
     out.line("halt = 0, budget = 0;")
     out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
-    out.open("if (phase == 0)")
+    out.open(f"if (step == {Change.BEGIN:d})")
     out.line("marks.clear();")
     for table in context.derived:
         out.line(f"marked_{context.names.table[table.key]}.clear();")
-    out.close("} else if (phase == 1) {")
+    out.close(f"}} else if (step == {Change.MARK:d}) {{  // mark")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count; n++)")
     out.line("reach((uint32_t)table, rows + n * arity_of(table));")
@@ -117,7 +118,7 @@ def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, 
     out.line("arguments(table_of(h), cell_of(h), a);")
     out.line("reach(table_of(h), a);")
     out.close()
-    out.close("} else if (phase == 2) {")
+    out.close(f"}} else if (step == {Change.DELETE:d}) {{  // delete")
     out.depth += 1
     out.open("for (int64_t m = 0; m < marks.size; m++)")
     out.line("const int64_t cell = cell_of(marks[m]);")
@@ -132,7 +133,7 @@ def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, 
         out.close()
     out.close()
     out.close()
-    out.close("} else if (phase == 3) {")
+    out.close(f"}} else if (step == {Change.DERIVE:d}) {{  // derive")
     out.depth += 1
     out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
     out.line("const Handle h = marks[m];")
@@ -156,7 +157,7 @@ def _phases(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, 
         out.close()
     out.close()
     out.close()
-    out.close("} else if (phase == 4) {")
+    out.close(f"}} else if (step == {Change.ADD:d}) {{  // add")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
     out.line("const value_t x = semiring::read(words + n * semiring::words);")

@@ -1,0 +1,293 @@
+"""How runs end: from the status that native code gives to an error or a warning, in one table for a run of a chart, one
+for a run that is replayed for its derivatives, and one for the pass back. What a chart does about it is not said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..codegen.rules.compiled import Failure, out_of_memory
+from ..codegen.rules.solving.convergence import QUIET
+from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, cut, warn
+from ..ir import Node
+from ..ir.interpret import evaluate
+from ..semirings import Scale
+from .binding.decoding import place_text, reported
+from .binding.loading import Prepared
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended: a name of `codegen.rules.compiled.STATUS`, and what is needed to say more."""
+
+    status: str
+    prepared: Prepared
+    scale: Scale
+    chart: Any = None  # what a NotConverged carries
+
+    @property
+    def report(self) -> Any:
+        return self.prepared.chart.report
+
+
+def _at_limit(end: End) -> NotConverged:
+    report = end.report
+    return NotConverged(
+        f"the run stopped after {report.pops:,} pops at its limit on {end.status}: {report.items:,} items, "
+        f"{report.bytes:,} bytes. Raise max_{end.status}, or stop earlier with max_pops, timeout or until; "
+        "the chart so far is in this error's .chart",
+        chart=end.chart,
+    )
+
+
+def _bad_value(end: End) -> ValueRangeError:
+    item, scale = reported(end.prepared, end.report), end.scale
+    if scale.shape == "count":
+        return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
+    if scale.name == "plain":
+        return ValueRangeError(
+            f"{item} became NaN, or infinite though what it is made of is finite, and is the first item that did: by "
+            "numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a function outside "
+            "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
+            "can step around a point"
+        )
+    return ValueRangeError(
+        f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
+        "sum around a cycle may grow without end; where the numbers are only very large or very small, use log"
+    )
+
+
+def _two_values(end: End) -> ValueRangeError:
+    return ValueRangeError(
+        f"{reported(end.prepared, end.report)} is given two different values by `=`; "
+        "use +=, max= or min= where several contributions may meet"
+    )
+
+
+def _no_order(end: End) -> Error:
+    """What a user's plus and less say of two values that met, and that it does not fit together."""
+    user = end.prepared.compiled.plan.user
+    assert user is not None and user.less is not None
+    numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
+    a, b = numbers[: user.width], numbers[user.width :]
+
+    def at(nodes: Sequence[Node], x: Sequence[float], y: Sequence[float]) -> tuple[Any, ...]:
+        return evaluate(nodes, {f"{n}{i}": v for n, part in (("a", x), ("b", y)) for i, v in enumerate(part)})
+
+    def text(value: Sequence[float]) -> str:
+        return repr(value[0]) if user.scalar else repr(tuple(value))
+
+    pairs = [(a, b)] if a == b else [(a, b), (b, a)]
+    said = [f"less({text(x)}, {text(y)}) is {bool(at([user.less], x, y)[0])}" for x, y in pairs]
+    if a != b:
+        said.insert(0, f"plus({text(a)}, {text(b)}) is {text(at(user.plus, a, b))}")
+    return Error(
+        f"the semiring's plus and less do not agree, at {reported(end.prepared, end.report)}: {', '.join(said[:-1])}"
+        f"{' and ' if said[:-1] else ''}{said[-1]}. plus(a, b) must be b where less(a, b), which says that b is the "
+        "better one, and a where less(b, a); no value is better than itself. Mend less, or leave it out"
+    )
+
+
+def _integer_overflow(end: End) -> ValueRangeError:
+    """Which of the two causes it was the table says, and the cell which rule: see `Scope` in `plan.statements`."""
+    report, rules = end.report, end.prepared.compiled.plan.rules
+    rule = next((r for r in rules.rules if r.number == report.error_cell), None)
+    where = ""
+    if rule is not None and report.error_table < -1:
+        name = f"{cut(rules.source.filename)}, line" if rules.source.filename else "line"
+        where = f", in the rule `{cut(rule.text)}` ({name} {rule.span.line})"
+    if report.error_table == -3:
+        return ValueRangeError(
+            f"integer arithmetic in an argument divided by zero, with // or mod{where}; leave zero out with a "
+            "condition, such as `for N != 0`"
+        )
+    return ValueRangeError(
+        f"integer arithmetic in an argument left the range -2**31 .. 2**31-1{where}; bound the arguments with a "
+        "condition, such as `for I < N`"
+    )
+
+
+def _host_error(end: End) -> ValueRangeError:
+    return ValueRangeError("the native function behind an external predicate said that it failed")
+
+
+def function_failed(prepared: Prepared, report: Any) -> Error:
+    """The error for a function of values that failed inside a rule."""
+    names, _, said = prepared.chart.message().partition(": ")
+    which = f"one of the functions {names}" if "," in names else f"the function {names}"
+    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
+
+
+def out_of_time(where: str) -> NotConverged:
+    """The error of derivatives that took too long."""
+    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is as it was")
+
+
+def near_critical(item: str) -> str:
+    """What is wrong where a derivative would have no digit: the value has half of them."""
+    return (
+        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to "
+        "where its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
+        "chart.error_bound). Make the weights around the cycle smaller"
+    )
+
+
+def _diverges(end: End) -> NotConverged:
+    prepared, report = end.prepared, end.report
+    items = cycle(prepared)
+    around = " -> ".join([*items, items[0]]) if items else reported(prepared, report)
+    if end.scale.shape == "count":
+        why = "its derivations go around a cycle, so that there are infinitely many"
+    elif report.radius > 0:
+        why = f"what goes around a cycle does not shrink (the spectral radius is {report.radius:.12g})"
+    else:
+        selects = prepared.compiled.plan.selective or items
+        why = (
+            "values around a cycle get better each time around, without end"
+            if selects
+            else "iterating the cycle that it is part of does not come nearer to a value"
+        )
+    return NotConverged(
+        f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
+        "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
+        chart=end.chart,
+        cycle=items,
+        radius=report.radius or None,
+    )
+
+
+def _quiet(end: End) -> NotConverged:
+    return NotConverged(
+        f"the run stopped after {end.report.pops:,} pops, the last {QUIET:,} of which changed no digit of any item"
+        f"{' of an output' if end.prepared.compiled.plan.rules.outputs else ''}: "
+        "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
+        "this error's .chart",
+        chart=end.chart,
+    )
+
+
+def cycle(prepared: Prepared) -> tuple[str, ...]:
+    """The items of the cycle that made a run end, each leading to the next."""
+    keys = {t.number: (t.key, t.arity) for t in prepared.compiled.plan.tables.values()}
+    found = []
+    for number, cell in prepared.chart.cycle():
+        key, arity = keys[number]
+        found.append(place_text(prepared, key, prepared.chart.arguments(number, cell, arity)))
+    return tuple(found[::-1])
+
+
+def _cyclic(end: End) -> Error:
+    prepared, report = end.prepared, end.report
+    items = cycle(prepared)
+    around = ", ".join(items) if items else reported(prepared, report)
+    asked = prepared.compiled.plan.rules.solve
+    if asked == "auto":
+        why = "and a product (`*=`) of values that still change is not monotone, so it is not iterated"
+    elif asked == "linear":
+        why = "where rules multiply several of its items, or weights have signs and do not shrink what goes around"
+    else:
+        why = "where weights have signs"
+    out = "" if asked == "auto" else f"; leave out `:- solve {asked}.`, and such cycles are iterated"
+    return ProgramError(f"values go around a cycle of the facts, through {cut(around)}, {why}{out}")
+
+
+def unsettled(item: str) -> str:
+    """What is wrong where derivatives go around a cycle without end."""
+    return (
+        f"the derivative with respect to {item} does not settle: values around a cycle stand still, since a weight "
+        "there is zero, and its derivatives grow without end, or shrink too slowly. Make the weights around the cycle "
+        "smaller, or break it"
+    )
+
+
+_Table = dict[str, Callable[[End], BaseException]]
+
+_ALWAYS: _Table = {
+    "function_failed": lambda end: function_failed(end.prepared, end.report),
+    "near_critical": lambda end: ValueRangeError(near_critical(reported(end.prepared, end.report))),
+    "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
+    "interrupted": lambda end: KeyboardInterrupt(),
+}
+_FORWARD: _Table = {
+    **_ALWAYS,
+    "items": _at_limit,
+    "bytes": _at_limit,
+    "bad_value": _bad_value,
+    "two_values": _two_values,
+    "no_order": _no_order,
+    "integer_overflow": _integer_overflow,
+    "host_error": _host_error,
+    "diverges": _diverges,
+    "quiet": _quiet,
+    "cyclic": _cyclic,
+    "no_memory": lambda end: RoomError(
+        f"there is no memory left after {end.report.pops:,} pops; limit the run with max_items or max_bytes, or give "
+        "it fewer facts or less to derive"
+    ),
+}
+_REPLAYED: _Table = {
+    **_ALWAYS,
+    "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
+    "timeout": lambda end: out_of_time("when the run was made again for its derivatives"),
+    "bytes": lambda end: NotConverged(
+        f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart was run "
+        "with; run it with a larger max_bytes, or stop it earlier with max_pops"
+    ),
+    "host_error": lambda end: Error(
+        "a function behind an external predicate failed when the run was made again for its derivatives"
+    ),
+}
+_BACKWARD: _Table = {
+    **_ALWAYS,
+    "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
+    "timeout": lambda end: out_of_time("on the way back through the run"),
+    "bytes": lambda end: out_of_memory(Failure.LIMITED),
+    "bad_adjoint": lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report)),
+}
+UNUSABLE = frozenset({"host_error", "interrupted", "no_memory"})
+"""Ends after which a chart can neither be read nor go on."""
+
+
+def check_end(end: End) -> None:
+    """Raises or warns where the end of a chart's own run says so."""
+    if end.status in _FORWARD:
+        raise _FORWARD[end.status](end)
+    if end.report.underflow:
+        warn(
+            f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
+            "use semiring log, which never underflows"
+        )
+
+
+def check_replayed(end: End) -> None:
+    """Raises for a run that was made again for its derivatives and came to grief, which over dual numbers it can."""
+    if end.status not in ("done", "max_pops"):
+        raise _REPLAYED.get(end.status, _not_finite)(end)
+
+
+def check_backward(end: End) -> None:
+    """Raises where a pass back did not come to its end."""
+    if end.status in _BACKWARD:
+        raise _BACKWARD[end.status](end)
+    if end.status != "done":
+        raise Error(f"the backward pass ended with {end.status}")
+
+
+def _not_finite(end: End) -> ValueRangeError:
+    return ValueRangeError(
+        f"a derivative of {cut(reported(end.prepared, end.report))} became NaN or infinite, and is the first that did"
+    )
+
+
+def first_going_backward(prepared: Prepared, item: str) -> ValueRangeError:
+    return ValueRangeError(
+        f"the gradient with respect to {cut(item)} became NaN or infinite, and is the first that did, going backward"
+        f"{use_log(prepared)}"
+    )
+
+
+def use_log(prepared: Prepared) -> str:
+    name = prepared.compiled.plan.semiring
+    return "; where numbers are only very large, use log" if name in ("real", "plain", "expectation") else ""
