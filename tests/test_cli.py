@@ -69,10 +69,10 @@ def test_the_time_of_compiling_does_not_count_towards_the_timeout(call, paths, m
 def test_a_gradient_is_within_the_timeout_too(call, paths, monkeypatch):
     from dynagrad.charts import chart
 
-    gradient = chart.questions.gradient
-    late = SimpleNamespace(**vars(chart.questions))
+    gradient = chart.queries.gradient
+    late = SimpleNamespace(**vars(chart.queries))
     late.gradient = lambda *given: (time.sleep(2.5), gradient(*given))[1]
-    monkeypatch.setattr(chart, "questions", late)
+    monkeypatch.setattr(chart, "queries", late)
     assert call("run", *paths, "--grad", "goal", "--timeout", "20").exit_code == 0
     result = call("run", *paths, "--grad", "goal", "--timeout", "2")
     assert result.exit_code == 1 and "the limit on time was met" in result.stderr and not result.stdout
