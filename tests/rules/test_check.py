@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from dynagrad.errors import Error, ProgramError, ProgramWarning
 from dynagrad.rules import undefined
-from dynagrad.rules.check import check, diverging, newly_bound
+from dynagrad.rules.check import check
+from dynagrad.rules.checks.doubts import diverging
+from dynagrad.rules.checks.each_rule import newly_bound
 from dynagrad.rules.normal import Rules
 from dynagrad.rules.parse import parse
 from dynagrad.rules.show import show

@@ -37,7 +37,7 @@ from ..errors import (
 )
 from ..facts.relation import Relation, fact_text
 from ..facts.table import Table
-from ..rules.check import nearest
+from ..rules.checks.report import nearest
 from ..semirings import Scale
 from .derivatives.gradient import like
 from .replay import differentiable

@@ -22,7 +22,7 @@ from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..facts.terms import canonical, item_text, term_text
 from ..rules import parse_item
-from ..rules.check import nearest
+from ..rules.checks.report import nearest
 from ..rules.show import show
 from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
 from ..rules.syntax import Term as SyntaxTerm

@@ -29,7 +29,7 @@ from ..plan.model import Derivatives
 from ..plan.planner import Options, effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
-from ..rules.check import nearest
+from ..rules.checks.report import nearest
 from ..rules.normal import Rules
 from ..rules.remembered import cached_rules
 from ..rules.syntax import Apply, Expression, Number, PredicateDeclaration

@@ -31,7 +31,7 @@ from ..plan.assume import assumed_plan, takers
 from ..plan.model import Plan
 from ..rules import check as check_rules
 from ..rules import infer, parse, parse_item
-from ..rules.check import nearest
+from ..rules.checks.report import nearest
 from ..rules.show import show_name
 from ..runtime.compiling.toolchain import INCLUDE
 from .answers import PRINTERS, Format, answer, derivatives

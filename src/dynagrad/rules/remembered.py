@@ -54,7 +54,7 @@ def _name(text: str, filename: str, semiring: str | None, functions: Iterable[st
 def _front_end() -> str:
     """What the front end is: a change in one of its files makes older entries unknown."""
     here = Path(__file__).parent
-    files = sorted([*here.glob("*"), here.parent / "errors.py"])
+    files = sorted([*here.rglob("*"), here.parent / "errors.py"])
     digest = hashlib.sha256()  # of contents: where files are installed, their times may all be the same
     for data in (f.read_bytes() for f in files if f.is_file()):
         digest.update(b"%d:" % len(data))

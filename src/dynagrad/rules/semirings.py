@@ -69,6 +69,11 @@ class BuiltIn:
     words_of_it: str = ""
     """What a plan says of it, where that is not its name."""
 
+    @property
+    def sums_up(self) -> bool:
+        """Whether a sum over a cycle may grow without bound."""
+        return self.declared and not self.selective
+
 
 SEMIRINGS: dict[str, BuiltIn] = {
     "real": BuiltIn(

@@ -18,7 +18,7 @@ from ...facts.relation import Relation, parse_key
 from ...forks import kept
 from ...plan.order import rank_sources
 from ...plan.planner import Options
-from ...rules.check import nearest, resembles
+from ...rules.checks.report import nearest, resembles
 from ...rules.normal import Rules
 from ...rules.types import Domains
 from ...semirings import Scale

@@ -17,7 +17,7 @@ from ...errors import warn as issue
 from ...facts.relation import AtomColumn, Column, IntColumn, Relation, atom_key
 from ...plan.model import Plan
 from ...rules import show
-from ...rules.check import diverging
+from ...rules.checks.doubts import diverging
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Equation, Float, Integer, Item, Symbol, Term
 from .context import Setting

@@ -26,7 +26,7 @@ from ...forks import kept, renewed
 from ...ir.operation import Operation, apply
 from ...ir.ops import arrays
 from ...ir.types import array as array_type
-from ...rules.check import nearest
+from ...rules.checks.report import nearest
 from ..binding.binding import Binding
 from ..limits import Limits
 from ..lookup import ground, read_item

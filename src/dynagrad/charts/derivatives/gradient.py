@@ -21,7 +21,7 @@ from ...errors import QueryError, ValueRangeError, cut, shown
 from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
 from ...facts.table import Table, make_table
 from ...facts.terms import item_text
-from ...rules.check import nearest
+from ...rules.checks.report import nearest
 from ...semirings import Scale
 from ..binding.decoding import code, place_text
 from ..binding.loading import Prepared, jet_words

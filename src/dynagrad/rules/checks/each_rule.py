@@ -1,0 +1,233 @@
+"""Checks of rules one by one: how they aggregate, and that their variables are bound."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..normal import NormalRule, Rules
+from ..normalise import condition_variables, expression_items, item_variables, term_variables
+from ..syntax import (
+    ONE,
+    Apply,
+    Arithmetic,
+    Comparison,
+    Compound,
+    Equation,
+    Expression,
+    Integer,
+    Negation,
+    Number,
+    Rule,
+    Side,
+    Source,
+    Term,
+    Variable,
+)
+from .report import Reporter
+
+
+def is_constant(rule: Rule) -> bool:
+    """Whether a rule only asserts a number: its head is ground and nothing is asked for."""
+    return (
+        not rule.conditions
+        and next(item_variables(rule.head), None) is None
+        and next(expression_items(rule.body), None) is None
+    )
+
+
+def _is_clause(rule: Rule) -> bool:
+    """Whether a rule asks for items and for nothing else of them: `head :- item, condition.`"""
+    stack: list[Expression] = [rule.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply) and node.operator == "*":
+            stack.extend(node.operands)
+        elif not isinstance(node, Side):
+            return False
+    return rule.aggregator == "|="
+
+
+def _spelling(rule: Rule) -> str:
+    """The aggregator of a rule as it is written."""
+    return ":-" if rule.aggregator == "|=" and "|=" not in rule.text else rule.aggregator
+
+
+def check_aggregators(source: Source, semiring: str | None, report: Reporter) -> None:
+    first: dict[str, Rule] = {}
+    numbers: list[Rule] = []
+    for rule in source.rules:
+        if rule.aggregator == "=" and is_constant(rule):
+            if semiring is not None and rule.body != ONE and not isinstance(rule.body, Number):
+                raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
+            numbers.append(rule)
+            continue
+        if semiring == "boolean" and rule.aggregator == "|=":
+            continue  # another way to write its plus
+        if semiring is not None and rule.aggregator != "+=" and not _is_clause(rule):
+            what = (
+                "`=` only asserts a constant"
+                if rule.aggregator == "="
+                else f"`{rule.aggregator}` is for programs without a semiring"
+            )
+            raise report.error(f"This program has a semiring, so {what}; its plus is written `+=`.", rule.span)
+        earlier = first.setdefault(rule.head.key, rule)
+        if earlier.aggregator != rule.aggregator:
+            raise report.error(
+                f"`{rule.head.key}` is aggregated with `{_spelling(rule)}` here, but with `{_spelling(earlier)}` in "
+                f"line {earlier.span.line}; a predicate has one aggregator.",
+                rule.span,
+            )
+    for rule in numbers if semiring not in (None, "boolean") else ():
+        clause = first.get(rule.head.key)
+        if clause is not None and clause.aggregator == "|=" and rule.body != ONE:
+            raise report.error(
+                f"`{rule.head.key}` is defined by `:-` in line {clause.span.line}, so each of its items is worth one, "
+                "and a number cannot be asserted.",
+                rule.span,
+            )
+
+
+_PLURAL = {"+": "a sum", "-": "a difference", "/": "a quotient", "^": "a power", "neg": "a negation", "if": "`if`"}
+
+
+def check_products(source: Source, report: Reporter) -> None:
+    """In a semiring program a right side is a product of items, constants and side conditions."""
+    for rule in source.rules:
+        stack: list[Expression] = [rule.body]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Apply):
+                if node.operator != "*":
+                    what = _PLURAL.get(node.operator, f"the function `{node.operator}`")
+                    hint = " Write one rule for each term of the sum." if node.operator == "+" else ""
+                    raise report.error(
+                        "This program has a semiring, so a right side is a product of items, constants and SIDE(item); "
+                        f"{what} is not allowed.{hint}",
+                        node.span,
+                    )
+                stack.extend(reversed(node.operands))
+
+
+def newly_bound(equation: Equation, bound: frozenset[str] | set[str]) -> frozenset[str]:
+    """The variables that `equation` gives values to, once those in `bound` have theirs.
+
+    >>> I, K = Variable("I"), Variable("K")
+    >>> equation = Equation(K, Arithmetic("+", (I, Integer(1))))
+    >>> newly_bound(equation, {"I"}), newly_bound(equation, {"K"}), newly_bound(equation, set())
+    (frozenset({'K'}), frozenset({'I'}), frozenset())
+    """
+    found: set[str] = set()
+    stack = [(equation.left, equation.right)]
+    while stack:
+        left, right = stack.pop()
+        if isinstance(left, Compound) and isinstance(right, Compound):
+            if left.functor == right.functor and len(left.arguments) == len(right.arguments):
+                stack.extend(zip(left.arguments, right.arguments, strict=True))
+            continue
+        for target, given in ((left, right), (right, left)):
+            if all(variable.name in bound for variable in term_variables(given)):
+                if isinstance(target, Arithmetic):
+                    name = _solved(target, bound)
+                    if name is not None:
+                        found.add(name)
+                elif isinstance(target, Variable) or isinstance(given, Variable):  # no atom is a compound term
+                    found.update(v.name for v in term_variables(target) if v.name not in bound)
+    return frozenset(found)
+
+
+def _solved(arithmetic: Arithmetic, bound: frozenset[str] | set[str]) -> str | None:
+    """The one variable that `arithmetic = known value` can be solved for."""
+    term: Term = arithmetic
+    while isinstance(term, Arithmetic):
+        unknown = [o for o in term.operands if any(v.name not in bound for v in term_variables(o))]
+        if len(unknown) != 1:
+            return None
+        if term.operator == "*":  # only by a constant, and not by zero, which would leave any value
+            factors = [o for o in term.operands if o is not unknown[0]]
+            if not all(isinstance(f, Integer) and f.value != 0 for f in factors):
+                return None
+        elif term.operator not in ("+", "-", "neg"):
+            return None
+        term = unknown[0]
+    return term.name if isinstance(term, Variable) else None
+
+
+def bound_variables(rule: NormalRule, externals: frozenset[str] = frozenset()) -> set[str]:
+    """The variables of `rule` that its antecedents and equations give values to.
+
+    External antecedents give none: a function computes their values from their arguments.
+    """
+    bound: set[str] = set()
+    for antecedent in rule.antecedents:
+        if antecedent.item.key not in externals:
+            bound.update(v.name for v in item_variables(antecedent.item))
+    equations = [c for c in rule.conditions if isinstance(c, Equation)]
+    holding: dict[str, list[Equation]] = {}
+    for equation in equations:
+        for name in {v.name for v in condition_variables(equation)}:
+            holding.setdefault(name, []).append(equation)
+    queue = deque(equations)
+    while queue:  # an equation is looked at again whenever one of its variables gets a value
+        for name in newly_bound(queue.popleft(), bound) - bound:
+            bound.add(name)
+            queue.extend(holding[name])
+    return bound
+
+
+def check_bound(rules: Rules, report: Reporter) -> None:
+    externals = frozenset(key for key, predicate in rules.predicates.items() if predicate.external)
+    for rule in rules.rules:
+        bound = bound_variables(rule, externals)
+        fresh = {
+            c.left.name: c
+            for c in rule.conditions
+            if isinstance(c, Equation) and isinstance(c.left, Variable) and c.span == c.left.span
+        }
+        for antecedent in rule.antecedents:
+            if antecedent.item.key in externals:
+                for variable in _unbound(item_variables(antecedent.item), bound, fresh):
+                    raise report.error(
+                        f"Nothing binds {_named(variable)}: `{antecedent.item.key}` is external, so a function "
+                        "computes its value from arguments that other items must give.",
+                        variable.span,
+                    )
+        for variable in _unbound(item_variables(rule.head), bound, fresh):
+            raise report.error(
+                f"Nothing binds {_named(variable)}, which stands in the head: an item of the right side or an equation "
+                "after `for` must give it values.",
+                variable.span,
+            )
+        for condition in rule.conditions:
+            if isinstance(condition, Negation):
+                named = (v for v in item_variables(condition.item) if not v.anonymous)
+                for variable in _unbound(named, bound, fresh):
+                    raise report.error(
+                        f"Nothing binds {_named(variable)}, which stands after `not`: bind it elsewhere, or write `_` "
+                        "for any value.",
+                        variable.span,
+                    )
+            else:
+                for variable in _unbound(condition_variables(condition), bound, fresh):
+                    what = "comparison" if isinstance(condition, Comparison) else "equation"
+                    hint = " An equation is solved for one variable under `+`, `-` and `*` by a constant."
+                    raise report.error(
+                        f"Nothing binds {_named(variable)}, which stands in a{'n' * (what == 'equation')} {what}."
+                        f"{hint if what == 'equation' else ''}",
+                        variable.span,
+                    )
+
+
+def _named(variable: Variable) -> str:
+    return "`_`" if variable.anonymous else f"the variable `{variable.name}`"
+
+
+def _unbound(variables: Iterable[Variable], bound: set[str], fresh: Mapping[str, Equation]) -> Iterator[Variable]:
+    """Those of `variables` that have no value; for a piece of arithmetic, those in it."""
+    for variable in variables:
+        if variable.name not in bound:
+            if variable.name in fresh:
+                inner = [v for v in term_variables(fresh[variable.name].right) if v.name not in bound]
+                yield inner[0] if inner else variable
+            else:
+                yield variable

@@ -1,0 +1,205 @@
+"""Checks of recursion: the components of the graph of predicates, and cycles that have no value."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from ..normal import NormalRule, Rules
+from ..normalise import item_variables
+from ..show import show
+from ..syntax import (
+    AntecedentValue,
+    Apply,
+    Expression,
+    Item,
+    Negation,
+    Number,
+    VariableValue,
+)
+from .declarations import _priority_nodes, priority_items
+from .each_rule import _named
+from .report import Reporter
+
+
+def components(uses: Mapping[str, Iterable[str]]) -> tuple[frozenset[str], ...]:
+    """The strongly connected sets of a graph, each after all that it uses.
+
+    >>> [sorted(c) for c in components({"a": ["b"], "b": ["a", "c"], "c": []})]
+    [['c'], ['a', 'b']]
+    """
+    # Tarjan's algorithm, with the call stack kept by hand.
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    found: list[frozenset[str]] = []
+    for root in uses:
+        if root in index:
+            continue
+        work = [(root, iter(uses[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in uses:
+                    continue
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, iter(uses[successor])))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == index[node]:
+                    members = set()
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        members.add(member)
+                        if member == node:
+                            break
+                    found.append(frozenset(members))
+    return tuple(found)
+
+
+def uses_of(rules: Rules) -> dict[str, dict[str, None]]:
+    """For each defined predicate, those that its rules and its priority ask for."""
+    uses: dict[str, dict[str, None]] = {key: {} for key, p in rules.predicates.items() if p.defined}
+    for rule in rules.rules:
+        for antecedent in rule.antecedents:
+            uses[rule.head.key].setdefault(antecedent.item.key)
+        for condition in rule.conditions:
+            if isinstance(condition, Negation):
+                uses[rule.head.key].setdefault(condition.item.key)
+    for declaration in rules.priorities:
+        for item in priority_items(declaration):
+            uses.get(declaration.item.key, {}).setdefault(item.key)
+    return uses
+
+
+def path_of(uses: Mapping[str, Iterable[str]], start: str, goal: str, within: frozenset[str]) -> list[str]:
+    """A shortest way from `start` to `goal` in a component that holds both."""
+    before: dict[str, str | None] = {start: None}
+    queue = deque([start])
+    while queue and goal not in before:
+        node = queue.popleft()
+        for successor in uses[node]:
+            if successor in within and successor not in before:
+                before[successor] = node
+                queue.append(successor)
+    path: list[str] = []
+    step: str | None = goal
+    while step is not None:
+        path.append(step)
+        step = before[step]
+    return path[::-1]
+
+
+def cycle_of(uses: Mapping[str, Iterable[str]], head: str, used: str, within: frozenset[str], mark: str = "") -> str:
+    """The cycle through `head`, which asks for `used`, in words: `a/1 -> not b/1 -> a/1`."""
+    rest = path_of(uses, used, head, within)
+    if len(rest) > 8:
+        rest = [*rest[:4], "...", *rest[-3:]]
+    return " -> ".join([head, mark + rest[0], *rest[1:]] if used != head else [head, mark + head])
+
+
+def check_cycles(rules: Rules, uses: Mapping[str, Mapping[str, None]], report: Reporter) -> None:
+    component_of = {key: component for component in rules.components for key in component}
+    identity: dict[str, dict[str, None]] = {key: {} for key in uses}
+    equal: list[tuple[NormalRule, Item]] = []
+    for rule in rules.rules:
+        head = rule.head.key
+        within = component_of[head]
+        for condition in rule.conditions:
+            if isinstance(condition, Negation) and condition.item.key in within:
+                cycle = cycle_of(uses, head, condition.item.key, within, "not ")
+                raise report.error(
+                    f"`{head}` depends on its own negation: {cycle}. What `not` asks for must be complete before; only "
+                    "predicates that do not depend on this one can be asked for.",
+                    condition.span,
+                )
+        recursive = [(i, a) for i, a in enumerate(rule.antecedents) if not a.side and a.item.key in within]
+        if not recursive or rules.semiring is not None:
+            continue
+        if rule.aggregator in ("max=", "min=", "|=", "&="):
+            for index, antecedent in recursive:
+                if _falls(rule.value, index):
+                    cycle = cycle_of(uses, head, antecedent.item.key, within)
+                    raise report.error(
+                        f"`{rule.aggregator}` in a cycle, {cycle}, must not fall where `{antecedent.item.key}` rises: "
+                        "the item stands after `-`, below `/`, in an `abs` or in the condition of an `if`.",
+                        antecedent.item.span,
+                    )
+        for _, antecedent in recursive:
+            if antecedent.item.arguments == rule.head.arguments:
+                identity[head].setdefault(antecedent.item.key)
+                if rule.aggregator == "=":
+                    equal.append((rule, antecedent.item))
+    if equal:
+        same = {key: component for component in components(identity) for key in component}
+        for rule, item in equal:
+            if item.key in same[rule.head.key]:
+                cycle = cycle_of(identity, rule.head.key, item.key, same[rule.head.key])
+                raise report.error(
+                    f"`=` defines `{show(rule.head)}` by itself: {cycle}. Such a cycle has no first value.",
+                    rule.span,
+                )
+
+
+# How an operation's result moves with each operand: 1 with it, -1 against it, 0 either way.
+_DIRECTIONS: Mapping[str, tuple[int, ...]] = {
+    "-": (1, -1),
+    "/": (1, -1),
+    "neg": (-1,),
+    "abs": (0,),
+    "if": (0, 1, 1),
+}
+
+
+def _falls(value: Expression, index: int) -> bool:
+    """Whether `value` may fall where the value of antecedent `index` rises; factors count as positive."""
+    stack = [(value, 1)]
+    while stack:
+        node, direction = stack.pop()
+        if isinstance(node, AntecedentValue):
+            if node.index == index and direction != 1:
+                return True
+        elif isinstance(node, Apply):
+            directions = _DIRECTIONS.get(node.operator, (1,) * len(node.operands))
+            if node.operator == "*" and any(isinstance(o, Number) and o.value < 0 for o in node.operands):
+                directions = (-1,) * len(node.operands)
+            stack.extend((o, direction * d) for o, d in zip(node.operands, directions, strict=True))
+    return False
+
+
+def check_priorities(rules: Rules, report: Reporter) -> None:
+    """A priority reads its own item's arguments and value, and items that are complete before."""
+    component_of = {key: component for component in rules.components for key in component}
+    for declaration in rules.priorities:
+        own = {variable.name for variable in item_variables(declaration.item) if not variable.anonymous}
+        for node in _priority_nodes(declaration):
+            if isinstance(node, VariableValue) and node.name not in own:
+                raise report.error(f"`{node.name}` is no variable of `{show(declaration.item)}`.", node.span)
+        for item in priority_items(declaration):
+            for variable in item_variables(item):
+                if variable.name not in own:
+                    raise report.error(
+                        f"Which `{item.key}` is meant is not known: {_named(variable)} does not stand in "
+                        f"`{show(declaration.item)}`.",
+                        variable.span,
+                    )
+            key = declaration.item.key
+            if key in component_of.get(item.key, ()):
+                raise report.error(
+                    f"`{item.key}` is not complete before `{key}` is, so the priority of `{key}` cannot read it.",
+                    item.span,
+                )
