@@ -130,3 +130,10 @@ def test_each_file_says_what_lives_in_it(path: Path) -> None:
 def test_a_folder_can_be_taken_in_at_a_glance(folder: Path) -> None:
     assert (folder / "__init__.py").exists()
     assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
+def test_a_long_file_says_why_it_is_one(path: Path) -> None:
+    text = path.read_text()
+    if text.count("\n") > MOST_LINES:
+        assert "It is long" in (ast.get_docstring(ast.parse(text)) or "")

@@ -4,6 +4,8 @@ The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]
 `retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
 at a time. What lives here is what users call, and nothing of how it is done: how a chart runs is said in `running`, how
 facts change in `database`, how items are found in `looking`, and what derivatives answer in `questions`.
+
+It is long by the docstrings of what users can ask of a chart, each a call of a line or two.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The life of a program: the text is parsed and checked at once; `bind` gives it facts that runs share; `run` makes a
 chart. Compiling happens at the first run, because storage and order depend on the facts, and is cached on disk.
+
+It is long by the docstrings of two classes that make each other: a program binds facts, and what is bound has its
+program.
 """
 
 from __future__ import annotations

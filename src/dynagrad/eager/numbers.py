@@ -11,6 +11,8 @@ number, so that a chain of a million operations is as flat as a list. What the e
 the kinds of numbers and their operators, with a quick way where they hold floats; functions, containers and the public
 verbs are in other files. (Radul 2011, "Automatic Differentiation in DVL"; Manzyuk et al. 2019, "Perturbation confusion
 in forward automatic differentiation of higher-order functions".)
+
+It is long since both kinds of numbers answer to all of Python's operators.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 over arrays element by element. `xlogy` and the entropies are 0 where their first factor is. The rest has its values
 from scipy, which must be installed for these; scipy's own ufuncs of the same names work on numbers too. All have
 derivatives of every order, with respect to real arguments; the order of a Bessel function or a polygamma is a constant.
+
+It is long by its table: a function of the list has its values, its slopes and its source in one place.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A Python `str` is a symbol, an `int` an integer, a `float` a float, a list or tuple a list, and a `Term` anything else.
 Terms may be nested to any depth, so nothing here recurses, and may share subterms, so nothing here visits one twice
 for a value. Parsing terms from text belongs to the rule language and is not done here, nor is anything about tables.
+
+It is long since terms and their flat encoding are written, read and shown by the same rules.
 """
 
 from __future__ import annotations

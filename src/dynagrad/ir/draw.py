@@ -5,6 +5,8 @@ barycentres, the places by least squares. A subgraph is a box in the box of its 
 value, in another colour, and its arrows go up. Colours are those of the text around the picture (`currentColor`) and
 two of its own, which the CSS variables --dg-value and --dg-adjoint change, so that it suits light and dark pages. What
 is large is drawn in part, and says so. Nothing here knows of nodes: all it looks at is lines.
+
+It is long since layout and drawing share the boxes, and nothing else does.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A node is an operation applied to nodes, or a variable, or a constant. Nodes are
 say the same are the same object, in all threads, so identity is equality, common subexpressions are computed once, and
 a node can be a key of a dict. `==` between nodes is an operation of the graph, as `<` is. Here are also Python's
 operators and numpy's functions on nodes. Nothing here rewrites or differentiates.
+
+It is long since a node has Python's operators, which make nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Puts a plan together: semiring, stages, joins, storage, indexes."""
+"""Puts a plan together: semiring, stages, joins, storage, indexes.
+
+It is long since stages, storage and indexes are decided together: each choice rests on the others.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 It refuses only what has no normal form (a recursive transient predicate, a constant division by zero); everything else
 that a program can have wrong with it is for `check.py`.
+
+It is long since its rewrites feed each other: items, arithmetic and transients.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ argument and a right side look the same. When all statements are read, `_Resolve
 `syntax.py`: only then is it known whether `h(a)` is an item, a built-in operation or a declared function of values.
 
 What a program means is no matter of this file; it refuses only what is no text of the language.
+
+It is long since every form of the grammar has its line of syntax here, and the errors that go with it.
 """
 
 from __future__ import annotations

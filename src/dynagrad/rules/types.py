@@ -5,6 +5,8 @@ A domain collects what the text says of its members: constants, arithmetic, patt
 rest later. Positions may mix kinds, unless arithmetic or a declaration forbids it. Where one rule computes with an
 argument in which another has a compound term, the position is *mixed*: it holds terms, and a variable that is computed
 with has a domain of its own, of integers, so that it matches those members that are integers and no others.
+
+It is long since inference and its errors, which retrace it, are one.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; what they mean is decided
 elsewhere. Every object keeps alive what its native part points to.
+
+It is long since it declares every function of the runtime, with its types, in one place.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The life of a function: `Bound.function` says which facts are its arguments and 
 puts the arrays in the place of the facts' numbers and runs the program once, over jets where there are derivatives.
 What lives here is what users call, and the arrays that they give and get. Which components of jets these are, and how a
 program is run over jets, is the business of `jets`.
+
+It is long by what users call, and by the one class that all of it comes from.
 """
 
 from __future__ import annotations

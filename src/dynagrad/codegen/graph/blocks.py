@@ -2,6 +2,8 @@
 
 A block is the body of a function, of a loop or of a branch. It is told what its inputs are called, and says what its
 outputs are called. What control flow looks like is in `control.py`.
+
+It is long since the steps of a block share what is known of its values and its memory.
 """
 
 from __future__ import annotations

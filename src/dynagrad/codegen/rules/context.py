@@ -14,8 +14,9 @@ from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment
 from .combine import COMBINE, may_excuse, not_nothing
+from .scope import Names, PatternScope, Scope, local
 from .shapes import Shapes
-from .statements import JoinWriter, Names, PatternScope, Scope, local
+from .statements import JoinWriter
 
 AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
 """The agenda of each strategy that has one."""

@@ -10,7 +10,7 @@ from ...plan.model import Stage, Table
 from ...plan.right_sides import called, own_value, to_node
 from ...rules.syntax import Item, PriorityDeclaration, Variable
 from .context import ClassContext
-from .statements import PatternScope, Scope, local
+from .scope import PatternScope, Scope, local
 from .values import lifted_cxx
 
 

@@ -14,10 +14,10 @@ from .backward.sweep import write_backward, write_members
 from .context import AGENDAS, ClassContext, level_type
 from .functions import INTEGERS
 from .incremental import changing, resolving
+from .scope import Names, python_value
 from .solving import components, convergence
 from .solving import stages as solving
 from .stages import write_add, write_begin, write_external, write_joins, write_order, write_run, write_sweep
-from .statements import Names, python_value
 from .tables import write_constructor, write_facts, write_group, write_plus, write_table
 from .values import semiring_cxx
 

@@ -13,7 +13,8 @@ from ...plan.model import Join, Plan
 from ...rules.normal import NormalRule
 from ...rules.syntax import Term
 from ..cxx import Writer
-from .statements import JoinWriter, Names
+from .scope import Names
+from .statements import JoinWriter
 
 
 class Shapes:

@@ -15,7 +15,7 @@ from .backward.adjoints import write_view as write_adjoint_view
 from .backward.sweep import write_table_members
 from .combine import COMBINE, JET_COMBINE, copies, may_excuse
 from .context import ClassContext, level_type
-from .statements import local
+from .scope import local
 
 
 def write_plus(context: ClassContext) -> None:

@@ -2,6 +2,8 @@
 
 What is known is computed by Python itself; what is not is left to the operators of nodes. Containers are in
 `compiler/objects/containers.py`.
+
+It is long since each operator meets every kind of value: a table would hide which.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ What is known is computed at once: functions are inlined, structures taken apart
 becomes a node. A choice that only the graph can make is specialised both ways and joined. This file has the evaluation
 itself, calls, and what is changed in place, of which journals are kept so that a branch can be undone. Loops, recursion
 and the tables of primitives and library functions are in the files beside it, which enter themselves here.
+
+It is long since evaluation, calls and choices are one recursion.
 """
 
 from __future__ import annotations

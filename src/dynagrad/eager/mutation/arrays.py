@@ -10,6 +10,8 @@ it is made, indexed and written to, and what numpy's functions and methods do wi
 make views, are in `writing.py`.
 
 (JAX has the same in its references, `jax.new_ref`; autograd has none.)
+
+It is long since an array answers to all of numpy's methods and operators.
 """
 
 from __future__ import annotations

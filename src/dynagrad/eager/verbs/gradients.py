@@ -4,6 +4,8 @@ Names, and the order of arguments, are those of JAX. Every verb is one pass (`jv
 these two, and all nest in any order, through closures, with functions as inputs and as outputs. Values go through
 tuples, lists, dicts, dataclasses and registered classes; inside of these, integers, strings and None are constants.
 How the numbers work is in `eager/numbers.py`.
+
+It is long by the docstrings of what users call.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ operations, so they work on whatever the operations work on; of arguments they s
 normal form: axes are tuples of numbers from 0, shapes have no -1.
 
 A single real is a float, also where it is what is left of an array. `sort` keeps the order of equals.
+
+It is long as a table is: an operation after the other.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ that the result is piecewise constant in it. Conventions at the edges: `minimum`
 first argument; the derivative of `absolute` at 0 is 0; that of `power(x, 0)` in x is 0, and in the exponent at x = 0.
 Steps (`floor`, `sign`, ...) have derivative zero everywhere, `copysign` that of `absolute` where its first argument is
 0, `modulo` that of the piece that begins there. `fmaximum` and `fminimum` follow the argument that is a number.
+
+It is long as a table is: an operation after the other.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ the two are in. Indices are compared as forms (`linear_forms.py`), from outside 
 how far the counters of those around it go. The part must be in range even if the loop has no rounds, and smaller than
 what is read of it. Branches of a loop get what they read in the same way, since what they come from would be saved
 whole. What is saved and what is not is not decided here.
+
+It is long since what may be hoisted is one proof, whose parts rest on each other.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ....plan.aggregators import copy_kind, head_kind, stage_of
 from ....plan.model import Plan, Table
 from ..context import ClassContext
-from ..statements import Names
+from ..scope import Names
 
 
 def two_adjoints(plan: Plan, table: Table) -> bool:

@@ -10,6 +10,8 @@ Two adjoints are kept for an item that can be popped several times: `g`, of its 
 pending update. An item that is popped once has only `g`. Where the aggregator selects, the update that was popped came
 from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
 instance that fits takes the adjoint. What is a join forward is a join here, written by the same code: see `BackWriter`.
+
+It is long since it mirrors the joins of the forward pass, kind by kind.
 """
 
 from __future__ import annotations

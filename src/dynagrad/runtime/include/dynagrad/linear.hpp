@@ -8,6 +8,8 @@
 // radius, for a non-negative A exactly (Berman and Plemmons 1994, "Nonnegative matrices", theorem 6.2.3). Where factors
 // would be too large, solutions come from BiCGSTAB (van der Vorst 1992), or from Gauss-Seidel sweeps where that fails.
 // All of it is deterministic. Nothing here knows of semirings or charts, but for the stop button of a chart.
+//
+// It is long since the direct and the iterative solver share their matrices.
 #pragma once
 #include <math.h>
 

@@ -16,6 +16,8 @@
 // Unknowns that nothing non-zero reaches have the value zero, whatever the weights around them. A system without a
 // finite solution `diverges`; one that has a solution, whose tangents have none, has `no_tangent`. Where weights have
 // signs, only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to decide.
+//
+// It is long since the least solution and its derivatives in both directions share one factorisation.
 #pragma once
 #include "linear.hpp"
 #include "parts.hpp"

@@ -1,0 +1,326 @@
+"""Names and slots of a class, and how terms are taken apart, built and compared in it, as C++."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...errors import ProgramError
+from ...plan.joins import term_variables
+from ...plan.model import Plan, Solve
+from ...rules.normal import NormalRule
+from ...rules.show import show
+from ...rules.syntax import Arithmetic, Compound, Float, Integer, Symbol, Term, Variable
+from ..cxx import Writer, comment
+from .functions import Functions
+
+
+class Names:
+    """C++ names of predicates, and slots of the constants that the program mentions.
+
+    Slots are handed out as a class is written. Where a class goes over charts of another one, `like` has those of that.
+    """
+
+    def __init__(self, plan: Plan, like: Names | None = None) -> None:
+        self.plan = plan
+        self.table: Mapping[str, str] = {}
+        named: dict[str, str] = {}
+        taken: set[str] = set()
+        for key in plan.tables:
+            name, arity = key.rsplit("/", 1)
+            plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+            plain = plain[0].lower() + plain[1:40] if plain[:1].isalpha() else "p" + plain[:40]
+            wanted = f"{plain}_{arity}"
+            while wanted in taken:
+                wanted += "x"
+            taken.add(wanted)
+            named[key] = wanted
+        self.table = named
+        self.constants: dict[tuple[int | None, Term], int] = {}  # as syntax, in which f(1) is not f(1.0)
+        self.functors: dict[tuple[str, int], int] = {}
+        self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
+        self.weight_values: list[float | int] = []
+        self.functions = Functions()
+        if like is not None:
+            self.constants, self.functors = dict(like.constants), dict(like.functors)
+            self.weights, self.weight_values = dict(like.weights), list(like.weight_values)
+
+    @property
+    def slots(self) -> tuple[int, int, int]:
+        """How many there are of each kind."""
+        return len(self.constants), len(self.functors), len(self.weight_values)
+
+    def constant(self, domain: int | None, term: Term) -> str:
+        """The slot of a ground term in a domain; None stands for terms."""
+        slot = self.constants.setdefault((domain, term), len(self.constants))
+        return f"world->constant[{slot}]"
+
+    def index(self, key: str, number: int) -> str:
+        """An index of a derived predicate."""
+        return f"{self.table[key]}_by{number}"
+
+    def add(self, key: str) -> str:
+        """The function that gives an item a contribution."""
+        return f"add_{self.table[key]}"
+
+    def arrive(self, key: str) -> str:
+        """The function that takes note of an item that a row has reached, as a pointer."""
+        return f"&program::arrive_{self.table[key]}"
+
+    def functor(self, name: str, arity: int) -> int:
+        return self.functors.setdefault((name, arity), len(self.functors))
+
+    def weight(self, rule: NormalRule, which: int, value: float | int) -> str:
+        place = (rule.number, which)
+        if place not in self.weights:
+            self.weights[place] = len(self.weight_values)
+            self.weight_values.append(value)
+        return f"weight[{self.weights[place]}]"
+
+
+def local(name: str) -> str:
+    """The C++ name of a rule variable: its own, unless that could be a macro's, or is none that C++ has.
+
+    >>> local("X"), local("Word"), local("NULL"), local("__FILE_"), local("X²")
+    ('X', 'Word', 'NULL_', 'var__5f__5f_FILE_5f_', 'var_X_b2_')
+    """
+    if name.startswith("_") or not name.isascii():
+        return "var_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in name)
+    mixed = len(name) <= 2 or any(c.islower() for c in name)
+    return name if mixed else name + "_"
+
+
+class Scope:
+    """The variables of one rule while a function for it is written."""
+
+    def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
+        self.plan, self.names, self.variables, self.out = plan, names, variables, writer
+        self.bound: set[str] = set()
+        self.number = 0  # of the rule, where it is one of the program's
+        self._fresh = 0
+
+    def fresh(self, prefix: str) -> str:
+        self._fresh += 1
+        return f"{prefix}{self._fresh}"
+
+    def kind(self, domain: int | None) -> str:
+        return "term" if domain is None else self.plan.summary.domains[domain].kind
+
+    def domain(self, variable: str) -> int | None:
+        return self.variables.get(variable)
+
+    # -- reading: an argument against a pattern
+
+    def match(self, term: Term, text: str, domain: int | None) -> None:
+        """Opens blocks that are entered where the code `text`, of a domain (None: a part of a term), fits `term`."""
+        match term:
+            case Variable(name=name):
+                is_int = self.kind(self.domain(name)) == "int"
+                if is_int and self.kind(domain) == "term":  # an integer inside a term, or among terms
+                    node = self.fresh("node")
+                    self.out.line(f"const Terms::Node {node} = world->terms.node({text});")
+                    self.out.open(f"if ({node}.kind == Terms::integer)")
+                    text = f"{node}.payload"
+                if name in self.bound:
+                    self.out.open(f"if ({local(name)} == {text})")
+                else:
+                    self.bound.add(name)
+                    self.out.line(f"const int32_t {local(name)} = {text};")
+            case Compound(functor=functor, arguments=arguments) if term_variables(term):
+                number = self.names.functor(functor, len(arguments))
+                self.out.open(f"if (world->terms.is({text}, {number}, {len(arguments)}))")
+                self.out.lines[-1] += f"  // {comment(functor)}/{len(arguments)}"
+                parts = []
+                for i in range(len(arguments)):
+                    part = self.fresh("part")
+                    self.out.line(f"const int32_t {part} = world->terms.arguments({text})[{i}];")
+                    parts.append(part)
+                for argument, part in zip(arguments, parts, strict=True):
+                    self.match(argument, part, None)
+            case _:
+                self.out.open(f"if ({text} == {self.literal(term, domain)})")
+
+    # -- writing: the code of a term whose variables are bound
+
+    def literal(self, term: Term, domain: int | None) -> str:
+        """A ground term as a code of a domain: what `1` is there depends on what else the domain holds."""
+        kind = self.kind(domain)
+        if kind != "int":
+            return self.names.constant(domain if kind == "atom" else None, term)
+        if not isinstance(term, Integer):
+            raise self.error(f"only integers can stand here, and {show(term)} is none", term)
+        return whole_literal(term.value)
+
+    def build(self, term: Term, domain: int | None, create: bool) -> str:
+        """The code of a term; where `create` is false and there is no such term, its blocks are not entered."""
+        verb = "make" if create else "find"
+        match term:
+            case Variable(name=name):
+                if self.kind(domain) == "term" and self.kind(self.domain(name)) == "int":
+                    boxed = self.fresh("boxed")
+                    self.out.line(
+                        f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {local(name)}, nullptr, 0);"
+                    )
+                    if not create:
+                        self.out.open(f"if ({boxed} >= 0)")
+                    return boxed
+                return local(name)
+            case Compound(functor=functor, arguments=arguments) if term_variables(term):
+                parts = [self.build(a, None, create) for a in arguments]
+                number = self.names.functor(functor, len(arguments))
+                array, made = self.fresh("parts"), self.fresh("term")
+                self.out.line(f"const int32_t {array}[] = {{{', '.join(parts)}}};")
+                call = f"world->terms.{verb}(Terms::compound, {number}, {array}, {len(arguments)})"
+                self.out.line(f"const int32_t {made} = {call};  // {comment(functor)}/{len(arguments)}")
+                if not create:
+                    self.out.open(f"if ({made} >= 0)")
+                return made
+            case Arithmetic():
+                made = self.fresh("number")
+                self.out.line(f"const int32_t {made} = arithmetic.narrow({self.whole(term)});")
+                self._stop_without_result()
+                if self.kind(domain) != "term":
+                    return made
+                boxed = self.fresh("boxed")
+                self.out.line(f"const int32_t {boxed} = world->terms.make(Terms::integer, {made}, nullptr, 0);")
+                return boxed
+        return self.literal(term, domain)
+
+    def _stop_without_result(self) -> None:
+        """Ends the run where integer arithmetic has no result; the report says why, and in which rule."""
+        self.out.line(
+            "if (__builtin_expect(arithmetic.overflow != 0, 0)) "
+            f"return fail(integer_overflow, -1 - arithmetic.overflow, {self.number});"
+        )
+
+    def whole(self, term: Term) -> str:
+        """Integer arithmetic in 64 bits."""
+        match term:
+            case Variable(name=name):
+                return f"(int64_t){local(name)}"
+            case Integer(value=value):
+                return whole_literal(value)
+            case Arithmetic(operator="neg", operands=(inner,)) if size(inner) >= 1 << 63:
+                return f"arithmetic.difference(0, {self.whole(inner)})"
+            case Arithmetic(operator="neg", operands=(inner,)):
+                return f"(-{self.whole(inner)})"
+            case Arithmetic(operator=operator, operands=operands) if operator in CALLS:
+                return f"arithmetic.{CALLS[operator]}({', '.join(map(self.whole, operands))})"
+            case Arithmetic(operator=operator, operands=(left, right)):
+                if size(term) >= 1 << 63:
+                    name = "sum" if operator == "+" else "difference"
+                    return f"arithmetic.{name}({self.whole(left)}, {self.whole(right)})"
+                return f"({self.whole(left)} {operator} {self.whole(right)})"
+        raise self.error(f"{show(term)} is no whole number", term)
+
+    def is_whole(self, term: Term) -> bool:
+        match term:
+            case Variable(name=name):
+                return self.kind(self.domain(name)) == "int"
+            case Integer() | Arithmetic():
+                return True
+        return False
+
+    def side_domain(self, *terms: Term) -> int | None:
+        """The domain in which two sides of a comparison are coded: one of terms, where one is of terms."""
+        found = [self.domain(term.name) for term in terms if isinstance(term, Variable)]
+        return next((d for d in found if self.kind(d) == "term"), found[0] if found else None)
+
+    def error(self, message: str, term: Term) -> ProgramError:
+        source = self.plan.rules.source
+        return ProgramError(message, source.text, term.span, source.filename)
+
+    # -- conditions
+
+    def compare(self, operator: str, left: Term, right: Term) -> None:
+        """Opens a block that is entered where the comparison holds; all variables are bound."""
+        sign = {"=<": "<=", "=": "=="}.get(operator, operator)
+        if self.is_whole(left) and self.is_whole(right):
+            one, other = self.whole(left), self.whole(right)
+            if "arithmetic." in one + other:  # computed first, so that what does not fit is seen before it decides
+                name = self.fresh("holds")
+                self.out.line(f"const bool {name} = {one} {sign} {other};")
+                self._stop_without_result()
+                self.out.open(f"if ({name})")
+            else:
+                self.out.open(f"if ({one} {sign} {other})")
+            return
+        if sign in ("==", "!="):
+            domain = self.side_domain(left, right)
+            one, other = self.build(left, domain, True), self.build(right, domain, True)
+            self.out.open(f"if ({one} {sign} {other})")
+            return
+        raise self.error(
+            f"{operator} compares integers, and the facts put other things here: {show(left)} {operator} {show(right)}",
+            left,
+        )
+
+    def solve(self, step: Solve) -> None:
+        if step.variable in self.bound:
+            return
+        # The two sides of an equation share a domain, and a constant has its code there: 1 need not be 1.
+        text = self.build(step.term, self.domain(step.variable), True)
+        self.out.line(f"const int32_t {local(step.variable)} = {text};")
+        self.bound.add(step.variable)
+        if step.exact is not None:
+            self.compare("==", *step.exact)
+
+
+class PatternScope(Scope):
+    """Variables of a pattern that is matched against stored items; each was given its domain."""
+
+
+CALLS = {"*": "product", "//": "quotient", "mod": "remainder", "abs": "absolute", "min": "least", "max": "most"}
+"""Integer operations that are functions of `Arithmetic` in the runtime; the others are written as they are."""
+
+
+def whole_literal(value: int) -> str:
+    """An integer of at most 64 bits in C++, where a literal has no sign: the least ones cannot be written as such.
+
+    >>> whole_literal(7), whole_literal(-7), whole_literal(-(2**31))
+    ('7', '(-7)', '(-2147483647 - 1)')
+    """
+    if value in (-(2**31), -(2**63)):
+        return f"({value + 1} - 1)"
+    return str(value) if value >= 0 else f"({value})"
+
+
+def size(term: Term) -> int:
+    """A bound on the size of a whole number; where that is 2**63 or more, it may not fit 64 bits."""
+    match term:
+        case Variable():
+            return 1 << 31
+        case Integer(value=value):
+            return abs(value)
+        case Arithmetic(operator="+" | "-", operands=(left, right)):
+            return min(size(left), 1 << 63) + min(size(right), 1 << 63)
+        case Arithmetic(operator="mod", operands=(_, right)):
+            return min(size(right), 1 << 63)
+        case Arithmetic(operator="neg" | "abs" | "//", operands=(inner, *_)):
+            return min(size(inner), 1 << 63)
+        case Arithmetic(operator="min" | "max", operands=(left, right)):
+            return min(max(size(left), size(right)), 1 << 63)
+    return 1 << 63  # a product is checked for itself
+
+
+def python_value(term: Term) -> object:
+    """A ground term as the Python value that facts would have: str, int, float, or nested tuples ("functor", ...)."""
+    match term:
+        case Symbol(name=name):
+            return name
+        case Integer(value=value):
+            return value
+        case Float(value=number):
+            return number
+        case Compound(functor=functor, arguments=arguments):
+            # lists are long chains through their last argument: walked, not recursed into
+            chain = [(functor, arguments[:-1])]
+            last = arguments[-1]
+            while isinstance(last, Compound):
+                chain.append((last.functor, last.arguments[:-1]))
+                last = last.arguments[-1]
+            made: object = python_value(last)
+            for name, front in reversed(chain):
+                made = ("term", name, (*map(python_value, front), made))
+            return made
+    raise TypeError(f"not ground: {term!r}")
