@@ -44,7 +44,7 @@ def test_it_draws_itself():
 
 def test_the_cpp_is_what_is_compiled():
     text = dg.cpp(f, 1.0, 2.0)
-    assert "sin(x0)" in text and "DYNAGRAD_EXPORT" in text
+    assert "sin(x_0)" in text and "DYNAGRAD_EXPORT" in text
     assert dg.cpp(dg.compile(f), 1.0, 2.0) == text
 
 

@@ -111,7 +111,7 @@ class _Version:
         from ..codegen.graph.native import Native  # for a quick start
 
         self.made, self.name = made, name
-        self.native = Native(made.graph, name)
+        self.native = Native(made.graph, name, made.names)
         count = len(made.graph.outputs)
         marks = [object() for _ in range(count)]
         built = made.output(marks)

@@ -44,13 +44,13 @@ def cpp(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
 
     >>> def area(width, height):
     ...     return width * height
-    >>> "x0 * x1" in cpp(area, 2.0, 3.0)
+    >>> "width_0 * height_0" in cpp(area, 2.0, 3.0)
     True
     """
     from ..codegen.graph.native import Native  # for a quick start
 
     made, _ = _made(function, arguments, named)
-    return Native(made.graph, getattr(function, "__name__", "function")).source
+    return Native(made.graph, getattr(function, "__name__", "function"), made.names).source
 
 
 def _made(

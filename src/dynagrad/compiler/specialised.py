@@ -21,6 +21,7 @@ from ..errors import Error, LiftError
 from ..forks import renewed
 from ..ir.constants import unchanging
 from ..ir.control import Graph
+from ..ir.names import Names, naming
 
 # Those that are not named below enter their handlers into the tables of `evaluate/specialiser.py`.
 from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401
@@ -60,6 +61,8 @@ class Specialised:
     graph: Graph
     key: Any
     output: Output
+    names: Names
+    """What its values are called in the function."""
 
 
 def key_of(arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, list[Any]]:
@@ -82,7 +85,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     given, options = opened((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
     s = Specialiser(_FINDERS)
-    with _room(), unchanging():
+    with _room(), unchanging(), naming({}) as names:
         try:
             result = output(s.call(f, given, options.content), s.token.content)
         except (Diverges, Recursion) as problem:
@@ -93,7 +96,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
             raise s.error(str(problem)) from problem
         except RecursionError as problem:
             raise s.error("calls are nested too deep to be compiled") from problem
-    return Specialised(Graph(tuple(variables), result.outputs), key, result)
+    return Specialised(Graph(tuple(variables), result.outputs), key, result, names)
 
 
 def graph_of(f: Callable[..., Any], *arguments: Any) -> Graph:

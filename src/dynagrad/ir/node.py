@@ -23,6 +23,7 @@ import numpy as np
 from ..errors import Error
 from ..forks import renewed
 from .constants import once
+from .names import carry
 from .operation import Operation, apply, as_number
 from .ops import integers
 from .ops import scalars as ops
@@ -460,7 +461,8 @@ def substitute(outputs: Iterable[Node], by: Mapping[Node, Node], since: int = 0)
             new[node] = node
         else:
             attribute = node.attribute if extends is None else _extending(node.attribute, new[extends])
-            new[node] = intern(node.operation, arguments, attribute, node.type)
+            new[node] = made = intern(node.operation, arguments, attribute, node.type)
+            carry(node.birth, made.birth)
         stack.pop()
     return tuple(new[output] for output in outputs)
 

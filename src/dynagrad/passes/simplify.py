@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..ir.names import carry
 from ..ir.node import Node, constant, intern, order, whole
 from ..ir.operation import Operation, Trait
 from ..ir.ops import scalars as ops
@@ -43,6 +44,8 @@ def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
                 arguments.sort(key=lambda argument: (argument.is_constant, place[argument]))
             new = _make(node.operation, *arguments)
         simple[node] = new
+        if new is not node:
+            carry(node.birth, new.birth)
         place.setdefault(new, len(place))
     return tuple(simple[output] for output in outputs)
 

@@ -160,7 +160,7 @@ class Block:
         self.within.setdefault(id(memory), []).append(node)
         self.live.append(memory)
 
-    def room(self, type: Type, prefer: str | None = None) -> Memory:
+    def room(self, type: Type, prefer: str | None = None, node: Node | None = None) -> Memory:
         """Memory for an array, with a name that holds to the end of the block."""
         if prefer is not None and prefer not in self.busy:
             self.busy.add(prefer)
@@ -168,7 +168,7 @@ class Block:
         if not type.size:
             return Memory(f"static_cast<{type.cxx}*>(nullptr)", True, until=self.now)
         place = self.arena.take(bytes_of(type))
-        text = self.code.name("m")
+        text = self.code.name("m") if node is None else self.code.named(node, "m")
         self.code.line(frame_pointer(text, type, place[0]))
         return Memory(
             text, True, [place], until=self.now, type=type, declared=(self.code.lines, len(self.code.lines) - 1)
@@ -181,7 +181,7 @@ class Block:
         return made.text
 
     def fresh(self, node: Node) -> Memory:
-        made = self.room(node.type, self.prefer.get(node))
+        made = self.room(node.type, self.prefer.get(node), node)
         self.bind(node, made)
         return made
 

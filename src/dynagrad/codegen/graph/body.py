@@ -4,6 +4,7 @@ operations are spelled in it.
 
 from __future__ import annotations
 
+from ...ir.names import said_of
 from ...ir.node import Node
 from ...passes.loops.linear_forms import Bounds
 from ..cxx import Writer
@@ -30,6 +31,11 @@ class Body(Writer):
         """A name that nothing else has in this function."""
         self.names[prefix] = self.names.get(prefix, -1) + 1
         return f"{prefix}{self.names[prefix]}"
+
+    def named(self, node: Node, prefix: str) -> str:
+        """A name for a node: what the user calls it, or else one with a prefix."""
+        said = said_of(node.birth)
+        return self.name(prefix if said is None else f"{said.name}_")
 
     def line(self, text: str = "") -> None:
         if self.work is not None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ...errors import Error
 from ...ir.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
+from ...ir.names import said_of
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
 from ...passes.in_place_sums import sum_in_place
@@ -181,19 +182,23 @@ def _loop(block: Block, node: Node) -> None:
     types = part_types(node)
     memories: list[Memory | None] = []
     states: list[str] = []
+    own = loop.body.inputs[count is not None :]
+    said = next((s for v in own[: loop.states] if (s := said_of(v.birth)) is not None and s.line), None)
+    if said is not None:
+        code.line(f"// the loop of line {said.line}")
     for i, (a, type) in enumerate(zip(init, types, strict=True)):
         memory = None
         if type.kind == "stack":
             states.append(block.stack(a))
         elif not type.shape:
-            states.append(code.name("x"))
+            states.append(code.named(own[i], "x"))
             code.line(f"{type.cxx} {states[-1]} = {block.number(a)};")
         else:
             memory = block.dying(a) if sum(b is a for b in node.arguments) == 1 else None
             if memory is None:
                 memory = block.room(type, _preferred(block, node, i))
                 block._copy(a, memory.text)
-            states.append(code.name("a"))
+            states.append(code.named(own[i], "a"))
             code.line(f"{type.cxx}* {states[-1]} = {memory.text};")
         memories.append(memory)
     captured = [_given(block, a) for a in outside]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import Error
 from ...ir.control import Function, Graph
+from ...ir.names import said_of
 from ...ir.node import Node
 from ...ir.types import Type
 from ...passes.prepare import prepare
@@ -139,10 +140,11 @@ class Program(Source):
         for k, node in enumerate(graph.inputs):
             t = node.type.cxx
             if node.shape:
-                code.line(f"const {t}* const in{k} = static_cast<const {t}*>(inputs[{k}]);")
-                inputs.append(Memory(f"in{k}", False))
+                name = f"in{k}" if said_of(node.birth) is None else code.named(node, "in")
+                code.line(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(Memory(name, False))
             else:
-                name = code.name("x")
+                name = code.named(node, "x")
                 code.line(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(name)
         prefer: dict[Node, str] = {}

@@ -107,12 +107,13 @@ class Nest:
                 found = max(found, self.depth.get(what, 0))
         return found
 
-    def local(self, cxx: str, text: str, level: int, prefix: str = "t") -> str:
+    def local(self, cxx: str, text: str, level: int, prefix: str = "t", node: Node | None = None) -> str:
         """A constant of one round of a loop."""
         key = ("text", cxx, text)
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self.code.name(prefix)
+            found = self.code.name(prefix) if node is None else self.code.named(node, prefix)
+            self.known[key] = found
             self.depth[found] = level
             self.before[level].append(f"const {cxx} {found} = {text};")
         return found
@@ -157,7 +158,7 @@ class Nest:
         text = self.code.operation(node, given, bool(self.loops))
         if node in self.around.sums:
             text = f"plus({given[0]}, {given[1]})"
-        made = self.local(node.type.cxx, text, self.level(*given))
+        made = self.local(node.type.cxx, text, self.level(*given), node=node)
         self.work[self.level(*given)] += min(node.operation.cost, _DEAR)
         if node.type.kind == "integer" and not self.loops:
             self.code.bounds.note(made, node, given)
@@ -230,7 +231,7 @@ class Nest:
         if inner == len(reduced) and pointer is not None:
             self.store(pointer, to, text, fold.by if outer else "")
             return ""
-        total = summed = self.code.name("s")
+        total = summed = self.code.named(node, "s")
         self.depth[total] = inner
         if kind == "real" and fold.by in RANKS:
             summed, cxx = self.code.name("r"), "int64_t"

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...forks import kept, renewed
 from ...ir.control import Graph
+from ...ir.names import Names, naming
 from ...passes.loops.recurrences import cut_recurrences
 from ...passes.optimise import optimise
 from ...runtime import library
@@ -29,8 +30,9 @@ class Native:
     (9.0, 4.0)
     """
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: Graph, name: str, names: Names | None = None) -> None:
         self.graph, self.name = graph, name
+        self.names: Names = {} if names is None else names
         self.inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
         self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
         self.seconds = 0.0
@@ -41,11 +43,14 @@ class Native:
     @kept
     def small(self) -> Graph:
         """What is compiled."""
-        return cut_recurrences(optimise(self.graph))
+        with naming(self.names):
+            return cut_recurrences(optimise(self.graph))
 
     @kept
     def text(self) -> Any:
-        return emit(self.small)
+        small = self.small
+        with naming(self.names):
+            return emit(small)
 
     @property
     def source(self) -> str:

@@ -107,7 +107,7 @@ class _While:
         self.s, self.e, self.env = s, e, env
 
     def _see(self, state: State) -> dict[str, Any]:
-        return self.env | dict(zip(self.e.state, state, strict=True))
+        return self.env | _named(self.s, self.e, state)
 
     def test(self, state: State) -> bool | Node:
         self.s.at = self.e.at or self.s.at
@@ -159,7 +159,7 @@ class _For:
         self.short = self.count is not None
 
     def _see(self, item: Any, state: State) -> dict[str, Any]:
-        return self.env | dict(zip(self.e.state, state, strict=True)) | {self.e.item: item}
+        return self.env | _named(self.s, self.e, state) | {self.e.item: item}
 
     def going(self, state: State) -> bool | Node:
         if self.e.going is None:
@@ -228,6 +228,14 @@ class _For:
             return tracing.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
 
         return _in_graph(s, initial, once, finish)
+
+
+def _named(s: Specialiser, e: For | While, state: State) -> dict[str, Any]:
+    """The states of a loop by their names."""
+    found = dict(zip(e.state, state, strict=True))
+    for name, value in found.items():
+        s.name(name, value, e.at)
+    return found
 
 
 class _Trial:

@@ -21,6 +21,7 @@ from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
 from ...ir import Node, control, tracing
 from ...ir.failures import after
+from ...ir.names import note
 from ...ir.node import constant
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
@@ -154,6 +155,7 @@ class Specialiser:
             match e:
                 case Let():
                     env[e.name] = self.evaluate(e.value, env)
+                    self.name(e.name, env[e.name], e.at)
                     e = e.body
                 case Fix():
                     for name, code in e.functions:
@@ -201,6 +203,13 @@ class Specialiser:
                         f"this may raise {cls.__name__} as the function runs, and the `try`{where} catches it; what "
                         "a compiled function raises can be caught only outside of it: ask with `if` instead"
                     )
+
+    def name(self, name: str, value: Any, at: Position | None) -> None:
+        """A variable holds a value, so that what is made of the graph may call it so."""
+        content = value.content if isinstance(value, Array) and value.base is None else value
+        if isinstance(content, Node):
+            at = at or self.at
+            note(content.birth, name, 0 if at is None else at.line)
 
     def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
         """The value of an atom, which may be undefined."""
@@ -350,6 +359,8 @@ class Specialiser:
                     "that is decided as the function runs, or a shorter way, can end what never ends"
                 )
         frame = Frame(code, self.level, self.at)
+        for name, value in given.items():
+            self.name(name, value, None)
         depth, at = len(self.frames), self.at
         self.frames.append(frame)
         try:
