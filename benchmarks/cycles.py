@@ -191,7 +191,7 @@ def change() -> list[Row]:
     ]
 
 
-def native(bound: dg.program.Bound, given: list[dict[str, Any]]) -> float:
+def native(bound: dg.Bound, given: list[dict[str, Any]]) -> float:
     """Seconds in native code for all these facts, one after the other."""
     return sum(bound.run(facts).stats.seconds for facts in given)
 
@@ -227,7 +227,7 @@ def chains() -> list[Row]:
     around = [*chain, (phrases[-1], phrases[-10], 0.05)]
     given = [wsj.facts(s) for s in wsj.sentences() if 25 <= len(s) <= 40][:20]
 
-    def bind(unary: list[Any], text: str = "") -> dg.program.Bound:
+    def bind(unary: list[Any], text: str = "") -> dg.Bound:
         facts = {"rewrite/3": binary, "rewrite/2": lexical, "unary/2": unary}
         return dg.Program(text + CKY + "goal += constit('TOP',0,N) * end(N).", "log").bind(
             facts, values="probabilities"

@@ -52,7 +52,7 @@ def inside_outside() -> InsideOutside:
     return InsideOutside(*map(float, found.groups()))
 
 
-def value_and_gradient(bound: dg.program.Bound, given: dict[str, Any], key: str) -> dg.Chart:
+def value_and_gradient(bound: dg.Bound, given: dict[str, Any], key: str) -> dg.Chart:
     """The chart of a run, with the gradient of `goal` by the facts of a predicate computed and looked at."""
     chart = bound.run(given)
     chart.gradient("goal")[key].values  # noqa: B018  # reading it is the work

@@ -35,7 +35,7 @@ def loading() -> list[Row]:
     for what, (table, start, target) in first.items():
         program, facts = dg.Program(PROGRAM), {"start/1": [(start,)]}
 
-        def load(table: Any = table, program: dg.Program = program, facts: Any = facts) -> dg.program.Bound:
+        def load(table: Any = table, program: dg.Program = program, facts: Any = facts) -> dg.Bound:
             bound = program.bind({"edge/2": table})
             bound.run(facts)
             return bound

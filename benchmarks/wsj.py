@@ -28,7 +28,7 @@ def rows(name: str) -> list[tuple[Any, ...]]:
     return [(*arguments, float(value)) for *arguments, value in lines]
 
 
-def grammar(semiring: str | None = None) -> dg.program.Bound:
+def grammar(semiring: str | None = None) -> dg.Bound:
     """The program with the grammar bound."""
     facts = {"rewrite/3": rows("binary.tsv"), "rewrite/2": rows("lexical.tsv")}
     return dg.Program(PROGRAM, semiring).bind(facts, values="probabilities")

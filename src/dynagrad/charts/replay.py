@@ -53,7 +53,6 @@ class Replay:
     course: tuple[tuple[int | None, float, bool], ...]
     until: str | None
     max_bytes: int
-    raised: list[BaseException]  # where functions behind external predicates put what they raise
     stopped: int = 0
     iterate: bool = False  # cycles were iterated
 
@@ -66,19 +65,21 @@ class Replay:
     ) -> Prepared:
         """The same run in a class with derivatives. Raises what a function behind an external predicate raises."""
         along = along or Along()
-        self.raised.clear()
+        raised: list[BaseException] = []  # by functions behind external predicates
         try:
-            prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop)
+            prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop, raised)
             for settings in self._runs(prepared, stop):
                 status = STATUS[prepared.chart.run(settings, stop).status]
                 check_replayed(End(status, prepared, self.scale))
         except Error:
-            if self.raised:
-                raise self.raised[0] from None
+            if raised:
+                raise raised[0] from None
             raise
         return prepared
 
-    def _prepared(self, derivatives: Derivatives, along: Along, stop: Stop | None) -> Prepared:
+    def _prepared(
+        self, derivatives: Derivatives, along: Along, stop: Stop | None, raised: list[BaseException]
+    ) -> Prepared:
         facts = self.facts
         prepared = facts.binding.prepare(
             facts.run,
@@ -90,7 +91,7 @@ class Replay:
             room=self.max_bytes if self.max_bytes >= 0 else None,
             deadline=None if stop is None else stop.deadline,
         )
-        connect(facts.setting, prepared, self.raised)
+        connect(facts.setting, prepared, raised)
         return prepared
 
     def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:
@@ -109,7 +110,7 @@ class Replay:
         direction[row if row < shared else row + axioms, 0] = 1.0
         along = Along(({key: direction},), (None,))
         try:
-            prepared = self._prepared(Derivatives(along.order, False), along, stop)
+            prepared = self._prepared(Derivatives(along.order, False), along, stop, [])
         except Error:
             return None
         for settings in self._runs(prepared, stop):

@@ -55,7 +55,7 @@ class Run:
         self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
         self._columns: dict[str, tuple[Codes, Words]] = {}
-        self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `gradient.Replay`
+        self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `replay.Replay`
 
     @property
     def setting(self) -> Setting:
@@ -265,7 +265,6 @@ class Run:
             tuple(self._course),
             until,
             self.limits.room,
-            self._raised,
             0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
             self.iterate,
         )

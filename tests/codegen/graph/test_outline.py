@@ -95,6 +95,19 @@ def test_rounds_that_are_alike_are_one_function() -> None:
     assert dg.cpp(waves, START).count("void loop") < 200
 
 
+def test_nests_that_write_to_places_are_functions_too() -> None:
+    def written(x: Any) -> Any:
+        y = x
+        for letter in TEXT:
+            z = np.zeros(12)
+            z[2:9] = y[1:8] * x[3:10]
+            y = y * 0.5 + z if letter in "ac" else np.concatenate([y[3:], y[:3]]) * 0.9
+        return np.sum(y)
+
+    assert dg.cpp(written, START).count("for (") < 20
+    np.testing.assert_allclose(dg.compile(written)(START), written(START), rtol=1e-12)
+
+
 def test_what_is_short_stays_in_one_piece() -> None:
     def short(x: Any) -> Any:
         for letter in TEXT[:10]:
@@ -107,8 +120,9 @@ def test_what_is_short_stays_in_one_piece() -> None:
 def test_names_make_no_difference_and_numbers_are_passed_by_reference() -> None:
     source = dg.cpp(forward, START)
     heads = re.findall(r"void loop\d+\((.*)\) \{", source)
-    assert heads and all(p.startswith(("auto const given", "auto& result")) for head in heads for p in head.split(", "))
-    assert any("auto& result0" in head for head in heads)
+    parameter = re.compile(r"(auto|double|int64_t|bool) const given\d+|(double|int64_t|bool)& result\d+")
+    assert heads and all(parameter.fullmatch(p) for head in heads for p in head.split(", "))
+    assert any("double& result0" in head for head in heads)
     calls = re.findall(r"(loop\d+)\((.*)\);", source)
     most = max(Counter(name for name, _ in calls).values())  # of one function, with other arguments each time
     assert most >= 50 and len({given for name, given in calls}) > most

@@ -9,7 +9,7 @@ It is long since the steps of a block share what is known of its values and its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -292,36 +292,49 @@ class Block:
         if empty:
             self._nothing(step)
             return
-        outline = Outline(self) if self.long and size(domain) > 1 else None
-        made = nest(
-            outline or self,
+        found = self._nest(
             domain,
             set(step.nodes),
             fill,
             lambda axis: all(f.reduced[axis] == f.reduced[_next(domain, axis)] for f in folds),
+            numbers,
             self.program.threads,
         )
+        self.numbers.update(found)
+
+    def _nest(
+        self,
+        domain: Shape,
+        own: set[Node],
+        fill: Callable[[Nest], None],
+        alike: Callable[[int], bool] = lambda _: True,
+        numbers: Mapping[Node, str] | None = None,
+        threads: bool = False,
+    ) -> Mapping[Node, str]:
+        """Writes a nest, in a long graph as the call of a function; its `numbers`, by the names that they have here."""
+        numbers = {} if numbers is None else numbers
+        outline = Outline(self) if self.long and size(domain) > 1 else None
+        made = nest(outline or self, domain, own, fill, alike, threads)
         if made.cut:
             self.program.uses.add("parallel")
-        if outline is not None:
-            numbers = self._outlined(outline, numbers)
-        self.numbers.update(numbers)
-
-    def _outlined(self, outline: Outline, numbers: dict[Node, str]) -> dict[Node, str]:
-        """Calls the function that a nest became; its numbers, by the names that they have here."""
+        if outline is None:
+            return numbers
         code, inner = self.code, outline.code
-        found = {node: code.name("s") for node in numbers}
-        for node, text in found.items():
-            code.line(f"{node.type.cxx} {text};")
-        results = {text: f"result{k}" for k, text in enumerate(dict.fromkeys(numbers.values()))}
-        name = self.program.outlines.name(outline, results)
-        texts = {text: found[node] for node, text in numbers.items()}
-        code.line(f"{name}({', '.join([*outline.given, *(texts[text] for text in results)])});")
+        results = {text: node for node, text in numbers.items()}
+        name = self.program.outlines.name(outline, {text: node.type.cxx for text, node in results.items()})
+        here = {text: code.named(node, "s") for text, node in results.items()}
+        for text, node in results.items():
+            code.line(f"{node.type.cxx} {here[text]};")
+        code.line(f"{name}({', '.join([*outline.parameters, *here.values()])});")
         code.divides = code.divides or inner.divides
         code.work = None if code.work is None or inner.work is None else code.work + inner.work
-        for node, text in numbers.items():
-            found[node] = texts[text]
-        return found
+        return {node: here[text] for node, text in numbers.items()}
+
+    def begin(self) -> None:
+        """A nest in this block is written anew, which changes nothing here."""
+
+    def given(self, pointer: str) -> str:
+        return pointer
 
     def _nothing(self, step: Step) -> None:
         """A loop without rounds."""
@@ -426,7 +439,7 @@ class Block:
             domain = self._region(node, piece.pattern, piece.holes)
             if size(domain):
                 write = functools.partial(_write, piece, pointer, node.shape)
-                nest(self, domain, set(), write, lambda _: True)
+                self._nest(domain, set(), write)
         return None
 
     def before_update(self, node: Node) -> None:
@@ -475,9 +488,9 @@ class Block:
         def fill(n: Nest) -> None:
             *rest, i = n.index
             place = flat((*rest, i + max(-offset, 0), i + max(offset, 0)), node.shape)
-            n.store(pointer, place, n.value(value, n.index))
+            n.store(n.around.given(pointer), place, n.value(value, n.index))
 
-        nest(self, value.shape, set(), fill, lambda _: True)
+        self._nest(value.shape, set(), fill)
 
     def _copy(self, node: Node, to: str) -> None:
         """All elements of an array, wherever it is or made as they are copied."""
@@ -489,9 +502,9 @@ class Block:
             return
 
         def fill(n: Nest) -> None:
-            n.store(to, flat(n.index, node.shape), n.value(node, n.index))
+            n.store(n.around.given(to), flat(n.index, node.shape), n.value(node, n.index))
 
-        nest(self, node.shape, set(), fill, lambda _: True)
+        self._nest(node.shape, set(), fill)
 
     def copy(self, to: str, pointer: str, type: Type) -> None:
         if to != pointer and type.size:
@@ -534,7 +547,7 @@ class Block:
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: Nest) -> None:
-    to.piece(piece, pointer, shape)
+    to.piece(piece, to.around.given(pointer), shape)
 
 
 def _sums(graph: Graph) -> set[Node]:

@@ -47,6 +47,8 @@ class Around(Protocol):
     code: Body
     sums: set[Node]
 
+    def begin(self) -> None: ...
+    def given(self, pointer: str) -> str: ...
     def number(self, node: Node) -> str: ...
     def pointer(self, node: Node) -> str | None: ...
     def index(self, hole: Node, length: int) -> Form: ...
@@ -421,10 +423,12 @@ def nest(
     threads: bool = False,
 ) -> Nest:
     """Writes a nest over a domain in which `fill` puts what is computed."""
+    around.begin()
     made = Nest(around, domain, own)
     fill(made)
     merge = made.merges(alike)
     if any(merge):
+        around.begin()
         made = Nest(around, domain, own, merge)
         fill(made)
     made.write(threads)

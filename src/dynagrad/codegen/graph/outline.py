@@ -23,28 +23,35 @@ class Outline:
 
     def __init__(self, around: Around) -> None:
         self.around, self.sums = around, around.sums
-        self.code = Body()
-        self.given: dict[str, str] = {}  # what the block calls it, and the parameter
+        self.begin()
 
-    def parameter(self, text: str) -> str:
-        return self.given.setdefault(text, f"given{len(self.given)}")
+    def begin(self) -> None:
+        """The nest is written anew: what a first try asked for is no parameter."""
+        self.code = Body()
+        self.parameters: dict[str, tuple[str, str]] = {}  # what the block calls it: the type and name of the parameter
+
+    def parameter(self, text: str, cxx: str) -> str:
+        return self.parameters.setdefault(text, (cxx, f"given{len(self.parameters)}"))[1]
+
+    def given(self, pointer: str) -> str:
+        return self.parameter(pointer, "auto")
 
     def number(self, node: Node) -> str:
-        return self.parameter(self.around.number(node))
+        return self.parameter(self.around.number(node), node.type.cxx)
 
     def pointer(self, node: Node) -> str | None:
         found = self.around.pointer(node)
-        return None if found is None else self.parameter(found)
+        return None if found is None else self.given(found)
 
     def index(self, hole: Node, length: int) -> Form:
         form = self.around.index(hole, length)
-        return Form(tuple((self.parameter(what), times) for what, times in form.terms), form.offset)
+        return Form(tuple((self.parameter(what, "int64_t"), times) for what, times in form.terms), form.offset)
 
     def check_all(self, hole: Node, length: int) -> bool:
         return self.around.check_all(hole, length)
 
     def scratch(self, node: Node, copies: int) -> str:
-        return self.parameter(self.around.scratch(node, copies))
+        return self.given(self.around.scratch(node, copies))
 
 
 class Outlines:
@@ -54,11 +61,11 @@ class Outlines:
         self._names: dict[tuple[str, ...], str] = {}
 
     def name(self, made: Outline, results: dict[str, str]) -> str:
-        """The function of a nest, whose `results` go to parameters: each text in it, and its parameter."""
-        parameters = [f"auto const {name}" for name in made.given.values()]
-        parameters += [f"auto& {name}" for name in results.values()]
-        for text, name in results.items():
-            made.code.line(f"{name} = {text};")
+        """The function of a nest, whose `results` go to parameters: each number in it, and its type."""
+        parameters = [f"{cxx} const {name}" for cxx, name in made.parameters.values()]
+        for k, (text, cxx) in enumerate(results.items()):
+            parameters.append(f"{cxx}& result{k}")
+            made.code.line(f"result{k} = {text};")
         return self._names.setdefault((", ".join(parameters), *made.code.lines), f"loop{len(self._names)}")
 
     def definitions(self) -> list[str]:

@@ -126,7 +126,7 @@ class Functions:
             "#endif",
             "",
         ]
-        return defined, [f"namespace {NAMESPACE} = graphs::{space};"]
+        return defined, [f"namespace {NAMESPACE} = ::dynagrad::graphs::{space};"]
 
     def __bool__(self) -> bool:
         return self._program is not None

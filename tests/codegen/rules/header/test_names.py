@@ -1,0 +1,36 @@
+"""Names that a header of a program may not have, since it would not compile. Costs nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dynagrad.codegen.rules.header.names import namespace
+from dynagrad.runtime.compiling.toolchain import INCLUDE
+
+DECLARED = (
+    r"^(?:template <[^\n]*>\s*)?(?:struct|class|enum class|enum|namespace|union) (\w+)",
+    r"^using (\w+) =",
+    r"^(?:template <[^\n]*>\s*)?(?:inline |static |constexpr )*[\w:<>,&* ]+?[ &*](\w+)\(",
+    r"^(?:inline |static )*(?:constexpr|const) [\w:<>]+ (\w+)",
+)
+"""What is declared at the beginning of a line of a header."""
+NOT_OURS = frozenset({"python.hpp", "walk.hpp", "builtins.hpp", "runtime.hpp"})
+"""Headers that the class of a program does not see."""
+
+
+def test_no_namespace_is_called_as_what_the_runtime_declares() -> None:
+    found = {"graphs"}
+    for header in (INCLUDE / "dynagrad").glob("*.hpp"):
+        for pattern in DECLARED if header.name not in NOT_OURS else ():
+            found |= set(re.findall(pattern, header.read_text(), re.MULTILINE))
+    found = {name for name in found if not name.isupper()} - {"if", "for", "while", "return", "switch", "operator"}
+    assert {"Log", "Array", "ChartBase"} <= found
+    for name in found:
+        assert namespace(name) != name, name
+
+
+@pytest.mark.parametrize("name", ["parser", "grammar", "cky", "speech", "my_rules"])
+def test_other_names_stay(name: str) -> None:
+    assert namespace(name) == name
