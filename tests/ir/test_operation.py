@@ -17,7 +17,7 @@ from dynagrad.codegen.graph import emit
 from dynagrad.eager.dispatch import lift
 from dynagrad.ir.control import Graph
 from dynagrad.ir.node import fresh
-from dynagrad.ir.operation import DEAR, Operation, Trait, apply
+from dynagrad.ir.operation import CALL, Operation, Trait, apply
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.ops.arrays import linear
 from dynagrad.ir.types import arrays, real
@@ -91,7 +91,7 @@ def test_traits_are_looked_at_where_graphs_are_rewritten() -> None:
     assert one is other
     [one, other] = simplify([ops.subtract(x, y), ops.subtract(y, x)])
     assert one is not other
-    assert (mean_of_two.cost, sinc.cost, sinc.divides, mean_of_two.divides) == (2, DEAR, True, False)
+    assert (mean_of_two.cost, sinc.cost, sinc.divides, mean_of_two.divides) == (2, CALL, True, False)
 
 
 def test_one_of_whole_arrays_that_native_code_does_not_know_is_computed_by_numpy() -> None:

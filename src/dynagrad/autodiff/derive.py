@@ -255,7 +255,8 @@ def generate_adjoints(
 
     An adjoint is that of a change added to the node, so a node of `wrt` may lie on the way to another. A cotangent None
     leaves its output out; an adjoint None says that no output is connected to the node. Each adjoint is added up or
-    passed on as `life.choose` says. With `inner`, all are added up, and it collects them, for each value that has one.
+    passed on as `accumulation.choose` says. With `inner`, all are added up, and it collects them, for each value that
+    has one.
 
     >>> from dynagrad.ir import variable
     >>> x, y, z = map(variable, "xyz")

@@ -2,8 +2,9 @@
 
 The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]` and `chart.query` read it; `add`,
 `retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
-at a time. What lives here is what users call, and nothing of how it is done: how a chart runs is said in `running`, how
-facts change in `database`, how items are found in `looking`, and what derivatives answer in `questions`.
+at a time. What lives here is what users call, and nothing of how it is done: how a chart runs is said in `run.py`, how
+facts change in `binding/database.py`, how items are found in `lookup.py`, and what derivatives answer in
+`derivatives/queries.py`.
 
 It is long by the docstrings of what users can ask of a chart, each a call of a line or two.
 """

@@ -2,7 +2,7 @@
 
 Plain functions of a program's setting and of a native chart that ran, of the chart itself or of its run made again with
 derivatives; where a text is only read, before any run, there is no native chart, and it is None. Whether a chart is up
-to date is `chart`'s business, what a number means the scale's, and how arguments are coded `reading`'s.
+to date is `chart`'s business, what a number means the scale's, and how arguments are coded `binding/decoding.py`'s.
 """
 
 from __future__ import annotations

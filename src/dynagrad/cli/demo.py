@@ -1,6 +1,6 @@
 """The demo of the command line: English sentences parsed by a small grammar that ships with the package.
 
-The program and its data lie in `data/demo`. What is shown here is made with the public API alone.
+The program and its data lie in `demo_data`. What is shown here is made with the public API alone.
 """
 
 from __future__ import annotations

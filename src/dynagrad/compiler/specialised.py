@@ -1,4 +1,4 @@
-"""Lifting: from Python functions to graphs.
+"""From Python functions to graphs.
 
 `compiler/frontend/statements.py` (with `compiler/frontend/source.py`, `compiler/frontend/desugar.py`,
 `compiler/frontend/scopes.py`, `compiler/frontend/expressions.py`) turns the text of a function into the small language

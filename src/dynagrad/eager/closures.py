@@ -275,7 +275,7 @@ class Dual:
         return [] if self._combination is None else self._combination.terms()
 
     def _halves(self, tag: int) -> tuple[Dual, Dual]:
-        """The functional without a tag that it may hold, and its tangent along it; see `numbers.split`."""
+        """The functional without a tag that it may hold, and its tangent along it; see `splitting.split`."""
         return primal(tag, self), tangent(tag, self)
 
     def _plus(self, other: Any) -> Dual:
@@ -367,7 +367,7 @@ class TapedFunction:
     """An input function of a reverse pass: its calls are entries of the tape.
 
     A call inside a younger pass is none, since what it would add depends on derivatives of functions that are not known
-    yet. Then the tape is marked, and the pass finds its Duals forward; see `verbs.Pullback`.
+    yet. Then the tape is marked, and the pass finds its Duals forward; see `gradients.Pullback`.
     """
 
     def __init__(self, tape: Tape, function: Callable[..., Any], number: int) -> None:

@@ -425,7 +425,7 @@ _FLOAT = np.dtype(np.float64)
 def plain(x: Any) -> Any:
     """An argument of an operation as numbers are computed with: floats, arrays of floats, numbers, truth values.
 
-    Arrays that belong to somebody else are copied where an operation keeps them; see `kept`.
+    Arrays that belong to somebody else are copied where an operation keeps them; see `copies.py`.
     """
     kind = type(x)
     if kind is float or (kind is np.ndarray and x.ndim and x.dtype is _FLOAT):

@@ -390,7 +390,7 @@ def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Calla
         return total
 
     combined.combination = made  # type: ignore[attr-defined]
-    combined.__dynagrad__ = what  # type: ignore[attr-defined]  # as `verbs.marked` has it
+    combined.__dynagrad__ = what  # type: ignore[attr-defined]  # as `gradients.marked` has it
     return combined
 
 

@@ -1,4 +1,4 @@
-"""The reverse pass over a tape: `graph`'s sweep, whose order is that of the cells' numbers, backward.
+"""The reverse pass over a tape: the sweep of `autodiff/derive.py`, whose order is that of the cells' numbers, backward.
 
 A cell's number is larger than those of all cells that it was made of, so one look at each entry is enough, without
 recursion and without searching. What an entry means is in `tape.py`.

@@ -1,7 +1,7 @@
 """A table that was taken apart becomes a relation: the columns of arguments get their types.
 
 Every entry is checked, and what is wrong is named with its place. What form the table had is not known here (see
-`facts` and `files`), nor what types columns of several predicates share (see `encoding`).
+`readers.py` and `files`), nor what types columns of several predicates share (see `charts/binding/encoding.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Facts as they are kept: relations, column by column, and what is made of relations: rows taken, joined and compared.
 
-A relation never changes. How tables of users become relations is `facts` and `files`, and how arguments become numbers
-`encoding`. Semirings are not known here: where a one is needed, it is given.
+A relation never changes. How tables of users become relations is `readers.py` and `files`, and how arguments become
+numbers `charts/binding/encoding.py`. Semirings are not known here: where a one is needed, it is given.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Trait(enum.Flag):
 PLAIN = Trait(0)
 """None of these."""
 
-DEAR = 20
+CALL = 20
 """What an element of most operations costs, in additions: that of a call of the C library."""
 
 
@@ -90,7 +90,7 @@ class Operation:
     partial: Partial | None = None
     code: Any = None
     traits: Trait = PLAIN
-    cost: int = DEAR
+    cost: int = CALL
     """What an element costs, roughly in additions."""
     in_loops: str = ""
     """The function of the runtime that loops over arrays call instead of that in `cxx`: the compiler vectorises it."""

@@ -1,4 +1,4 @@
-"""What native code makes of each operation: the one place that says how the tags of `Operation.code` are read.
+"""What native code makes of each operation: by the families of `ir/code.py`.
 
 A node is computed element by element (`each`), is another look at an array (`view`), sums up many elements (`fold`),
 is an array with some places written (`update`), controls what runs (`control`, `part`, `stack`), or is computed as a

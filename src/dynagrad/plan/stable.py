@@ -2,7 +2,7 @@
 
 In `path(I,K) += path(I,J) * edge(J,K)` the argument I is stable (Aho and Ullman 1979, "Universality of data retrieval
 languages"). The ground program falls apart into one part for each of its values, all with the same instances. So one of
-them is explored and grounded, and all are solved side by side (`native/include/dynagrad/columns.hpp`).
+them is explored and grounded, and all are solved side by side (`runtime/include/dynagrad/columns.hpp`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""From op graphs to machine code: what is shared by everything that runs natively.
+"""Compiled libraries: built, kept, loaded and called.
 
-What lives here: the text of operations in C++, the toolchain that compiles it (`toolchain`), the cache of compiled
-programs (`cache`), how a compiled library is loaded and called (`library`), how what it holds becomes functions of
-Python (`calling`), and under `include/dynagrad/` the headers that generated code is written against. What may not live
-here: anything that knows rules, charts or facts. The room imports `graph` and `errors` of ours and nothing else.
-
-The three steps are `library.load(cache.build(source))`: text, file, functions.
+`compiling/` has the compiler and the cache of what it made, `disk/` files that several processes share. `library.py`
+loads a library; `engine.py` has the functions of a compiled program of rules as Python objects, `calling.py` and
+`walking.py` generated functions as functions of Python; `blas.py` and `threads.py` are what compiled code asks of this
+process. Under `include/dynagrad/` lie the headers that generated code is written against. Nothing here knows rules,
+charts or facts.
 """

@@ -1,7 +1,7 @@
 """What a program is to its runs: its rules, domains, scale and options; and facts as such a program takes them.
 
 Given facts are checked against the predicates here, and their numbers against the semiring. What form a table has is
-the business of `facts`, what facts become inside of `binding`.
+the business of `facts/readers.py`, what facts become inside of `binding`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A database never changes: facts are added, retracted and set by making another one. Copies of a fact add up, and the
 axioms of the program's text, which are facts too, are not among those that can be changed. When a chart is brought up
-to date is its own business, and how that is done `changing`'s.
+to date is its own business, and how that is done `charts/changes.py`'s.
 """
 
 from __future__ import annotations

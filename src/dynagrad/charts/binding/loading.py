@@ -1,7 +1,7 @@
 """Facts inside native code: those that runs share, loaded once for a compiled program, and charts set up over them.
 
 Everything native that a binding keeps is made here, of facts that are coded already, see `encoding`; what is kept, and
-for which facts, is the business of `binding`. How words are read again is `reading`'s and `looking`'s.
+for which facts, is the business of `binding`. How words are read again is `decoding.py`'s and `charts/lookup.py`'s.
 """
 
 from __future__ import annotations

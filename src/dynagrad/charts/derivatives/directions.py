@@ -1,7 +1,7 @@
 """Reading what derivatives are asked along and of: directions of facts, and items with cotangents.
 
 A direction has a number for each fact, in one of several forms; here it becomes an array of doubles in the order of the
-facts that were given. Nothing is run or differentiated here: that is `questions` and `gradient`.
+facts that were given. Nothing is run or differentiated here: that is `queries.py` and `gradient`.
 """
 
 from __future__ import annotations

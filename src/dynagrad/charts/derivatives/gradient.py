@@ -3,7 +3,8 @@
 The life of a gradient: a chart hands over its `Replay`, all that its run was made of, whose `again` makes the run again
 in a class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the
 tape; and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over
-dual numbers. How either is computed is the business of `codegen/rules/backward/sweep.py` and `native`.
+dual numbers. How either is computed is the business of `codegen/rules/backward/sweep.py` and of the headers of the
+runtime.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ In `expectation` each of these components is a pair (p, r): p, and then the numb
 numbers like any other, and a pullback is the transpose of the derivative as a matrix of them. `Pass.back` says how that
 comes from passes over pairs.
 
-No derivative is computed here: that is `codegen/rules/backward/sweep.py` and `native`. What a choice means to users,
-and how they give arrays, is `function`'s business.
+No derivative is computed here: that is `codegen/rules/backward/sweep.py` and of the headers of the runtime. What a
+choice means to users, and how they give arrays, is `function`'s business.
 """
 
 from __future__ import annotations

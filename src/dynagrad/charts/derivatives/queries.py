@@ -1,9 +1,9 @@
 """The questions that derivatives answer: gradients, tangents, outside values, marginals, expected counts, entropy.
 
 Each is a plain function of a `Ran`, which a chart hands over. What is asked is put into seeds and directions here, and
-what comes back into the answer. How a run is gone back over is `gradient`'s business, and how it is made again with
-derivatives is `running`'s. What the answers mean is said where
-they are asked for, at the methods of `Chart`.
+what comes back into the answer. How a run is gone back over is `gradient.py`'s business,
+and how it is made again with derivatives that of `charts/replay.py`. What the answers mean is said where they are asked
+for, at the methods of `Chart`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Graphs as C++: values, arrays and control flow as one function of machine code.
 
-`passes/roles.py` says what native code makes of each operation. A whole graph is prepared by
-`passes/loops/recurrences.py`, each subgraph by `passes/decompose.py`, `passes/in_place_sums.py`,
-`passes/loops/unroll_and_jam.py` and `passes/sink.py`. Then `passes/schedule.py` says in which order values are computed
-and which of them share a loop, and `memory.py` where arrays are kept. `blocks.py` writes the statements of one graph,
-`loops.py` loops over arrays (`passes/views.py` and `passes/loops/index_forms.py` are arithmetic with indices;
-`outline.py` makes functions of many loops), `control.py` branches, loops and calls (`ranges.py` is what is known of
-loops before they begin), `whole.py` operations of the runtime, `emit.py` the whole. `running.py` compiles and calls it.
+A graph is prepared by `passes/prepare.py`. `blocks.py` writes the statements of one graph, `loops.py` loops over arrays
+(`outline.py` makes functions of many), `control.py` branches, loops and calls (`ranges.py` is what is known of indices
+before they begin), `whole.py` and `calls/` operations of the runtime; `body.py` is the body that they write to and
+`memory.py` says where arrays are kept. `source.py` is what the functions of a source share, `emit.py` the whole;
+`native.py` compiles and calls it, `running.py` the plain way.
 """
 
 from .emit import Text, emit

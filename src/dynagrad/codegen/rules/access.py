@@ -39,7 +39,7 @@ def write_view(context: ClassContext, table: Table) -> None:
 
 
 def write_access(context: ClassContext) -> None:
-    """Everything else that `abi.hpp` and the C++ facade ask of a program."""
+    """Everything else that `abi.hpp` and the C++ header ask of a program."""
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
     out.open("static FactTable* facts_new(int64_t table, dynagrad::Failure& failure)")

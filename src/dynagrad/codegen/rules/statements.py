@@ -1,6 +1,6 @@
 """Joins as C++ statements: taking items apart, going through the others, building the head.
 
-A `Writer` holds the text of one function with its open braces. What it writes is nested `if`s and loops, so that a
+A `JoinWriter` writes one join with its open braces. What it writes is nested `if`s and loops, so that a
 failed match simply falls out of its block. Names of rule variables are kept; they start with a capital letter or an
 underscore, and every other name in generated code starts with a small letter.
 """

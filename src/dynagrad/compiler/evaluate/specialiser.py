@@ -133,9 +133,7 @@ class Specialiser:
         self.frames: list[Frame] = []
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
-        self.apart: dict[
-            Any, list[Any]
-        ] = {}  # functions with derivatives of their own; see compiler/transforms/captured.py
+        self.captured: dict[Any, list[Any]] = {}  # functions with derivatives of their own; see transforms/captured.py
         self.lifted: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
         self.token = Cell(0, "%token")  # what is checked as the graph runs; see exceptions.py

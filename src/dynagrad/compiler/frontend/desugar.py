@@ -1,4 +1,4 @@
-"""What is written otherwise before a function is lifted: the same function, with less of Python in it.
+"""Desugars the syntax tree of a function: the same function, with less of Python in it.
 
 `while (y := f(x)) > 1` becomes a loop with a `break`. `with np.errstate(...)` is replaced by what stands in it, since
 compiled code warns of nothing. `try` becomes a choice that is always taken, with what it catches; what `finally` says

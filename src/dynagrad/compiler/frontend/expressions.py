@@ -1,4 +1,4 @@
-"""Lifting of Python's expressions: a table from kinds of syntax to what they become in the core language.
+"""Python's expressions: a table from kinds of syntax to what they become in the core language.
 
 Statements and functions are in `statements.py`. Each part is named in the order in which Python evaluates it.
 """

@@ -1,7 +1,8 @@
 """What the names of a Python function mean: which are assigned where, and which are needed later.
 
-Lifting asks three things. Which variables does a stretch of text assign; which are live after it, so that a choice or a
-loop has to pass them on; and which are assigned while a nested function holds on to them, and so must be cells.
+The front end asks three things. Which variables does a stretch of text assign; which are live after it, so that a
+choice or a loop has to pass them on; and which are assigned while a nested function holds on to them, and so must be
+cells.
 """
 
 from __future__ import annotations

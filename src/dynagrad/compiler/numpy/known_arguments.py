@@ -1,7 +1,8 @@
 """Which arguments of numpy's functions must be known when a function is compiled: those that decide shapes and ways.
 
-Handlers of `numpy_functions.py` and `numpy_linalg.py` are made of numpy's functions on known places and shapes. Were
-such an argument a number of the graph, a handler would ask numpy with it, and numpy would ask the handler again.
+Handlers of `eager/numpy/functions.py` and `eager/numpy/linalg.py` are made of numpy's functions on known places and
+shapes. Were such an argument a number of the graph, a handler would ask numpy with it, and numpy would ask the handler
+again.
 """
 
 from __future__ import annotations

@@ -53,13 +53,13 @@ def _arrays(p: Pattern) -> Iterator[Array]:
 
 def once(s: Specialiser, key: Any, held: Held, make: Callable[[], T], lasting: Callable[[T], bool]) -> T:
     """What is made for values that are held, if it was not made before and is worth keeping."""
-    for other, found in s.apart.setdefault(key, []):
+    for other, found in s.captured.setdefault(key, []):
         if held.same(other):
             made: T = found
             return made
     made = make()
     if lasting(made):
-        s.apart[key].append((held, made))
+        s.captured[key].append((held, made))
     return made
 
 

@@ -39,7 +39,7 @@ def reals(x: Any) -> Pattern:
 
 def exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
     """The derivative of a result with zeros, or something else, for the whole numbers and truth values in it; as
-    `structure.of_result`, which leaves those that a class has in its fields."""
+    `pytree.of_result`, which leaves those that a class has in its fields."""
     t = type_of(x)
     if t is not None and t.kind != "real":
         return zeros(t.shape) if to is None else to(x)

@@ -1,7 +1,7 @@
 """What numpy's functions do with numbers: the table of their handlers, and what all handlers read arguments with.
 
 A handler takes the arguments of the numpy function of its name, of which some are numbers, others arrays, floats or
-lists, and is made of operations. The handlers are in the files `numpy_*.py`, by kind: shapes, arranging, reductions,
+lists, and is made of operations. The handlers are in the files beside it, by kind: shapes, arranging, reductions,
 linear algebra and so on; here is none. How numpy gets to them is in `protocol.py`, which also turns away options
 that a handler does not take.
 """

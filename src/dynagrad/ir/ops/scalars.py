@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ..operation import DEAR, PLAIN, Adjoint, LinearMap, Operation, Series, Trait
+from ..operation import CALL, PLAIN, Adjoint, LinearMap, Operation, Series, Trait
 from ..types import Type, boolean, real
 from . import ieee, series
 
@@ -46,7 +46,7 @@ def _real(
     series: Series | None = None,
     needs: tuple[tuple[int, ...], ...] | None = None,
     traits: Trait = PLAIN,
-    cost: int = DEAR,
+    cost: int = CALL,
     in_loops: str = "",
 ) -> Operation:
     """An operation from reals to a real, with as many arguments as there are rules."""

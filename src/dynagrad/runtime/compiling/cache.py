@@ -2,9 +2,9 @@
 
 An entry is three files in the cache folder: the library, its source beside it for people to read, and a seal, written
 last, that holds the library's hash. What has no seal that fits is no entry, so that neither a killed compiler nor a
-damaged disk can make one; nor is what others may have written (`sealed`). Which folder it is says `cache_folder`. What
-all libraries of a kind have in common is an entry too, an object that they are linked with. No knowledge of flags lives
-here.
+damaged disk can make one; nor is what others may have written (`disk/sealed.py`). Which folder it is says
+`disk/folder.py`. What all libraries of a kind have in common is an entry too, an object that they are linked with. No
+knowledge of flags lives here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The way back over solved components, by implicit differentiation.
 
 It is that of any stage in which items are final, but for the order inside a component: what its items got from heads
-outside is gathered first, the transposed system is solved for their adjoints (`solve_adjoints` in `native/include/
+outside is gathered first, the transposed system is solved for their adjoints (`solve_adjoints` in `runtime/include/
 dynagrad/adjoints.hpp`), and these go on to whatever the weights of the system were made of.
 """
 

@@ -3,7 +3,7 @@
 The face makes terms, takes facts, runs, looks items up and lists them. It needs the runtime headers and libc alone, no
 C++ standard library. Whatever the plan took from facts (an order, a range, the kind of an argument) is checked again at
 run time, and a run that does not fit is refused with a message. Here the parts are put together; what they are is in
-the folder `facade`. Nothing here writes files or looks at facts.
+the files beside it. Nothing here writes files or looks at facts.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ So a component of the new ground program is solved once if anything it is made o
 not spread. What a component's bound was is kept with its items, as the chart's is that of all components.
 
 Whatever goes wrong on the way, the chart is run afresh, so an error is that of a fresh run. Order and ranges of a plan
-hold for items of the facts before and after together; `dynagrad/changing.py` sees to that.
+hold for items of the facts before and after together; `charts/changes.py` sees to that.
 """
 
 from __future__ import annotations

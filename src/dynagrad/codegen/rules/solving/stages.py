@@ -1,7 +1,7 @@
 """Stages whose ground program is found as it runs: blocks of items, their components, and the order of pops.
 
 Such a stage takes the items of one level together, a *block*. It explores first: from each item it goes through the
-rules whose heads may lie on the same level, without values, and notes which item leads to which (`native/include/
+rules whose heads may lie on the same level, without values, and notes which item leads to which (`runtime/include/
 dynagrad/ground.hpp`). Then it pops the items component by component of that graph, antecedents first, so that each
 item has all its contributions when it is popped, once, by the same functions as a stage whose order is known before.
 What is left are cyclic components, which are solved first (`components.py`); contributions from within a solved

@@ -2,7 +2,7 @@
 //
 // What a program does in its inner loops is compiled with it. What it does now and then (taking memory, making terms,
 // sorting facts, solving for a component) is the same for every program: it is compiled once on a machine, as objects
-// that programs are linked with. `plan/linked.py` has their sources.
+// that programs are linked with. `codegen/rules/linked.py` has their sources.
 //
 // DYNAGRAD_ONCE marks what is in the object of `runtime.hpp`, which every program is linked with: functions that are no
 // templates, and members of templates that `runtime.hpp` instantiates. DYNAGRAD_ONCE_SOLVED marks the same for

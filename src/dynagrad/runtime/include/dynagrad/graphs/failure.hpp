@@ -1,4 +1,4 @@
-// Errors that a graph raises as it runs; `graph/failures.py` has their numbers and what they say.
+// Errors that a graph raises as it runs; `ir/failures.py` has their numbers and what they say.
 #pragma once
 
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 // did what; who sums up adds the parts in their order. One loop at a time is in the pool: where another thread's is, or
 // this one is in a part of one, the parts are run here, one after the other. Threads start with the first loop, watch
 // for the next one for some microseconds, and sleep. To wake one takes some 50 us, to give work to one that still watches
-// less than one. They touch nothing of Python. All libraries of a process share the pool of the first; `parallel.py` sees
+// less than one. They touch nothing of Python. All libraries of a process share the pool of the first; `runtime/threads.py` sees
 // to that and to forks, after which the child starts threads of its own.
 #pragma once
 
@@ -212,7 +212,7 @@ inline void in_parallel(int64_t n, int64_t grain, F&& f, int64_t unit = 8) {
 
 }  // namespace dynagrad::graphs
 
-// For parallel.py: the pool of this library, and which pool this library is to use, with how many threads.
+// For runtime/threads.py: the pool of this library, and which pool this library is to use, with how many threads.
 DYNAGRAD_EXPORT void* dg_pool() { return reinterpret_cast<void*>(&dynagrad::graphs::run_in_pool); }
 DYNAGRAD_EXPORT void dg_forget_pool() { dynagrad::graphs::forget_pool(); }
 DYNAGRAD_EXPORT void dg_parallel(void* run, int64_t threads) {
