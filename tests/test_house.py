@@ -137,3 +137,18 @@ def test_a_long_file_says_why_it_is_one(path: Path) -> None:
     text = path.read_text()
     if text.count("\n") > MOST_LINES:
         assert "It is long" in (ast.get_docstring(ast.parse(text)) or "")
+
+
+ROOT = HOUSE.parent.parent
+PROSE = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), CONTRIBUTING]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_are_spoken_of_are_there(path: Path) -> None:
+    """By their names from the root, the package, the tests, the headers, the room that speaks of them, or its
+    folder."""
+    places = [ROOT, ROOT / "tests", HOUSE, HOUSE / "runtime/include", HOUSE / "runtime/include/dynagrad", path.parent]
+    if HOUSE in path.parents:
+        places += [path.parent.parent, HOUSE / path.relative_to(HOUSE).parts[0]]
+    for name in re.findall(r"`([a-z_/]+\.(?:py|hpp|lark))`", path.read_text()):
+        assert any((place / name).exists() for place in places), f"{path.relative_to(ROOT)} speaks of {name}"

@@ -1,7 +1,7 @@
 """`dynagrad.numpy` and `dynagrad.math`: all names of numpy and of `math` are there, and outside are the originals.
 
-What they compute inside of a derivative is in `tests/functions/test_mutable.py` and `test_drop_in.py`. Costs 5 s, most
-of it for mypy.
+What they compute inside of a derivative is in `eager/mutation/test_arrays.py` and `eager/names/test_numpy_names.py`.
+Costs 5 s, most of it for mypy.
 """
 
 from __future__ import annotations

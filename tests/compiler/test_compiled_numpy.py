@@ -1,7 +1,9 @@
-"""The functions of `numpy_cases.py` compiled: values, gradients, tangents and Hessians times vectors, in all modes.
+"""The functions of `eager/numpy/numpy_cases.py` compiled: values, gradients, tangents and Hessians times vectors, in
+all modes.
 
-They are held to what the same gives without being compiled, which `test_numpy.py` holds to differences. A compiled
-function has many cases in it, since each costs its time to compile; in all this takes half a minute on two cores.
+They are held to what the same gives without being compiled, which `eager/numpy/test_numpy.py` holds to differences. A
+compiled function has many cases in it, since each costs its time to compile; in all this takes half a minute on two
+cores.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The facts of a chart: what changes make of them, held against lists of rows. What charts make of that is tested in
-`test_changes.py`.
+`charts/test_changes.py`.
 """
 
 from __future__ import annotations

@@ -478,7 +478,7 @@ def swept(chart: Any) -> set[str]:
 
 
 def of_the_engine_tests(semiring: str | None, agenda: str) -> list[Any]:
-    """Programs that `test_engine.py` compiles in the same combination, so that nothing is compiled twice."""
+    """Programs that `charts/test_engine.py` compiles in the same combination, so that nothing is compiled twice."""
     programs: list[Any] = [*generated(semiring, False), *(generated(semiring, True) if semiring else ())]
     place = AGENDAS.index(agenda)
     return [*COMBINABLE[semiring][place - 1 :: 3], *programs[place::9]] if place else programs[::5]

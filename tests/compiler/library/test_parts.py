@@ -1,4 +1,5 @@
-"""Compiled functions of parts of arrays, changes at places, and whole numbers in the functions of `numpy_cases.py`.
+"""Compiled functions of parts of arrays, changes at places, and whole numbers in the functions of
+`eager/numpy/numpy_cases.py`.
 
 Five functions are compiled, in five seconds; the rest is evaluated as graphs.
 """

@@ -1,6 +1,6 @@
 """What the functions of `dynagrad.numpy` and `dynagrad.math` do with numbers that carry derivatives. Costs 8 s.
 
-Creation that is written to is in `test_mutable.py`.
+Creation that is written to is in `eager/mutation/test_arrays.py`.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ BY_DIFFERENCES = frozenset(
     + ("nanmedian", "piecewise", "polyfit", "quantile")
 )
 """Of `MORE`, what numpy computes in float64 alone; those rows are held to differences in `test_numpy.py`, and their
-functions to 50 digits in `test_fifty_digits_compiled.py`."""
+functions to 50 digits in `compiler/test_fifty_digits_compiled.py`."""
 _MORE = {id(row) for row in MORE}
 
 
