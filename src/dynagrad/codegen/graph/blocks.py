@@ -14,16 +14,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from ...errors import Error
-from ...ir.control import LOOPS, PART, POP, PUSH, Graph
+from ...ir.control import PART, Graph
 from ...ir.node import Node, order
 from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of
 from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.prepare import prepare
-from ...passes.roles import Piece, fold_of, initial, role, simple, update_of
+from ...passes.roles import Piece, fold_of, initial, role, update_of
 from ...passes.schedule import LONG, Step, schedule
-from ...passes.views import at_pattern, code_of, is_view, through
+from ...passes.views import code_of, is_view, through
 from ..cxx import literal
 from .body import Body
 from .loops import NEUTRAL, Nest, nest, size, uniform
@@ -569,6 +569,3 @@ def _next(domain: tuple[int, ...], axis: int) -> int:
 
 def frame_pointer(text: str, type: Type, start: int) -> str:
     return f"{type.cxx}* const {text} = reinterpret_cast<{type.cxx}*>(frame + {start});"
-
-
-__all__ = ["LOOPS", "POP", "PUSH", "Block", "Value", "at_pattern", "frame_pointer", "simple"]

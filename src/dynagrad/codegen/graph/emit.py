@@ -16,7 +16,7 @@ from ...ir.names import said_of
 from ...ir.node import Node
 from ...ir.types import Type
 from ...passes.prepare import prepare
-from ..cxx import INDENT, Writer, literal
+from ..cxx import INDENT, Writer, comment, literal
 from . import control, whole
 from .blocks import Block
 from .body import Body
@@ -211,7 +211,7 @@ class Program(Source):
         arena = Arena()
         self._statements(code, arena, graph, inputs, prefer, [f"out{k}" for k in range(len(graph.outputs))])
         head = f"int64_t {name}({', '.join(parameters)})"
-        self.declared.append(f"{head};  // {_comment(function.name)}")
+        self.declared.append(f"{head};  // {comment(function.name)}")
         first = [
             "if (!call.enter()) return call.recursion();",
             "if (call.watch.interrupted()) return kInterrupted;",
@@ -229,10 +229,6 @@ class Program(Source):
 
 def _spelled(type: Type) -> str:
     return "Stack" if type.kind == "stack" else type.cxx
-
-
-def _comment(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "_'" else "_" for c in name)
 
 
 def _whole(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> str:

@@ -7,15 +7,12 @@ to the interpreter, with the arrays as they are in memory: slow, and right.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import Error
-from ...ir.control import part_types
 from ...ir.node import Node
 from ...passes.views import code_of
 from .blocks import Block
 from .calls import along, failing, linear
-from .memory import Memory
 
 Call = Callable[..., str]
 """(node, result, *arguments) -> a statement of C++, or an expression of status with `status:` before it."""
@@ -85,6 +82,3 @@ def write(block: Block, node: Node) -> None:
         code.line(f"if (const int64_t {status} = {text[7:]}; {status} != kDone) return {status};")
     else:
         code.line(text)
-
-
-__all__ = ["RUNTIME", "Any", "Memory", "part_types", "write"]

@@ -8,6 +8,7 @@ from ....errors import RunError
 from ....ir.code import code_of
 from ....ir.failures import FAILURES, RAISED
 from ....ir.node import Node
+from ...cxx import string
 
 FIRST = 80  # `kFailure` in failure.hpp
 
@@ -23,24 +24,10 @@ def _write(node: Node, out: str, code: str, steps: str, change: str) -> str:
 
 
 def _raise(node: Node, out: str, token: str, test: str, *numbers: str) -> str:
-    text = quoted(code_of(node)[1])
+    text = string(code_of(node)[1])
     casts = ["" if a.type.kind == "real" else "(long long)" for a in node.arguments[2:]]
     given = "".join(f", {cast}*{number}" for cast, number in zip(casts, numbers, strict=True))
     return f"status:raised(call, {RAISED}, {text}{given})"
-
-
-def quoted(text: str) -> str:
-    """A text as a literal of C++: all that is no plain letter as its bytes.
-
-    >>> quoted('a "b"\\n?')
-    '"a \\\\042b\\\\042\\\\012\\\\077"'
-    """
-    plain = {ord(c) for c in " !#$%&'()*+,-./:;<=>@[]^_`{|}~"}
-    found = []
-    for byte in text.encode():
-        char = chr(byte)
-        found.append(char if byte < 128 and (char.isalnum() or byte in plain) else f"\\{byte:03o}")
-    return '"' + "".join(found) + '"'
 
 
 def rule_of(node: Node) -> Callable[..., str] | None:
