@@ -94,3 +94,11 @@ def test_a_result_that_is_too_large_is_an_error(fast: bool, monkeypatch: pytest.
         monkeypatch.setattr(calling, "PYTHON", None)
     with pytest.raises(RoomError, match="no memory for an array that it returns"):
         dg.compile(lambda x: x[:, None] * x)(np.empty(1 << 22))
+
+
+def test_memory_that_held_reals_may_hold_whole_numbers_next() -> None:
+    """By the rules of C++ a compiler might read the one before it writes the other: it is told not to."""
+    from dynagrad.codegen.graph.emit import FLAGS
+    from dynagrad.codegen.rules.functions import INTEGERS
+
+    assert "-fno-strict-aliasing" in FLAGS and "-fno-strict-aliasing" in INTEGERS

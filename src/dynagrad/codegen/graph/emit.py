@@ -23,8 +23,10 @@ from .body import Body
 from .memory import Arena, Memory, Value
 from .source import Hosted, Source
 
-FLAGS = ("-ffp-contract=fast", "-fwrapv", "-Wno-pass-failed")
-"""What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit."""
+FLAGS = ("-ffp-contract=fast", "-fwrapv", "-fno-strict-aliasing", "-Wno-pass-failed")
+"""What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit, and memory that
+held reals may hold whole numbers next.
+"""
 
 
 NAME = "body"

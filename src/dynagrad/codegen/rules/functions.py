@@ -29,8 +29,10 @@ NAMESPACE = "rule_functions"
 
 # What writes C++ of whole graphs is imported when the first of them is to be written: most programs have none.
 
-INTEGERS = ("-fwrapv",)
-"""What sources with functions are compiled with besides the flags of all code: whole numbers go round."""
+INTEGERS = ("-fwrapv", "-fno-strict-aliasing")
+"""What sources with functions are compiled with besides the flags of all code: whole numbers go round, and memory that
+held reals may hold whole numbers next.
+"""
 
 
 @dataclass(frozen=True)
