@@ -270,6 +270,7 @@ def test_functions_in_headers_for_c_plus_plus(tmp_path):
     arguments = ["cpp", str(tmp_path / "p.dyna"), "--functions", str(tmp_path / "p.py"), "--name", "calls"]
     result = CliRunner().invoke(cli.app, arguments)
     assert result.exit_code == 0, result.stderr
+    assert "need the flags -fwrapv -fno-strict-aliasing." in result.stdout
     ran, value, first, second, again, why = output_of(tmp_path, {"calls": result.stdout}, HEADER, {})
     assert ran == "1" and float(value) == pytest.approx(recursive(5.0) + 0.7, rel=1e-14)
     assert float(first) == pytest.approx(dg.grad(recursive)(5.0), rel=1e-13) and float(second) == 1.0

@@ -42,7 +42,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     parts = [
         *generated.rules,
         "//",
-        _usage(plan, name),
+        _usage(plan, name, generated.flags),
         "#pragma once",
         "#pragma GCC system_header  // no warnings about generated code",
         "#include <stdarg.h>",
@@ -76,7 +76,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     return "\n".join(parts)
 
 
-def _usage(plan: Plan, name: str) -> str:
+def _usage(plan: Plan, name: str, flags: Sequence[str]) -> str:
     names = member_names(plan)
     takers = [t for t in plan.tables.values() if takes_facts(plan, t)]
     gradient = "    (no gradient: this header was written without)"
@@ -84,6 +84,8 @@ def _usage(plan: Plan, name: str) -> str:
         gradient = f"    (no gradient: {SEMIRINGS[plan.semiring].no_derivatives})"
     asked = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
     lines = ["How to use it (compile as C++20, with the folder of the runtime headers in the include path):", ""]
+    if flags:
+        lines[:1] = [*lines[:1], f"Its functions need the flags {' '.join(flags)}."]
     lines.append(f"    {name}::chart chart;")
     for table in takers[:4]:
         codes = [plan.summary.domains[d].kind for d in table.domains]
