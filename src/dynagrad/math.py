@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .eager.names.math_names import of_math as _of_math
 
 if TYPE_CHECKING:
-    from math import *  # noqa: F403
+    from math import *  # noqa: F403  # all of its names are offered here, too
 
 __all__ = [name for name in dir(_math) if not name.startswith("_")]
 

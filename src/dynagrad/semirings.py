@@ -138,7 +138,7 @@ class Scale:
 
     def from_probabilities(self, values: Array | None) -> Array | None:
         """Probabilities in this scale."""
-        convert = SEMIRINGS[self.name].chances
+        convert = SEMIRINGS[self.name].from_probabilities
         if convert is None:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
         if values is None:

@@ -25,7 +25,7 @@ MAX_TIMES = BuiltIn(
     jets="MaxTimesJets<{order}>",
     order="value",
     selective=True,
-    chances=lambda p: p,
+    from_probabilities=lambda p: p,
     source=(
         "struct MaxTimes : Real {",
         "  static constexpr bool selective = true, flat = false;",
@@ -111,11 +111,11 @@ def test_it_may_be_declared_and_is_offered(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rows_agree_with_themselves(name: str) -> None:
     row = SEMIRINGS[name]
     assert bool(row.jets) != bool(row.no_derivatives)
-    assert (row.loses is None) or row.selective
+    assert (row.superior_sign is None) or row.selective
     assert (row.recognised is None) == (not row.copies)
-    assert not row.adds or row.one == 0.0
-    if row.chances is not None and row.shape == "float":
-        none, one = row.chances(np.array([1e-300, 1.0]))
+    assert not row.times_adds or row.one == 0.0
+    if row.from_probabilities is not None and row.shape == "float":
+        none, one = row.from_probabilities(np.array([1e-300, 1.0]))
         assert one == row.one
         assert none == pytest.approx(row.zero) or abs(none) > 600
     if {MARGINAL, COUNT} & row.sums:

@@ -54,7 +54,7 @@ class Counting:
         if weight is None:
             return None
         if isinstance(weight, Node):
-            return ops.greater(weight, 0.0)  # type: ignore[no-any-return]
+            return ops.greater(weight, 0.0)  # type: ignore[no-any-return]  # operations and visitors return anything
         known = np.asarray(weight) > 0
         return None if known.all() else constant(known if known.shape else bool(known))
 

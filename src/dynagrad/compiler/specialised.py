@@ -24,17 +24,17 @@ from ..ir.control import Graph
 from ..ir.names import Names, naming
 
 # Those that are not named below enter their handlers into the tables of `evaluate/specialiser.py`.
-from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401
+from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
 from .evaluate.signatures import Output, opened, output, taken_apart
 from .evaluate.specialiser import Diverges, Recursion, Specialiser
 from .evaluate.values import Dict
-from .library import builtins, math, operating, parts, vectorizing  # noqa: F401
+from .library import builtins, math, operating, parts, vectorizing  # noqa: F401  # enters its handlers
 from .numpy import (
     calls,
-    masked,  # noqa: F401
+    masked,  # noqa: F401  # enters its handlers
 )
-from .objects import classes, containers, iterating, sorting  # noqa: F401
-from .transforms import checkpoint, custom_rule, duals, fixed_point, verbs  # noqa: F401
+from .objects import classes, containers, iterating, sorting  # noqa: F401  # enters its handlers
+from .transforms import checkpoint, custom_rule, duals, fixed_point, verbs  # noqa: F401  # enters its handlers
 
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 

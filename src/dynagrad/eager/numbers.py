@@ -338,7 +338,7 @@ class TapeCell(Number):
         return TapeCell(self.tape, self.primal, self.number, element)
 
     @property
-    def tag(self) -> int:  # type: ignore[override]
+    def tag(self) -> int:  # type: ignore[override]  # a property in the place of an attribute
         return self.tape.tag
 
     __add__, __radd__ = _on_cells(ops.add)

@@ -144,7 +144,7 @@ class located:
 
 def _locate(error: object, trace: TracebackType | None) -> None:
     """Adds the line to the message of one of our errors, unless it has one: the innermost that is not ours."""
-    if type(error) not in _LOCATED or len(error.args) != 1 or ", line " in str(error):  # type: ignore[attr-defined]
+    if type(error) not in _LOCATED or len(error.args) != 1 or ", line " in str(error):  # type: ignore[attr-defined]  # functions take attributes
         return
     raised, line = "", ""
     while trace is not None:
@@ -153,7 +153,7 @@ def _locate(error: object, trace: TracebackType | None) -> None:
             line = f" ({raised}, line {trace.tb_lineno})"
         trace = trace.tb_next
     if raised.startswith(_OURS):
-        error.args = (f"{error}{line or place()}",)  # type: ignore[attr-defined]
+        error.args = (f"{error}{line or place()}",)  # type: ignore[attr-defined]  # functions take attributes
 
 
 _LOCATED = (Error, NotDifferentiable, NotConverged)

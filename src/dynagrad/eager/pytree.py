@@ -389,7 +389,7 @@ def _combined(what: tuple[str, Any, dict[str, Any]], made: Combination) -> Calla
             total, begun = add(total, y) if begun else y, True
         return total
 
-    combined.combination = made  # type: ignore[attr-defined]
+    combined.combination = made  # type: ignore[attr-defined]  # functions take attributes
     combined.__dynagrad__ = what  # type: ignore[attr-defined]  # as `gradients.marked` has it
     return combined
 

@@ -191,7 +191,7 @@ def _gap(n: int) -> Operation:
         for j, number in enumerate(_BERNOULLI, 1):
             found = found + number * math.factorial(2 * j + n - 1) / math.factorial(2 * j) * apart(far, 2 * j + n)
         near = sum(apart(a + k, n + 1) for k in range(steps))
-        plain_gap = _polygamma(n).array(a) - _polygamma(n).array(a + b)  # type: ignore[misc]
+        plain_gap = _polygamma(n).array(a) - _polygamma(n).array(a + b)  # type: ignore[misc]  # there is one, as was asked before
         return np.where((a > 0.0) & (a + b > 0.0), -sign * (found + whole * near), plain_gap)
 
     return _elementwise(

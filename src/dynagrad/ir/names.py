@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourceName:
     """A variable of a user's function, and a line of it."""
 
     name: str
     line: int
 
 
-Names = dict[int, Said]
+Names = dict[int, SourceName]
 """By the number of a node."""
 
 _names: ContextVar[Names | None] = ContextVar("names", default=None)
@@ -29,7 +29,7 @@ _names: ContextVar[Names | None] = ContextVar("names", default=None)
 
 @contextmanager
 def naming(names: Names) -> Iterator[Names]:
-    """Inside, `note` and `carry` write to these names, and `said_of` reads them."""
+    """Inside, `name_value` and `carry` write to these names, and `source_name` reads them."""
     token = _names.set(names)
     try:
         yield names
@@ -37,11 +37,11 @@ def naming(names: Names) -> Iterator[Names]:
         _names.reset(token)
 
 
-def note(node: int, name: str, line: int) -> None:
+def name_value(node: int, name: str, line: int) -> None:
     """A value has a name, unless it had one before, or the name is none of the user's."""
     names = _names.get()
     if names is not None and name.isascii() and name.isidentifier():
-        names.setdefault(node, Said(name, line))
+        names.setdefault(node, SourceName(name, line))
 
 
 def carry(old: int, new: int) -> None:
@@ -51,14 +51,14 @@ def carry(old: int, new: int) -> None:
         names.setdefault(new, names[old])
 
 
-def said_of(node: int) -> Said | None:
+def source_name(node: int) -> SourceName | None:
     """What a node is called.
 
     >>> with naming({}):
-    ...     note(7, "height", 3)
+    ...     name_value(7, "height", 3)
     ...     carry(7, 8)
-    ...     said_of(8), said_of(9)
-    (Said(name='height', line=3), None)
+    ...     source_name(8), source_name(9)
+    (SourceName(name='height', line=3), None)
     """
     names = _names.get()
     return None if names is None else names.get(node)

@@ -239,7 +239,7 @@ class Standard:
             made = _MADE.get(operation.name)
             function = getattr(xp, _NAMES.get(operation.name, operation.name), None) if made is None else None
             if made is not None or function is not None:
-                return made(xp, *given) if made is not None else function(*given)  # type: ignore[misc]
+                return made(xp, *given) if made is not None else function(*given)  # type: ignore[misc]  # there is one, as was asked before
         else:
             rule = _CODES.get(operation.code[0]) if isinstance(operation.code, tuple) else None
             if rule is not None:

@@ -173,7 +173,7 @@ def _with_buffer(ufunc: Callable[..., Any]) -> Callable[..., Any]:
             if type(x) is _ndarray:
                 of_floats = of_floats or x.dtype is _FLOAT  # and so is the result
                 shape = x.shape if shape is None or x.shape == shape else np.broadcast(*arguments).shape
-        return ufunc(*arguments, out=empty(shape)) if of_floats else ufunc(*arguments)  # type: ignore[arg-type]
+        return ufunc(*arguments, out=empty(shape)) if of_floats else ufunc(*arguments)  # type: ignore[arg-type]  # what is known of it above is more than its type says
 
     return compute
 

@@ -28,7 +28,7 @@ import numpy as _numpy
 from ..eager.names.numpy_names import of_numpy as _of_numpy
 
 if TYPE_CHECKING:
-    from numpy import *  # noqa: F403
+    from numpy import *  # noqa: F403  # all of its names are offered here, too
 else:
     from . import linalg as linalg
 

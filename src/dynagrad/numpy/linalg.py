@@ -9,7 +9,7 @@ from numpy import linalg as _linalg
 from ..eager.names.numpy_names import of_numpy as _of_numpy
 
 if TYPE_CHECKING:
-    from numpy.linalg import *  # noqa: F403
+    from numpy.linalg import *  # noqa: F403  # all of its names are offered here, too
 
 __all__ = list(_linalg.__all__)
 

@@ -88,7 +88,7 @@ def _reduction(node: Node, code: tuple[object, ...]) -> Fold:
         skip = len(shape) - node.ndim
         kept = tuple(-1 if n == 1 and shape[k + skip] != 1 else k + skip for k, n in enumerate(node.shape))
     else:
-        axes: tuple[int, ...] = code[1]  # type: ignore[assignment]
+        axes: tuple[int, ...] = code[1]  # type: ignore[assignment]  # what is known of it above is more than its type says
         rest = [k for k in range(len(shape)) if k not in axes]
         kept = tuple(rest) if len(rest) == node.ndim else tuple(-1 if k in axes else k for k in range(len(shape)))
     return Fold(FAMILIES[str(code[0])].fold, shape, kept, (tuple(range(len(shape))),))

@@ -60,7 +60,7 @@ def explain(plan: Plan) -> str:
              - go through all edge(_X,_Y)
              - contribute to goal
     """
-    lines = [f"semiring: {SEMIRINGS[plan.semiring].words_of_it or plan.semiring}"]
+    lines = [f"semiring: {SEMIRINGS[plan.semiring].in_plans or plan.semiring}"]
     if plan.until is not None:
         lines.append(f"the run stops when the asked item of {plan.until} is final")
     if isinstance(plan.summary, Assumed):

@@ -421,7 +421,7 @@ class _Resolver:
         """A term; where it is `computed`, as everything after `for` is, `abs`, `min` and `max` are of integers."""
         kind = type(raw)
         if kind in _ATOMIC:
-            return raw  # type: ignore[no-any-return]
+            return raw  # type: ignore[no-any-return]  # operations and visitors return anything
         if kind is _Anonymous:
             return self._anonymous(raw)
         if depth >= MAX_DEPTH:

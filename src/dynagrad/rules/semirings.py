@@ -49,13 +49,13 @@ class BuiltIn:
     """Which item is best popped first: that of the largest update, the best, or the first to arrive."""
     selective: bool = False
     """Whether plus picks one of its arguments."""
-    adds: bool = False
+    times_adds: bool = False
     """Whether times is addition, so that the one is 0: of logs and of costs."""
     logs: bool = False
     """Whether a probability is given as its log."""
-    loses: float | None = None
+    superior_sign: float | None = None
     """With which sign a number that is not negative makes nothing better, where there is one."""
-    chances: Callable[[Any], Any] | None = None
+    from_probabilities: Callable[[Any], Any] | None = None
     """Numbers of it from probabilities."""
     recognised: tuple[str, str] | None = None
     """The aggregator and the operator of which a program without a semiring runs in this one."""
@@ -66,7 +66,7 @@ class BuiltIn:
     """The sums over derivations that it has."""
     declared: bool = True
     """Whether a program may name it."""
-    words_of_it: str = ""
+    in_plans: str = ""
     """What a plan says of it, where that is not its name."""
 
     @property
@@ -83,7 +83,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         0.0,
         1.0,
         jets="Jets<Real, {order}>",
-        chances=lambda p: p,
+        from_probabilities=lambda p: p,
         recognised=("+=", "*"),
         copies={**_SELECT, "+=": "sum"},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
@@ -95,9 +95,9 @@ SEMIRINGS: dict[str, BuiltIn] = {
         -math.inf,
         0.0,
         jets="LogJets<{order}>",
-        adds=True,
+        times_adds=True,
         logs=True,
-        chances=np.log,
+        from_probabilities=np.log,
         recognised=("log+=", "+"),
         copies={"=": "select", "+=": "shift", "log+=": "sum"},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
@@ -111,10 +111,10 @@ SEMIRINGS: dict[str, BuiltIn] = {
         jets="SelectJets<Viterbi, {order}>",
         order="value",
         selective=True,
-        adds=True,
+        times_adds=True,
         logs=True,
-        loses=-1.0,
-        chances=np.log,
+        superior_sign=-1.0,
+        from_probabilities=np.log,
         recognised=("max=", "+"),
         copies={**_SELECT, "+=": "shift"},
         sums=_MODEST,
@@ -128,9 +128,9 @@ SEMIRINGS: dict[str, BuiltIn] = {
         jets="SelectJets<Tropical, {order}>",
         order="value",
         selective=True,
-        adds=True,
-        loses=1.0,
-        chances=lambda p: -np.log(p),
+        times_adds=True,
+        superior_sign=1.0,
+        from_probabilities=lambda p: -np.log(p),
         recognised=("min=", "+"),
         copies={**_SELECT, "+=": "shift"},
         sums=_MODEST,
@@ -145,8 +145,8 @@ SEMIRINGS: dict[str, BuiltIn] = {
         weight="bool",
         order="arrival",
         selective=True,
-        loses=0.0,
-        chances=lambda p: p > 0,
+        superior_sign=0.0,
+        from_probabilities=lambda p: p > 0,
     ),
     "count": BuiltIn(
         "Count",
@@ -167,7 +167,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         (1.0, 0.0),
         words=2,
         jets="Jets<Expectation<{vector}>, {order}>",
-        chances=lambda p: p,
+        from_probabilities=lambda p: p,
         sums=frozenset({OUTSIDE}),
     ),
     "plain": BuiltIn(
@@ -177,9 +177,9 @@ SEMIRINGS: dict[str, BuiltIn] = {
         0.0,
         1.0,
         jets="PlainJets<{order}>",
-        chances=lambda p: p,
+        from_probabilities=lambda p: p,
         declared=False,
-        words_of_it="none: each predicate has the arithmetic of its own aggregator",
+        in_plans="none: each predicate has the arithmetic of its own aggregator",
     ),
     "user": BuiltIn(
         "user",
@@ -191,7 +191,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         "say the arithmetic, has them",
         order="arrival",
         declared=False,
-        words_of_it="defined in Python",
+        in_plans="defined in Python",
     ),
 }
 """By name. `plain` is that of programs whose predicates aggregate each in its own way, `user` one made in Python: what

@@ -362,7 +362,7 @@ def _fast(
 
 def method_of(library: Library, symbol: str, name: str) -> _Method:
     """The definition of a builtin function that is called with an array of arguments."""
-    address = ctypes.cast(library.function(symbol, None), ctypes.c_void_p).value  # type: ignore[arg-type]
+    address = ctypes.cast(library.function(symbol, None), ctypes.c_void_p).value  # type: ignore[arg-type]  # what is known of it above is more than its type says
     return _Method(name.encode(), address, _METH_FASTCALL, None)
 
 

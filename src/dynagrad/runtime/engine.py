@@ -254,7 +254,7 @@ class Engine:
             if result is _Made:
                 function.errcheck = self._made  # type: ignore[attr-defined]  # of functions of ctypes
             elif result is _Failure:
-                function.errcheck = _went  # type: ignore[attr-defined]
+                function.errcheck = _went  # type: ignore[attr-defined]  # functions take attributes
             setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above

@@ -243,7 +243,7 @@ def ordered(
 
 def is_superior(setting: Setting, relations: Mapping[str, Relation]) -> bool:
     """Whether no fact and no constant makes anything better: then what a best-first search pops is final."""
-    sign = SEMIRINGS[setting.scale.name].loses
+    sign = SEMIRINGS[setting.scale.name].superior_sign
     if sign is None:
         return False
     constants = [n for rule in setting.rules.rules for n in numbers(rule.value)]

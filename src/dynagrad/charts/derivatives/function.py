@@ -458,7 +458,7 @@ class Open:
         return self.bound, self.goals, self.listed, self.inputs, self.limits
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+        self.__init__(*state)  # type: ignore[misc]  # what is kept beside the state is made anew
 
     def slot_shapes(self, slot: Slot) -> list[tuple[int | None, ...]]:
         """The shapes of the arrays of a slot, as far as they are known."""

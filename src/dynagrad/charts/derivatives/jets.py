@@ -127,7 +127,7 @@ class Core:
         return self.binding, self.goals, self.listed, self.inputs, self.limits
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+        self.__init__(*state)  # type: ignore[misc]  # what is kept beside the state is made anew
 
     def slot_shapes(self, slot: Slot) -> list[tuple[int, ...]]:
         """The shapes of the arrays of a slot."""

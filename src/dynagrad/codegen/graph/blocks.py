@@ -391,7 +391,7 @@ class Block:
         def split(place: Form, shape: object) -> tuple[Form, ...]:
             nonlocal failed
             failed = True
-            return tuple(number(0) for _ in shape)  # type: ignore[attr-defined]
+            return tuple(number(0) for _ in shape)  # type: ignore[attr-defined]  # it has it, as was asked before
 
         while (base.is_constant and uniform(base) is not None) or self.pointer(base) is None:
             if not is_view(base) or any(a.ndim for a in base.arguments[1:]) or not base.type.size:

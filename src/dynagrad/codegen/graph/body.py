@@ -4,7 +4,7 @@ operations are spelled in it.
 
 from __future__ import annotations
 
-from ...ir.names import said_of
+from ...ir.names import source_name
 from ...ir.node import Node
 from ...passes.loops.linear_forms import Bounds
 from ..cxx import Writer
@@ -34,7 +34,7 @@ class Body(Writer):
 
     def named(self, node: Node, prefix: str) -> str:
         """A name for a node: what the user calls it, or else one with a prefix."""
-        said = said_of(node.birth)
+        said = source_name(node.birth)
         return self.name(prefix if said is None else f"{said.name}_")
 
     def line(self, text: str = "") -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...errors import Error
 from ...ir.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
-from ...ir.names import said_of
+from ...ir.names import source_name
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
 from ...passes.in_place_sums import sum_in_place
@@ -183,7 +183,7 @@ def _loop(block: Block, node: Node) -> None:
     memories: list[Memory | None] = []
     states: list[str] = []
     own = loop.body.inputs[count is not None :]
-    said = next((s for v in own[: loop.states] if (s := said_of(v.birth)) is not None and s.line), None)
+    said = next((s for v in own[: loop.states] if (s := source_name(v.birth)) is not None and s.line), None)
     if said is not None:
         code.line(f"// the loop of line {said.line}")
     for i, (a, type) in enumerate(zip(init, types, strict=True)):

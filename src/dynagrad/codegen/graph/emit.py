@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import Error
 from ...ir.control import Function, Graph
-from ...ir.names import said_of
+from ...ir.names import source_name
 from ...ir.node import Node
 from ...ir.types import Type
 from ...passes.prepare import prepare
@@ -142,7 +142,7 @@ class Program(Source):
         for k, node in enumerate(graph.inputs):
             t = node.type.cxx
             if node.shape:
-                name = f"in{k}" if said_of(node.birth) is None else code.named(node, "in")
+                name = f"in{k}" if source_name(node.birth) is None else code.named(node, "in")
                 code.line(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(Memory(name, False))
             else:

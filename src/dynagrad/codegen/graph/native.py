@@ -33,8 +33,8 @@ class Native:
     def __init__(self, graph: Graph, name: str, names: Names | None = None) -> None:
         self.graph, self.name = graph, name
         self.names: Names = {} if names is None else names
-        self.inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
-        self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
+        self.inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+        self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
         self.seconds = 0.0
         """What it took to compile, once it was."""
         self._lock = renewed(threading.RLock())

@@ -49,7 +49,7 @@ def array_at(address: int, type: Type) -> Any:
     if not type.size:
         return np.empty(type.shape, dtype)
     memory = (ctypes.c_char * (type.size * dtype.itemsize)).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(type.shape)  # type: ignore[call-overload]
+    return np.frombuffer(memory, dtype).reshape(type.shape)  # type: ignore[call-overload]  # what is known of it above is more than its type says
 
 
 def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
@@ -125,8 +125,8 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     (9.0,)
     """
     text = emit(graph)
-    inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]
-    outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]
+    inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+    outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     whole, flags = text.source + glue(NAME, inputs, outputs, text.given), text.flags
     made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))

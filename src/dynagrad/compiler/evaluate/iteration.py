@@ -31,7 +31,7 @@ class Walk:
 
     def now(self) -> int:
         """How long it is by now, if that is known."""
-        return self.grown() if self.grown is not None else self.length  # type: ignore[return-value]
+        return self.grown() if self.grown is not None else self.length  # type: ignore[return-value]  # what is known of it above is more than its type says
 
 
 def walk(s: Specialiser, x: Any) -> Walk:
@@ -86,7 +86,7 @@ def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
 def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
     """Items at a place that only the graph knows: where all are numbers, or arrays of one shape."""
     types = [type_of(x) for x in inside]
-    if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]
+    if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]  # it has a type, as was asked before
         return None
     if any((t.kind == "boolean") != (types[0].kind == "boolean") for t in types if t and types[0]):
         return None
@@ -174,7 +174,7 @@ def _reversed(s: Specialiser, x: Any) -> Walk:
     return Walk(
         inner.what,
         n,
-        lambda i: inner.known(n - 1 - i) if isinstance(n, int) else inner.at(n - 1 - i),  # type: ignore[misc]
+        lambda i: inner.known(n - 1 - i) if isinstance(n, int) else inner.at(n - 1 - i),  # type: ignore[misc]  # the default binds the value of this round
         None if at is None else lambda i: at((whole(n) if isinstance(n, int) else n) - 1 - i),
     )
 

@@ -214,7 +214,7 @@ def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Si
     kinds = types[0].kind, types[1].kind
     if "boolean" in kinds and kinds[0] != kinds[1]:
         raise Mismatch(path, shown(p), shown(q))
-    higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]
+    higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]  # it has a type, as was asked before
     assert higher is not None
     return Leaf(arrays(higher, types[0].shape), bool(higher.shape))
 

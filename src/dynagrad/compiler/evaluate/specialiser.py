@@ -21,7 +21,7 @@ from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
 from ...ir import Node, control, tracing
 from ...ir.failures import after
-from ...ir.names import note
+from ...ir.names import name_value
 from ...ir.node import constant
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
@@ -207,7 +207,7 @@ class Specialiser:
         content = value.content if isinstance(value, Array) and value.base is None else value
         if isinstance(content, Node):
             at = at or self.at
-            note(content.birth, name, 0 if at is None else at.line)
+            name_value(content.birth, name, 0 if at is None else at.line)
 
     def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
         """The value of an atom, which may be undefined."""

@@ -165,7 +165,7 @@ class Function(Expressions):
                 case ast.Raise():
                     return b.wrap(self._raise(s, b))
                 case ast.If() if exits([*s.body, *s.orelse]) or not (falls(s.body) and falls(s.orelse)):
-                    return b.wrap(self._leaving(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]
+                    return b.wrap(self._leaving(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]  # the default binds the value of this round
                 case ast.While() | ast.For():
                     self._loop(s, b)
                     after = [*self._otherwise(s), *rest]

@@ -24,7 +24,7 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
         return _named_tuple(cls, given, named)
     if issubclass(cls, BaseException):
         return cls(*(unwrapped(x) if known(x) else Unclear.of(x) for x in given))
-    fixed = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009
+    fixed = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # no attribute that type checkers know
     made = Instance(cls, {}, "", fixed)
     init = cls.__init__
     if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):

@@ -122,7 +122,7 @@ def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
         found = derive.generate_adjoints([output], [1.0], region.variables)
         return region.closed([found[v] for v in region.variables], region.variables)
 
-    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in region.outputs]  # type: ignore[misc]
+    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in region.outputs]  # type: ignore[misc]  # the default binds the value of this round
     table = [
         [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(region.variables)]
         for o, out in enumerate(region.outputs)

@@ -59,7 +59,7 @@ def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: 
         with located():
             return rules(arguments, named)
 
-    with_rule.__dynagrad__ = ("custom_rule", f, {"jvp": jvp, "vjp": vjp})  # type: ignore[attr-defined]
+    with_rule.__dynagrad__ = ("custom_rule", f, {"jvp": jvp, "vjp": vjp})  # type: ignore[attr-defined]  # functions take attributes
     return with_rule
 
 

@@ -82,7 +82,7 @@ def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) 
         corrections += 1
         residual = [_infinitesimal(ops.subtract(b, a)) for a, b in zip(leaves(y), leaves(z), strict=True)]
         change = iter(residual if not reals else part(solve(join(residual)), reals))
-        y = transform(y, lambda r, change=change: ops.add(r, next(change)))  # type: ignore[misc]
+        y = transform(y, lambda r, change=change: ops.add(r, next(change)))  # type: ignore[misc]  # the default binds the value of this round
 
 
 def _infinitesimal(x: Any) -> Any:

@@ -290,7 +290,7 @@ class Pullback:
         def along(h: Any) -> Any:
             tag, at = fresh(), itertools.count()
             arguments = transform(
-                tuple(self._again.arguments),  # type: ignore[attr-defined]
+                tuple(self._again.arguments),  # type: ignore[attr-defined]  # functions take attributes
                 lambda x: x,
                 lambda f: paired(tag, f, h) if next(at) == index else f,
             )
@@ -302,7 +302,7 @@ class Pullback:
     def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
         """Where the value has functions: a Dual is applied to what the function is in a pass of its own."""
         tape = Tape()
-        arguments = wrapped(tape, self._again.arguments)  # type: ignore[attr-defined]
+        arguments = wrapped(tape, self._again.arguments)  # type: ignore[attr-defined]  # functions take attributes
         with opened(tape.tag, tape=tape):
             value = self._again(*arguments)
             total = inner(cotangent, value)
@@ -353,7 +353,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
             found = pullback(cotangent, beside_nan=True)
         return result("vjp", finite_pullback("vjp", found, value, cotangent))
 
-    return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]
+    return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]  # what is known of it above is more than its type says
 
 
 def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
@@ -378,7 +378,7 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
     def again(*xs: Any) -> Any:
         return f(*map(own, xs))  # which may change its arguments, as any function
 
-    again.arguments = inputs  # type: ignore[attr-defined]
+    again.arguments = inputs  # type: ignore[attr-defined]  # functions take attributes
     with opened(tape.tag, tape=tape), taping():
         y = again(*arguments)
         no_hidden_numbers(verb, y)
@@ -410,7 +410,7 @@ def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Ca
 
     value, pullback = _vjp("grad", one, xs, once=True)
     if is_function(value):
-        inputs = pullback._again.arguments  # type: ignore[attr-defined]
+        inputs = pullback._again.arguments  # type: ignore[attr-defined]  # functions take attributes
         f = again()  # from now on, for calls of the value, too
 
         def derive(g: Function) -> Any:
@@ -533,7 +533,7 @@ def marked(made: Function, verb: str, f: Any, **options: Any) -> Function:
     ('grad', <built-in function abs>, {'argnums': 0, 'has_aux': False})
     """
     made.__name__ = f"{verb}_of_{getattr(f, '__name__', 'function')}"
-    made.__dynagrad__ = (verb, f, options)  # type: ignore[attr-defined]
+    made.__dynagrad__ = (verb, f, options)  # type: ignore[attr-defined]  # functions take attributes
     return made
 
 

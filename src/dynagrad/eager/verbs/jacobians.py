@@ -128,11 +128,11 @@ def basis(x: Any) -> list[Any]:
         for i in range(int(np.prod(shape))):
             unit = [0.0 if not s else np.zeros(s) for s in sizes]
             if shape:
-                unit[leaf].flat[i] = 1.0  # type: ignore[union-attr]
+                unit[leaf].flat[i] = 1.0  # type: ignore[union-attr]  # it has a type, as was asked before
             else:
                 unit[leaf] = 1.0
             rest = iter(unit)
-            found.append(transform(x, lambda _, rest=rest: next(rest), lambda f: Dual()))  # type: ignore[misc]
+            found.append(transform(x, lambda _, rest=rest: next(rest), lambda f: Dual()))  # type: ignore[misc]  # the default binds the value of this round
     return found
 
 

@@ -281,7 +281,7 @@ class BackWriter(JoinWriter):
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
-            adds = SEMIRINGS[self.plan.semiring].adds  # then every partial derivative is one
+            adds = SEMIRINGS[self.plan.semiring].times_adds  # then every partial derivative is one
             for i, total in self.sums.items():
                 part = "g" if adds else f"back::scale(g, {self._others(i)})"
                 self.out.line(f"{total} = back::gather({total}, {part});")

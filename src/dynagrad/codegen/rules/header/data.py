@@ -113,7 +113,7 @@ def _words(plan: Plan, value: float | int | None) -> list[int]:
     if value is None:
         if plan.user is not None:
             return [_double(part) for part in plan.user.one]
-        value = 0.0 if SEMIRINGS[plan.semiring].adds else 1
+        value = 0.0 if SEMIRINGS[plan.semiring].times_adds else 1
     match plan.semiring:
         case "count":
             return [int(value) & (2**64 - 1), int(value) >> 64]
