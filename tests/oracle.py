@@ -428,7 +428,7 @@ def _items(expression: s.Expression) -> list[s.Item]:
     match expression:
         case s.ItemValue(item) | s.Side(item):
             return [item]
-        case s.Apply(_, operands):
+        case s.Application(_, operands):
             return [item for operand in operands for item in _items(operand)]
     return []
 
@@ -541,9 +541,9 @@ def _instances(rule: s.Rule, database: _Database, externals: frozenset[str]) -> 
 def _constant(expression: s.Expression) -> float | int | None:
     """The number that a right side is, if it is one."""
     match expression:
-        case s.Number(value):
+        case s.Numeral(value):
             return value
-        case s.Apply("neg", (operand,)):
+        case s.Application("neg", (operand,)):
             inner = _constant(operand)
             return None if inner is None else -inner
     return None
@@ -555,7 +555,7 @@ def _is_axiom(rule: s.Rule) -> bool:
     )
 
 
-_NOTHING = s.Apply("*", ())  # the product of nothing, which `head.` asserts
+_NOTHING = s.Application("*", ())  # the product of nothing, which `head.` asserts
 
 
 def aggregator_of(program: s.Source) -> dict[str, str]:
@@ -690,16 +690,16 @@ def _evaluate(
     def contribution(instance: Instance, values: Iterator[Any]) -> Any:
         def compute(expression: s.Expression) -> Any:
             match expression:
-                case s.Number(value):
+                case s.Numeral(value):
                     return read(value)
                 case s.Side():
                     next(values)
                     return numbers.convert(1) if ring is None else ring.one
                 case s.ItemValue():
                     return next(values)
-                case s.Apply("*", ()):
+                case s.Application("*", ()):
                     return numbers.convert(1) if ring is None else ring.one
-                case s.Apply(operator, operands):
+                case s.Application(operator, operands):
                     constant = _constant(expression)
                     if constant is not None:
                         return read(constant)

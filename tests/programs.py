@@ -53,7 +53,7 @@ def prefixed(source: str, prefix: str) -> str:
     def walk(expression: s.Expression) -> None:
         if isinstance(expression, (s.ItemValue, s.Side)):
             see(expression.item)
-        elif isinstance(expression, s.Apply):
+        elif isinstance(expression, s.Application):
             if expression.operator in functions:
                 places.add(expression.span.start)
             for operand in expression.operands:

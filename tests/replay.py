@@ -141,7 +141,7 @@ def _right_side(rule: s.Rule, arithmetic: _Arithmetic) -> Callable[[Sequence[Any
             case s.ItemValue() | s.Side():
                 place = next(places)
                 return lambda values: values[place]
-            case s.Apply(operator, operands):
+            case s.Application(operator, operands):
                 parts = [build(o) for o in operands]
                 operation = arithmetic.operation(operator)
                 return lambda values: operation(*(part(values) for part in parts))
@@ -155,7 +155,7 @@ def _sides(expression: s.Expression) -> list[bool]:
     match expression:
         case s.ItemValue() | s.Side():
             return [isinstance(expression, s.Side)]
-        case s.Apply(_, operands):
+        case s.Application(_, operands):
             return [side for operand in operands for side in _sides(operand)]
     return []
 

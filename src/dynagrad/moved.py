@@ -1,5 +1,5 @@
-"""Modules under the names that they had before: what was pickled then loads, and who asks one for
-something is told its new name. None of them is an attribute of the package, where some of these names mean a function.
+"""Modules and classes under the names that they had before: what was pickled then loads, and who asks for
+one is told its new name. None of them is an attribute of the package, where some of these names mean a function.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -56,6 +57,14 @@ MOVED = {
 }
 """Modules of which something may have been pickled: how they were called, and how they are."""
 
+RENAMED = {
+    "charts.derivatives.detached": {"Known": "Signatures"},
+    "ir.control": {"Function": "GraphFunction", "Rule": "CustomDerivatives"},
+    "ir.show": {"Block": "LetSeries"},
+    "rules.syntax": {"Apply": "Application", "Number": "Numeral"},
+}
+"""Classes that have another name: by where they are, how they were called and how they are."""
+
 
 class _Moved(ModuleType):
     """A module that hands on what another one has."""
@@ -64,13 +73,30 @@ class _Moved(ModuleType):
         if name.startswith("__"):  # who goes through all modules asks for such
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         old = self.__name__.removeprefix(f"{_PACKAGE}.")
-        new = f"{_PACKAGE}.{MOVED[old]}"
-        warnings.warn(
-            f"{_PACKAGE}.{old} is {new} now; a pickle that is written again has the new name",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(importlib.import_module(new), name)
+        new = MOVED[old]
+        now = RENAMED.get(new, {}).get(name, name)
+        _warn(f"{old} is {_PACKAGE}.{new} now", 3)
+        return getattr(importlib.import_module(f"{_PACKAGE}.{new}"), now)
+
+
+def _warn(what: str, level: int) -> None:
+    warnings.warn(
+        f"{_PACKAGE}.{what}; a pickle that is written again has the new name", DeprecationWarning, stacklevel=level + 1
+    )
+
+
+def renamed(module: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that stayed where it was, and whose classes have other names."""
+    here = module.removeprefix(f"{_PACKAGE}.")
+
+    def get(name: str) -> Any:
+        now = RENAMED[here].get(name)
+        if now is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        _warn(f"{here}.{name} is {_PACKAGE}.{here}.{now} now", 2)
+        return getattr(sys.modules[module], now)
+
+    return get
 
 
 def install() -> None:

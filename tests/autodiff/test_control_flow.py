@@ -13,8 +13,8 @@ from dynagrad.ir.control import (
     PUSH,
     REPEAT,
     WHILE,
-    Function,
     Graph,
+    GraphFunction,
     empty,
     part,
     part_types,
@@ -68,7 +68,7 @@ def loop_in_a_branch_in_a_loop(x, y):
 
 
 def recursion(x, y):
-    power = Function("power", (real, real, integer), (real,))
+    power = GraphFunction("power", (real, real, integer), (real,))
 
     def body(x, y, n):
         return cond(

@@ -11,7 +11,7 @@ from dynagrad.autodiff.custom_rules import apply, backward, forward, function, i
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir import cos, real, sin, variable, where
-from dynagrad.ir.control import CALL, Function, Graph, Rule
+from dynagrad.ir.control import CALL, CustomDerivatives, Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, order
 from dynagrad.ir.tracing import cond, define, repeat
@@ -19,28 +19,28 @@ from dynagrad.ir.types import arrays, integer
 from dynagrad.passes.optimise import optimise
 
 
-def steep(name: str = "steep") -> Function:
+def steep(name: str = "steep") -> GraphFunction:
     """The sine, with a derivative that is ten times as large."""
     return function(
         name,
         [real],
         [real],
         lambda x: [sin(x)],
-        Rule(
+        CustomDerivatives(
             lambda xs, ys, ds: [10.0 * cos(xs[0]) * ds[0]],
             lambda xs, ys, ds, wanted: [10.0 * cos(xs[0]) * ds[0]],
         ),
     )
 
 
-def exponential() -> Function:
+def exponential() -> GraphFunction:
     """exp, by a rule that looks at the result."""
     return function(
         "exponential",
         [real, integer],
         [real],
         lambda x, n: [np.exp(x) * n],
-        Rule(lambda xs, ys, ds: [ys[0] * ds[0]], lambda xs, ys, ds, wanted: [ys[0] * ds[0], None]),
+        CustomDerivatives(lambda xs, ys, ds: [ys[0] * ds[0]], lambda xs, ys, ds, wanted: [ys[0] * ds[0], None]),
     )
 
 
@@ -105,7 +105,9 @@ def test_what_is_not_connected_is_not_asked_for() -> None:
         asked.append(list(wanted))
         return [ds[0], ds[0]]
 
-    made = function("sum", [real, real], [real], lambda a, b: [a + b], Rule(lambda xs, ys, ds: [ds[0]], adjoint))
+    made = function(
+        "sum", [real, real], [real], lambda a, b: [a + b], CustomDerivatives(lambda xs, ys, ds: [ds[0]], adjoint)
+    )
     z = variable("z")
     [y] = apply(made, z, x)
     assert generate_adjoints([y], [1.0], [x])[x] is not None
@@ -114,8 +116,8 @@ def test_what_is_not_connected_is_not_asked_for() -> None:
 
 
 def test_without_a_rule_for_tangents_they_follow_from_the_body() -> None:
-    made = Function("cube", [real], [real])
-    made.rule = Rule(None, lambda xs, ys, ds, wanted: [7.0 * ds[0]])
+    made = GraphFunction("cube", [real], [real])
+    made.rule = CustomDerivatives(None, lambda xs, ys, ds, wanted: [7.0 * ds[0]])
     define(made, lambda x: [x * x * x])
     [y] = apply(made, x)
     d = tangents([y], {x: 1.0})[0]
@@ -129,7 +131,7 @@ def test_a_small_function_is_written_where_it_is_called() -> None:
     small = optimise(Graph((x,), (y * 2.0,)))
     assert not any(n.operation is CALL for n in order(small.outputs))
     looping = function(
-        "loop", [real], [real], lambda x: repeat(9, lambda i, s: [s * x], [x]), Rule(None, lambda *_: [])
+        "loop", [real], [real], lambda x: repeat(9, lambda i, s: [s * x], [x]), CustomDerivatives(None, lambda *_: [])
     )
     kept = optimise(Graph((x,), tuple(apply(looping, x))))
     assert any(n.operation is CALL for n in order(kept.outputs))

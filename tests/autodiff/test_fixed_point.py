@@ -14,7 +14,7 @@ from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.autodiff.fixed_point import joined, pieces, solver
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir import cos, real, variable
-from dynagrad.ir.control import Function, Graph
+from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh
 from dynagrad.ir.ops.arrays import matmul
@@ -48,7 +48,7 @@ def test_a_square_root_and_its_derivatives() -> None:
     assert found == pytest.approx((np.sqrt(2.0), first, first, second, second, second, second))
 
 
-def linear(n: int) -> tuple[Function, Node, Node]:
+def linear(n: int) -> tuple[GraphFunction, Node, Node]:
     """x = A x + b, in two pieces."""
     m, b = fresh(arrays(real, (n + 1, n + 1))), fresh(arrays(real, (n + 1,)))
     types = [arrays(real, (n,)), real]

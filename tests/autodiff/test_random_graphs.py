@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from dynagrad.autodiff.derive import generate_adjoints, tangents
-from dynagrad.ir.control import Function, Graph
+from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import constant, fresh, order, whole
 from dynagrad.ir.ops import scalars as ops
@@ -93,7 +93,7 @@ class Nodes:
 
     def recursive(self, body: Any) -> Any:
         vector = arrays(real, (N,))
-        made = Function("again", (integer, real, vector), (real, vector))
+        made = GraphFunction("again", (integer, real, vector), (real, vector))
         define(made, lambda n, s, v: body(lambda *xs: call(made, *xs), n, s, v))
         return lambda *xs: call(made, *xs)
 

@@ -16,7 +16,7 @@ from dynagrad.autodiff.rematerialisation import again, sparing
 from dynagrad.codegen.graph.native import Native
 from dynagrad.errors import Error
 from dynagrad.ir import real, variable
-from dynagrad.ir.control import Function, Graph
+from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, fresh, order, whole
 from dynagrad.ir.ops import integers
@@ -88,7 +88,7 @@ def _gradients(y: Node, v: Node, w: Node, at: Any) -> tuple[Any, ...]:
 
 
 def test_a_function_saves_its_arguments_alone() -> None:
-    made = Function("power", [real], [real])
+    made = GraphFunction("power", [real], [real])
     define(made, lambda a: repeat(5, lambda i, s: [np.sin(s) * a], [a]))
     again(made)
     [y] = repeat(10, lambda i, s: apply(made, s), [x])
@@ -104,7 +104,7 @@ def _pushed(node: Node) -> list[Node]:
 
 
 def test_so_does_the_function_that_computes_its_tangents() -> None:
-    made = Function("power", [real], [real])
+    made = GraphFunction("power", [real], [real])
     define(made, lambda a: repeat(5, lambda i, s: [np.sin(s) * a], [a]))
     again(made)
     tangents(apply(made, x), {x: 1.0})

@@ -11,8 +11,8 @@ from dynagrad.ir.control import (
     PUSH,
     REPEAT,
     WHILE,
-    Function,
     Graph,
+    GraphFunction,
     empty,
     extended,
     part,
@@ -135,7 +135,7 @@ def test_a_function_is_called_with_what_can_be_made_its_types():
 
 
 def test_functions_may_call_one_another():
-    even, odd = Function("even", (integer,), (boolean,)), Function("odd", (integer,), (boolean,))
+    even, odd = GraphFunction("even", (integer,), (boolean,)), GraphFunction("odd", (integer,), (boolean,))
     define(even, lambda k: cond(k > 0, lambda: call(odd, k - 1), lambda: [constant(True)]))
     define(odd, lambda k: cond(k > 0, lambda: call(even, k - 1), lambda: [constant(False)]))
     assert [evaluate(call(even, n), {"n": k})[0] for k in range(4)] == [True, False, True, False]
@@ -204,12 +204,18 @@ def test_merging_leaves_what_is_older_alone():
         (lambda: while_(lambda s: s, lambda s: [s], [x]), "while: the condition is a truth value"),
         (lambda: while_(lambda s: s < 1.0, lambda s: [s, s], [x]), "while: 1 values are wanted, and 2 were given"),
         (lambda: repeat(n, lambda i, s: [], [x]), "repeat: 1 values are wanted, and 0 were given"),
-        (lambda: call(Function("f", (real,), (real,)), x, y), "the function f: 1 values are wanted, and 2 were given"),
+        (
+            lambda: call(GraphFunction("f", (real,), (real,)), x, y),
+            "the function f: 1 values are wanted, and 2 were given",
+        ),
         (lambda: repeat(1.5, lambda i, s: [s], [x]), "how often is a whole number, and 1.5 is none"),
         (lambda: repeat(n, lambda i, s: [s], [None]), "repeat: result 1 is None, which is no value of a graph"),
         (lambda: repeat(n, lambda i, s: [s * x], [n]), "repeat: result 1 is a real, and should be a integer"),
         (lambda: function("f", (real,), (real,), lambda a: [a * x]), "the function f uses x, which is not an argument"),
-        (lambda: tangents(call(Function("f", (real,), (real,)), x), {x: 1.0}), "f is differentiated before it has"),
+        (
+            lambda: tangents(call(GraphFunction("f", (real,), (real,)), x), {x: 1.0}),
+            "f is differentiated before it has",
+        ),
         (lambda: the(repeat(n, lambda i, s: [s * x], [x]), REPEAT).operation.value(), "control flow is computed by"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.ir import exp, sin, variable
-from dynagrad.ir.control import Function, Graph
+from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.draw import LARGEST, Shown, draw
 from dynagrad.ir.node import fresh, whole
 from dynagrad.ir.tracing import call, cond, define, merge, repeat, while_
@@ -26,7 +26,7 @@ def nested():
 
 
 def recursive():
-    power = Function("power", (real, integer), (real,))
+    power = GraphFunction("power", (real, integer), (real,))
     define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
     return call(power, x, whole(3))[0]
 

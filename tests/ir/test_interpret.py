@@ -11,7 +11,7 @@ import pytest
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.errors import Error
 from dynagrad.ir import evaluate, exp, interpret, sin, variable
-from dynagrad.ir.control import Function, Graph, empty, pop, push
+from dynagrad.ir.control import Graph, GraphFunction, empty, pop, push
 from dynagrad.ir.interpret import DEEP, run
 from dynagrad.ir.node import constant, fresh, whole
 from dynagrad.ir.ops import scalars as ops
@@ -218,8 +218,8 @@ def loops(x: Any, v: Any) -> Any:
     return while_(lambda s, w: s < 5.0, lambda s, w: [s + 0.5 + exp(-s), w + s], [s, w])
 
 
-def power() -> Function:
-    made = Function("power", (real, integer), (real,))
+def power() -> GraphFunction:
+    made = GraphFunction("power", (real, integer), (real,))
     define(made, lambda x, n: cond(n > 0, lambda: [x * call(made, x, n - 1)[0]], lambda: [1.0]))
     return made
 
@@ -239,7 +239,7 @@ def test_how_often_may_be_an_array_of_no_dimension(library):
 
 def test_a_branch_that_is_not_taken_is_not_computed():
     x = variable("x")
-    endless = Function("endless", (real,), (real,))
+    endless = GraphFunction("endless", (real,), (real,))
     define(endless, lambda x: call(endless, x))
     [y] = cond(x > 0.0, lambda: [x], lambda: call(endless, x))
     assert evaluate([y], {"x": 2.0}) == (2.0,)
@@ -264,7 +264,7 @@ def test_a_recursion_without_end_is_an_error(monkeypatch):
     monkeypatch.setattr(interpret, "DEEP", 1000)
     assert DEEP == 100_000
     x = variable("x")
-    endless = Function("endless", (real,), (real,))
+    endless = GraphFunction("endless", (real,), (real,))
     define(endless, lambda x: call(endless, x))
     with pytest.raises(Error, match=r"a recursion is more than 1,000 deep; if it ends at all, write it as a loop"):
         evaluate(call(endless, x), {"x": 1.0})
@@ -319,7 +319,7 @@ def test_numbers_out_of_range_are_no_errors():
         (lambda: run(Graph((variable("x"),), ()), []), "the graph has 1 inputs, and 0 values were given"),
         (lambda: run(Graph((), (variable("x"),)), []), "the variable x is no input of the graph"),
         (
-            lambda: evaluate(call(Function("later", (real,), (real,)), 1.0), {}),
+            lambda: evaluate(call(GraphFunction("later", (real,), (real,)), 1.0), {}),
             "the function later has no body",
         ),
     ],

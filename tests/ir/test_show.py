@@ -4,7 +4,7 @@ import numpy as np
 
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.ir import exp, maximum, sin, variable
-from dynagrad.ir.control import Function, Graph
+from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.node import fresh, whole
 from dynagrad.ir.ops.arrays import transpose
 from dynagrad.ir.ops.places import at_add, at_set
@@ -125,7 +125,7 @@ def test_control_flow_is_indented():
 
 
 def test_functions_come_first():
-    power = Function("power", (real, integer), (real,))
+    power = GraphFunction("power", (real, integer), (real,))
     define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
     assert text([x], call(power, x, whole(3))).splitlines() == [
         "power(x1 : real, x2 : integer):",

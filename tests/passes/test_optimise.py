@@ -5,7 +5,7 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.ir import exp, negative, order, sin, variable
-from dynagrad.ir.control import CALL, COND, LOOPS, REPEAT, WHILE, Function, Graph, part_types
+from dynagrad.ir.control import CALL, COND, LOOPS, REPEAT, WHILE, Graph, GraphFunction, part_types
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import constant, fresh, whole
 from dynagrad.ir.ops.arrays import broadcast_to, reshape, transpose
@@ -136,7 +136,7 @@ def test_equal_branches_stay_a_choice():
 
 
 def test_functions_are_made_smaller_once_and_may_be_recursive():
-    power = Function("power", (real, integer), (real,))
+    power = GraphFunction("power", (real, integer), (real,))
     one = there_and_back(constant(1.0))
     define(power, lambda a, k: cond(k > 0, lambda: [call(power, a, k - 1)[0] * a * 1.0], lambda: [one]))
     found = small(*call(power, x, n), *call(power, y, n))

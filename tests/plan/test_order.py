@@ -13,7 +13,7 @@ import examples
 from dynagrad.plan.model import DomainSummary, FactSummary, Plan, Summary
 from dynagrad.plan.order import (
     NO_BOUND,
-    Bounds,
+    DifferenceBounds,
     Edge,
     Levels,
     derive_gaps,
@@ -125,7 +125,7 @@ class TestBounds:
         rules, domains, summary = made(source + " p(I,K,J,L) += a(I,K,J,L).")
         gaps = {"p/4": {(0, 1): 1, (2, 3): 1}}
         rule = rules.rules[0]
-        bounds = Bounds(rule, gaps, domains, summary)
+        bounds = DifferenceBounds(rule, gaps, domains, summary)
         head, first = rule.head.arguments, rule.antecedents[0].item.arguments
         width = [(head[1], 1), (head[0], -1), (head[3], 1), (head[2], -1)]
         shorter = [(first[1], -1), (first[0], 1), (first[3], -1), (first[2], 1)]
@@ -135,14 +135,14 @@ class TestBounds:
     def test_where_nothing_is_known_there_is_no_bound(self) -> None:
         rules, domains, summary = made("p(I,K) += a(I,K).")
         rule = rules.rules[0]
-        bounds = Bounds(rule, {"a/2": {}}, domains, summary)
+        bounds = DifferenceBounds(rule, {"a/2": {}}, domains, summary)
         assert bounds.gap(*rule.head.arguments) == NO_BOUND
         assert bounds.least([(rule.head.arguments[0], 1), (rule.head.arguments[1], -1)]) == NO_BOUND
 
     def test_a_passenger_that_ends_before_the_driver_precedes_it(self) -> None:
         plan = planned(CKY, {**GRAMMAR, **SENTENCE})
         rule = plan.rules.rules[1]
-        bounds = Bounds(rule, {"constit/3": {(1, 2): 1}}, plan.domains, plan.summary)
+        bounds = DifferenceBounds(rule, {"constit/3": {(1, 2): 1}}, plan.domains, plan.summary)
         forms = stage_of(plan, "constit/3").forms
         assert precedes(rule, 1, 2, forms, bounds)
         assert not precedes(rule, 2, 1, forms, bounds)

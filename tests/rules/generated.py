@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from dynagrad.rules.syntax import (
-    Apply,
+    Application,
     Arithmetic,
     Comparison,
     Compound,
@@ -15,7 +15,7 @@ from dynagrad.rules.syntax import (
     Item,
     ItemValue,
     Negation,
-    Number,
+    Numeral,
     Rule,
     Side,
     Symbol,
@@ -69,8 +69,8 @@ computed = st.recursive(  # terms as they stand in conditions
 )
 items = st.builds(Item, predicates, st.lists(terms, max_size=3).map(tuple))
 values = st.one_of(
-    st.integers(-(10**30), 10**30).map(Number),
-    st.floats(allow_nan=False, allow_infinity=False).map(Number),
+    st.integers(-(10**30), 10**30).map(Numeral),
+    st.floats(allow_nan=False, allow_infinity=False).map(Numeral),
     st.builds(ItemValue, items),
     st.builds(Side, items),
 )
@@ -79,7 +79,7 @@ values = st.one_of(
 def _apply(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     def made(operator: object, count: int) -> st.SearchStrategy[object]:
         return st.builds(
-            lambda op, operands: Apply(op, tuple(operands)),
+            lambda op, operands: Application(op, tuple(operands)),
             operator,
             st.lists(children, min_size=count, max_size=count),
         )
@@ -88,8 +88,8 @@ def _apply(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     return st.one_of(
         made(st.sampled_from(["+", "-", "*", "/", "^", "min", "max"]), 2),
         made(st.sampled_from(["exp", "log", "sqrt", "tanh", "sigmoid", "abs"]), 1),
-        children.filter(lambda e: not isinstance(e, Number)).map(lambda e: Apply("neg", (e,))),
-        st.builds(lambda c, a, b: Apply("if", (c, a, b)), test, children, children),
+        children.filter(lambda e: not isinstance(e, Numeral)).map(lambda e: Application("neg", (e,))),
+        st.builds(lambda c, a, b: Application("if", (c, a, b)), test, children, children),
     )
 
 

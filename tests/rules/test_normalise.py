@@ -11,7 +11,7 @@ from dynagrad.rules.normal import Rules
 from dynagrad.rules.normalise import ONE, normalise
 from dynagrad.rules.parse import parse
 from dynagrad.rules.show import show
-from dynagrad.rules.syntax import AntecedentValue, Apply, Number
+from dynagrad.rules.syntax import AntecedentValue, Application, Numeral
 
 
 def normal(text: str, semiring: str | None = None) -> Rules:
@@ -35,7 +35,7 @@ class TestAntecedents:
         assert rule.value == AntecedentValue(1)
 
     def test_all_of_them_side_conditions_leave_one(self) -> None:
-        assert normal("p += SIDE(a)*SIDE(b).").rules[0].value == Number(1)
+        assert normal("p += SIDE(a)*SIDE(b).").rules[0].value == Numeral(1)
         assert normal(":- semiring log. p += SIDE(a)*SIDE(b).").rules[0].value == ONE
         assert normal("p += SIDE(a).", "log").rules[0].value == ONE
 
@@ -187,4 +187,4 @@ class TestTransients:
 
 def test_a_sum_of_side_conditions_is_plain_arithmetic() -> None:
     value = normal("p += SIDE(a)+SIDE(b).").rules[0].value
-    assert value == Apply("+", (Number(1), Number(1)))
+    assert value == Application("+", (Numeral(1), Numeral(1)))

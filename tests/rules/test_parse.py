@@ -16,7 +16,7 @@ from dynagrad.rules.show import show
 from dynagrad.rules.syntax import (
     ONE,
     AgendaDeclaration,
-    Apply,
+    Application,
     Arithmetic,
     BeamDeclaration,
     Comparison,
@@ -28,7 +28,7 @@ from dynagrad.rules.syntax import (
     Item,
     ItemValue,
     Negation,
-    Number,
+    Numeral,
     PredicateDeclaration,
     PriorityDeclaration,
     PruneDeclaration,
@@ -124,24 +124,33 @@ class TestRightSides:
     @pytest.mark.parametrize(
         ("text", "expression"),
         [
-            ("2", Number(2)),
-            ("-0.5", Number(-0.5)),
+            ("2", Numeral(2)),
+            ("-0.5", Numeral(-0.5)),
             ("a", item("a")),
-            ("a(X)*b", Apply("*", (item("a", X), item("b")))),
-            ("a+b*c", Apply("+", (item("a"), Apply("*", (item("b"), item("c")))))),
-            ("a-b-c", Apply("-", (Apply("-", (item("a"), item("b"))), item("c")))),
-            ("a/b", Apply("/", (item("a"), item("b")))),
-            ("a(X/Y)/2", Apply("/", (item("a", Compound("slash", (X, Y))), Number(2)))),
-            ("-a^2", Apply("neg", (Apply("^", (item("a"), Number(2))),))),
-            ("2^-1^a", Apply("^", (Number(2), Apply("neg", (Apply("^", (Number(1), item("a"))),))))),
-            ("exp(a)", Apply("exp", (item("a"),))),
-            ("max(a,b(X)+1)", Apply("max", (item("a"), Apply("+", (item("b", X), Number(1)))))),
-            ("SIDE(a(X))*b", Apply("*", (Side(Item("a", (X,))), item("b")))),
+            ("a(X)*b", Application("*", (item("a", X), item("b")))),
+            ("a+b*c", Application("+", (item("a"), Application("*", (item("b"), item("c")))))),
+            ("a-b-c", Application("-", (Application("-", (item("a"), item("b"))), item("c")))),
+            ("a/b", Application("/", (item("a"), item("b")))),
+            ("a(X/Y)/2", Application("/", (item("a", Compound("slash", (X, Y))), Numeral(2)))),
+            ("-a^2", Application("neg", (Application("^", (item("a"), Numeral(2))),))),
+            (
+                "2^-1^a",
+                Application("^", (Numeral(2), Application("neg", (Application("^", (Numeral(1), item("a"))),)))),
+            ),
+            ("exp(a)", Application("exp", (item("a"),))),
+            ("max(a,b(X)+1)", Application("max", (item("a"), Application("+", (item("b", X), Numeral(1)))))),
+            ("SIDE(a(X))*b", Application("*", (Side(Item("a", (X,))), item("b")))),
             (
                 "if a < 0 then b else c+1",
-                Apply("if", (Apply("<", (item("a"), Number(0))), item("b"), Apply("+", (item("c"), Number(1))))),
+                Application(
+                    "if",
+                    (Application("<", (item("a"), Numeral(0))), item("b"), Application("+", (item("c"), Numeral(1)))),
+                ),
             ),
-            ("end(X)*word*for(X)", Apply("*", (Apply("*", (item("end", X), item("word"))), item("for", X)))),
+            (
+                "end(X)*word*for(X)",
+                Application("*", (Application("*", (item("end", X), item("word"))), item("for", X))),
+            ),
         ],
     )
     def test_become(self, text: str, expression: object) -> None:
@@ -149,7 +158,7 @@ class TestRightSides:
 
     def test_a_declared_function_of_values_is_applied_wherever_it_is_declared(self) -> None:
         source = parse("p += h(a,X_).\n:- function h/2.".replace("X_", "b"))
-        assert source.rules[0].body == Apply("h", (item("a"), item("b")))
+        assert source.rules[0].body == Application("h", (item("a"), item("b")))
 
     def test_what_nothing_declares_is_an_item(self) -> None:
         assert body("h(a,b)") == item("h", A, B)
@@ -221,7 +230,7 @@ class TestRules:
     def test_a_float_may_end_with_its_point_before_an_exponent(self, number: str) -> None:
         """As in Python; it is not the number 1, and a fact `e3`."""
         read = rule(f"p += {number}.")
-        assert read.body == Number(1000.0)
+        assert read.body == Numeral(1000.0)
         read = rule(f"p({number}) += q(-{number}) / {number}.")
         assert read.head.arguments == (Float(1000.0),)
 
@@ -279,8 +288,8 @@ class TestDeclarations:
     def test_a_priority_computes_with_arguments_and_values(self) -> None:
         (declaration,) = parse(":- priority c(X,Y) = X - Y + c(X,Y).").declarations
         own = Item("c", (X, Y))
-        difference = Apply("-", (VariableValue("X"), VariableValue("Y")))  # type: ignore[arg-type]
-        assert declaration == PriorityDeclaration(own, Apply("+", (difference, ItemValue(own))))
+        difference = Application("-", (VariableValue("X"), VariableValue("Y")))  # type: ignore[arg-type]
+        assert declaration == PriorityDeclaration(own, Application("+", (difference, ItemValue(own))))
 
 
 def message(text: str) -> str:

@@ -21,14 +21,14 @@ import pytest
 
 from dynagrad.errors import CompileError, Error
 from dynagrad.runtime import calling, library
-from dynagrad.runtime.calling import Leaf
+from dynagrad.runtime.calling import LeafType
 from dynagrad.runtime.compiling import cache
 
-REAL, INTEGER, BOOLEAN = Leaf("real"), Leaf("integer"), Leaf("boolean")
-TEN = Leaf("real", (10,))
+REAL, INTEGER, BOOLEAN = LeafType("real"), LeafType("integer"), LeafType("boolean")
+TEN = LeafType("real", (10,))
 
 # What each body takes and returns, and its text.
-BODIES: dict[str, tuple[list[Leaf], list[Leaf], str]] = {
+BODIES: dict[str, tuple[list[LeafType], list[LeafType], str]] = {
     "same": ([REAL], [REAL], "*OUT(double, 0) = *IN(double, 0);"),
     "kinds": (
         [REAL, INTEGER, BOOLEAN],
@@ -42,14 +42,18 @@ BODIES: dict[str, tuple[list[Leaf], list[Leaf], str]] = {
         [TEN],
         "for (int i = 0; i < 10; ++i) OUT(double, 0)[i] = IN(double, 0)[i] + IN(double, 1)[i] + IN(double, 2)[i];",
     ),
-    "matrix": ([Leaf("real", (2, 3))], [Leaf("real", (2, 3))], "memcpy(outputs[0], inputs[0], 48);"),
-    "integers": ([Leaf("integer", (3,))], [Leaf("integer", (3,))], "memcpy(outputs[0], inputs[0], 24);"),
-    "booleans": ([Leaf("boolean", (3,))], [Leaf("boolean", (3,))], "memcpy(outputs[0], inputs[0], 3);"),
-    "empty": ([Leaf("real", (0, 3))], [Leaf("integer", (2, 0))], ""),
+    "matrix": ([LeafType("real", (2, 3))], [LeafType("real", (2, 3))], "memcpy(outputs[0], inputs[0], 48);"),
+    "integers": ([LeafType("integer", (3,))], [LeafType("integer", (3,))], "memcpy(outputs[0], inputs[0], 24);"),
+    "booleans": ([LeafType("boolean", (3,))], [LeafType("boolean", (3,))], "memcpy(outputs[0], inputs[0], 3);"),
+    "empty": ([LeafType("real", (0, 3))], [LeafType("integer", (2, 0))], ""),
     "nothing": ([], [], ""),
-    "constant": ([], [Leaf("real", (2,)), REAL], "OUT(double, 0)[0] = 1; OUT(double, 0)[1] = 2; *OUT(double, 1) = 3;"),
-    "large": ([REAL], [Leaf("real", (1 << 20,)), REAL], "OUT(double, 0)[9] = *OUT(double, 1) = *IN(double, 0);"),
-    "monstrous": ([], [REAL, TEN, Leaf("real", (1 << 29, 1 << 29))], ""),
+    "constant": (
+        [],
+        [LeafType("real", (2,)), REAL],
+        "OUT(double, 0)[0] = 1; OUT(double, 0)[1] = 2; *OUT(double, 1) = 3;",
+    ),
+    "large": ([REAL], [LeafType("real", (1 << 20,)), REAL], "OUT(double, 0)[9] = *OUT(double, 1) = *IN(double, 0);"),
+    "monstrous": ([], [REAL, TEN, LeafType("real", (1 << 29, 1 << 29))], ""),
     "fails": (
         [INTEGER],
         [TEN, REAL],

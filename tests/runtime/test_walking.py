@@ -17,7 +17,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.compiler.evaluate.signatures import structure
-from dynagrad.runtime.walking import LEAF, MOST_LEAVES, UNFIT, Keyed, Known, Sequenced, Structure, count, walker
+from dynagrad.runtime.walking import LEAF, MOST_LEAVES, UNFIT, Fixed, Keyed, Sequenced, Structure, count, walker
 
 OTHERWISE = "otherwise"
 
@@ -106,7 +106,7 @@ def test_keys_are_those_of_the_dict_in_order() -> None:
 def test_known_values_are_the_same_objects() -> None:
     many = 10**30
     walk = walker(
-        lambda x: x, [LEAF, Known(many)], Sequenced(list, (LEAF, Known(many))), lambda *a: OTHERWISE, single=True
+        lambda x: x, [LEAF, Fixed(many)], Sequenced(list, (LEAF, Fixed(many))), lambda *a: OTHERWISE, single=True
     )
     assert walk is not None
     assert walk(1.0, many) == [1.0, many]

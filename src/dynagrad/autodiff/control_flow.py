@@ -21,8 +21,8 @@ from ..ir.control import (
     REPEAT,
     Branches,
     Called,
-    Function,
     Graph,
+    GraphFunction,
     Loop,
     empty,
     make_call,
@@ -196,12 +196,12 @@ def _run(
 
 
 def _call_tangent(node: Node, given: Sequence[Any]) -> Several:
-    made: Function = node.attribute.function
+    made: GraphFunction = node.attribute.function
     smooth = [i for i, t in enumerate(made.arguments) if _smooth(t)]
     results = [i for i, t in enumerate(made.results) if _smooth(t)]
     derived = made.derived.get("tangent")
     if derived is None:
-        derived = Function(
+        derived = GraphFunction(
             f"{made.name}'",
             (*made.arguments, *(made.arguments[i] for i in smooth)),
             (*made.results, *(made.results[i] for i in results)),
@@ -228,7 +228,7 @@ def _call_tangent(node: Node, given: Sequence[Any]) -> Several:
     return out
 
 
-def _graph(made: Function) -> Graph:
+def _graph(made: GraphFunction) -> Graph:
     if made.graph is None:
         raise Error(f"the function {made.name} is differentiated before it has a body")
     return made.graph
@@ -421,7 +421,7 @@ def _forth(
 
 
 def _call_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
-    made: Function = node.attribute.function
+    made: GraphFunction = node.attribute.function
     smooth = [i for i, t in enumerate(made.arguments) if _smooth(t)]
     results = [i for i, t in enumerate(made.results) if _smooth(t)]
     if "adjoint" not in made.derived:
@@ -434,11 +434,11 @@ def _call_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     return [(i, f) for i, f in zip(smooth, found, strict=False) if i in wanted]
 
 
-def _derive_call(made: Function, smooth: list[int], results: list[int]) -> None:
+def _derive_call(made: GraphFunction, smooth: list[int], results: list[int]) -> None:
     """The function that runs forward and saves, and the one that runs backward, which looks at no other stack."""
     kept = [i for i, t in enumerate(made.arguments) if t is not stack]
-    forth = Function(f"{made.name} forth", (*made.arguments, stack), (*made.results, stack))
-    back = Function(
+    forth = GraphFunction(f"{made.name} forth", (*made.arguments, stack), (*made.results, stack))
+    back = GraphFunction(
         f"{made.name} back",
         (*(made.arguments[i] for i in kept), *(made.results[i] for i in results), stack),
         (*(made.arguments[i] for i in smooth), stack),

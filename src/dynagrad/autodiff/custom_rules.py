@@ -1,9 +1,9 @@
 """Functions of the graph with derivatives of their own, instead of those that follow from their bodies.
 
-A `Rule` makes nodes: the tangents of the results from those of the arguments, and the adjoints of the arguments from
-those of the results. It may use the results. What it makes are nodes like any others, and the results in it are those
-of the call, which knows the rule; so derivatives nest, and one rule is enough for all orders. Who calls such functions,
-and what their rules are, stands elsewhere.
+`CustomDerivatives` make nodes: the tangents of the results from those of the arguments, and the adjoints of the
+arguments from those of the results. They may use the results. What they make are nodes like any others, and the results
+in it are those of the call, which knows the rule; so derivatives nest, and one rule is enough for all orders. Who calls
+such functions, and what their rules are, stands elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ir.control import EMPTY, Called, Function, Rule, empty, make_call, parts, zero
+from ..ir.control import EMPTY, Called, CustomDerivatives, GraphFunction, empty, make_call, parts, zero
 from ..ir.node import Node, fresh, order, substitute
 from ..ir.tracing import Trace, as_values, define, merge
 from ..ir.types import Type
@@ -20,7 +20,9 @@ from .derive import generate_adjoints, tangents
 Several = list[Any]
 
 
-def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace, rule: Rule) -> Function:
+def function(
+    name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace, rule: CustomDerivatives
+) -> GraphFunction:
     """A function whose derivatives are those of a rule.
 
     >>> from dynagrad.ir import real, variable
@@ -31,13 +33,13 @@ def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body
     >>> tangents(apply(square, x), {x: 1.0})
     (7.0 * 1.0,)
     """
-    made = Function(name, arguments, results)
+    made = GraphFunction(name, arguments, results)
     made.rule = rule
     define(made, body)
     return made
 
 
-def apply(made: Function, *arguments: Any) -> list[Node]:
+def apply(made: GraphFunction, *arguments: Any) -> list[Node]:
     """The results of a function. Two calls with the same arguments are one node."""
     called: Called = made.derived.setdefault("called", Called(made))
     return parts(make_call(called, as_values(arguments, made.arguments, f"the function {made.name}")))
@@ -48,13 +50,13 @@ def apply(made: Function, *arguments: Any) -> list[Node]:
 
 def has_tangent(node: Node) -> bool:
     """Whether a call has a rule for its tangents."""
-    rule: Rule | None = node.attribute.function.rule
+    rule: CustomDerivatives | None = node.attribute.function.rule
     return rule is not None and rule.tangent is not None
 
 
 def tangent(node: Node, given: Sequence[Any]) -> Several | None:
     """The tangents of the parts of a call, as its rule says; `given` has those of the arguments."""
-    made: Function = node.attribute.function
+    made: GraphFunction = node.attribute.function
     assert made.rule is not None and made.rule.tangent is not None
     dots = [d if t.kind == "real" else None for d, t in zip(given, made.arguments, strict=True)]
     found = list(made.rule.tangent(node.arguments, parts(node), dots))
@@ -63,7 +65,7 @@ def tangent(node: Node, given: Sequence[Any]) -> Several | None:
 
 def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
     """What a call whose parts have these adjoints adds to those of the wanted arguments, as its rule says."""
-    made: Function = node.attribute.function
+    made: GraphFunction = node.attribute.function
     assert made.rule is not None
     wanted = [i for i in wanted if made.arguments[i].kind == "real"]
     if not wanted:

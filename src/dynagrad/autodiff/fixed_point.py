@@ -17,7 +17,7 @@ import numpy as np
 
 from ..forks import kept
 from ..ir import failures
-from ..ir.control import Function, Graph, Rule, zero
+from ..ir.control import CustomDerivatives, Graph, GraphFunction, zero
 from ..ir.failures import failing
 from ..ir.node import Node, constant, fresh, whole
 from ..ir.ops import integers
@@ -90,7 +90,7 @@ def all_together(new: Sequence[Node], changes: Sequence[Node], tolerance: Node) 
     return done
 
 
-def solver(step: Graph, states: int, settled: Settled = each, failure: int = GOING) -> Function:
+def solver(step: Graph, states: int, settled: Settled = each, failure: int = GOING) -> GraphFunction:
     """The function that solves x = step(x, ...), from x0, the tolerance, the most steps, and what else step uses.
 
     Its derivatives are with respect to the last. Where it does not settle it raises `failure`, and where x leaves the
@@ -135,7 +135,7 @@ def solver(step: Graph, states: int, settled: Settled = each, failure: int = GOI
 
     rule = _Implicit(step, states)
     arguments = (*x_types, real, integer, *others)
-    return custom_rules.function("fixed point", arguments, x_types, body, Rule(rule.tangent, rule.adjoint))
+    return custom_rules.function("fixed point", arguments, x_types, body, CustomDerivatives(rule.tangent, rule.adjoint))
 
 
 class _Implicit:
@@ -220,7 +220,7 @@ class _Implicit:
         return found
 
     @kept
-    def _along(self) -> Function:
+    def _along(self) -> GraphFunction:
         """The solver of v = A v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs
         moved = [fresh(t) for t in self.types]
@@ -228,14 +228,14 @@ class _Implicit:
         return self._linear(moved, found)
 
     @kept
-    def _across(self) -> Function:
+    def _across(self) -> GraphFunction:
         """The solver of v = A^T v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs
         moved = [fresh(t) for t in self.types]
         found = custom_rules.backward(inputs, outputs, inputs, moved, range(self.states))
         return self._linear(moved, found[: self.states])
 
-    def _linear(self, moved: Sequence[Node], found: Sequence[Any]) -> Function:
+    def _linear(self, moved: Sequence[Node], found: Sequence[Any]) -> GraphFunction:
         right = [fresh(t) for t in self.types]
         after = tuple(r if f is None else ops.add(f, r) for f, r in zip(found, right, strict=True))
         graph = Graph((*moved, *self.step.inputs, *right), after)
@@ -246,7 +246,7 @@ class _Implicit:
 
 
 @functools.cache
-def _inverted(n: int, solution: Type) -> Function:
+def _inverted(n: int, solution: Type) -> GraphFunction:
     """The inverse of matrices of n rows, which raises an error where there is none.
 
     It takes a part of the solution too, so that an equation that has none is found out first.
@@ -275,11 +275,11 @@ def _inverted(n: int, solution: Type) -> Function:
         [y], [d] = results, deltas
         return [None if d is None else ops.negative(matmul(matmul(swap(y), d), swap(y))), None]
 
-    return custom_rules.function("inverse", [square, solution], [square], body, Rule(tangent, adjoint))
+    return custom_rules.function("inverse", [square, solution], [square], body, CustomDerivatives(tangent, adjoint))
 
 
 @functools.cache
-def _reciprocal(solution: Type) -> Function:
+def _reciprocal(solution: Type) -> GraphFunction:
     """The same of a single number."""
 
     def body(number: Node, _: Node) -> list[Node]:
@@ -296,4 +296,4 @@ def _reciprocal(solution: Type) -> Function:
         [y], [d] = results, deltas
         return [None if d is None else ops.negative(y * y * d), None]
 
-    return custom_rules.function("inverse", [real, solution], [real], body, Rule(tangent, adjoint))
+    return custom_rules.function("inverse", [real, solution], [real], body, CustomDerivatives(tangent, adjoint))

@@ -25,7 +25,7 @@ from ..ir.ops.scalars import TABLE
 from ..ir.types import real
 
 
-class Plan(NamedTuple):
+class Placement(NamedTuple):
     """What to compute where: the places are those of what is given (d, the result, the arguments), then others."""
 
     looked_at: tuple[int, ...]  # places of what is given
@@ -60,7 +60,7 @@ def follow(operation: Operation, index: int, d: Any, y: Any, arguments: Sequence
     return rule(d, y, *arguments)
 
 
-def _compute(plan: Plan, given: list[Any], shape: tuple[int, ...]) -> Any:
+def _compute(plan: Placement, given: list[Any], shape: tuple[int, ...]) -> Any:
     values = [*given, *plan.constants, *[None] * plan.spare]
     for ufunc, places, to in plan.steps:
         if values[to] is None:
@@ -70,7 +70,7 @@ def _compute(plan: Plan, given: list[Any], shape: tuple[int, ...]) -> Any:
 
 
 @functools.cache
-def plan(operation: Operation, index: int) -> Plan | None:
+def plan(operation: Operation, index: int) -> Placement | None:
     """How the rule of an argument is gone through, for operations of the table; None where it has no use for this."""
     rule = None if operation.tangent is None else operation.tangent[index]
     if rule is None:
@@ -83,7 +83,7 @@ def plan(operation: Operation, index: int) -> Plan | None:
     return _of_nodes(given, root) if isinstance(root, Node) else None
 
 
-def _of_nodes(given: list[Node], root: Node) -> Plan | None:
+def _of_nodes(given: list[Node], root: Node) -> Placement | None:
     series = order([root])
     computed = [node for node in series if node.arguments]
     if len(computed) < 2 or not all(map(_on_reals, computed)):
@@ -104,7 +104,7 @@ def _of_nodes(given: list[Node], root: Node) -> Plan | None:
         steps.append((node.operation.array, read, places[node]))
     looked_at = tuple(place for place, node in enumerate(given) if node in last)
     numbers = tuple(float(node.attribute) for node in constants)
-    return Plan(looked_at, numbers, count - len(given) - len(constants), tuple(steps))
+    return Placement(looked_at, numbers, count - len(given) - len(constants), tuple(steps))
 
 
 def _on_reals(node: Node) -> bool:

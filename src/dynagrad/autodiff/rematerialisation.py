@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import Error
-from ..ir.control import REPEAT, WHILE, Function, Loop, Rule, part_types
+from ..ir.control import REPEAT, WHILE, CustomDerivatives, GraphFunction, Loop, part_types
 from ..ir.node import Node, order, whole
 from ..ir.ops import integers
 from ..ir.tracing import cond, define, repeat, while_
@@ -21,7 +21,7 @@ WAYS = 16  # of how many pieces a loop is made at each level, each of which save
 ROOM = 1 << 17  # numbers that the rounds at the bottom may save, or so
 
 
-def again(made: Function) -> None:
+def again(made: GraphFunction) -> None:
     """Has a function run again on the way back.
 
     >>> from dynagrad.autodiff.derive import generate_adjoints
@@ -42,7 +42,7 @@ def again(made: Function) -> None:
         types = [made.results[i] for i in places]
         back = made.derived.get("again")
         if back is None:
-            back = Function(f"{made.name} again", (*made.arguments, *types), [made.arguments[i] for i in smooth])
+            back = GraphFunction(f"{made.name} again", (*made.arguments, *types), [made.arguments[i] for i in smooth])
             made.derived["again"] = back  # before its body, which may call it
             again(back)
             define(back, lambda *inputs: filled(_back(made, inputs, smooth, places), back.results))
@@ -51,10 +51,10 @@ def again(made: Function) -> None:
             found[i] = d
         return found
 
-    made.rule = Rule(None, adjoint, inherit=again)
+    made.rule = CustomDerivatives(None, adjoint, inherit=again)
 
 
-def _back(made: Function, inputs: Sequence[Node], smooth: Sequence[int], places: Sequence[int]) -> Several:
+def _back(made: GraphFunction, inputs: Sequence[Node], smooth: Sequence[int], places: Sequence[int]) -> Several:
     """The adjoints of a function, from its arguments and the adjoints of its results."""
     if made.graph is None:
         raise Error(f"the function {made.name} is differentiated before it has a body")
@@ -88,7 +88,7 @@ def sparing(node: Node) -> list[Node]:
     raise Error(f"a loop is run again, and {node.operation.name} is none")
 
 
-def _rounds(node: Node, number: Node | None = None) -> Function:
+def _rounds(node: Node, number: Node | None = None) -> GraphFunction:
     """The function that runs some rounds of a loop: from which one on, how many, the states, what is from outside.
 
     If the number is known, and they are few, there are no pieces.
@@ -118,7 +118,7 @@ def _rounds(node: Node, number: Node | None = None) -> Function:
             lambda: repeat((count + size - 1) // integers.maximum(size, whole(1)), piece, start),
         )
 
-    made = Function("rounds", (integer, integer, *states, *outside), states)
+    made = GraphFunction("rounds", (integer, integer, *states, *outside), states)
     again(made)
     define(made, body)
     return made
@@ -130,7 +130,7 @@ def _few(loop: Loop) -> int:
     return max(1, ROOM // max(1, weight))
 
 
-def _until(node: Node) -> Function:
+def _until(node: Node) -> GraphFunction:
     """A loop that does not know how often, and how often it was. On the way back it is one that does."""
     loop: Loop = node.attribute
     states = part_types(node)
@@ -156,4 +156,4 @@ def _until(node: Node) -> Function:
         found = rounds.rule.adjoint(given, ends, deltas[:-1], [i + 2 for i in wanted])
         return found[2:]
 
-    return function("until", types, (*states, integer), body, Rule(None, adjoint))
+    return function("until", types, (*states, integer), body, CustomDerivatives(None, adjoint))

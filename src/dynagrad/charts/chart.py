@@ -238,7 +238,7 @@ class Chart:
 
     def keys(self) -> KeysView[str]:
         """The items of the chart as texts, facts among them."""
-        return lookup.Names(self)
+        return lookup.ItemTexts(self)
 
     def values(self) -> ValuesView[Any]:
         """The values of the items, in the order of `keys`."""
@@ -246,7 +246,7 @@ class Chart:
 
     def items(self) -> ItemsView[str, Any]:
         """The items as texts, with their values."""
-        return lookup.Items(self)
+        return lookup.ItemPairs(self)
 
     def _ipython_key_completions_(self) -> list[str]:
         """What IPython offers after `chart["`."""

@@ -91,7 +91,7 @@ def _no_order(end: End) -> Error:
 
 
 def _integer_overflow(end: End) -> ValueRangeError:
-    """Which of the two causes it was the table says, and the cell which rule: see `Scope` in
+    """Which of the two causes it was the table says, and the cell which rule: see `RuleScope` in
     `codegen/rules/scope.py`."""
     report, rules = end.report, end.prepared.compiled.plan.rules
     rule = next((r for r in rules.rules if r.number == report.error_cell), None)

@@ -148,7 +148,7 @@ def names_of(setting: Setting, prepared: Prepared, items: Callable[[str], tuple[
             yield name
 
 
-class Names(KeysView[str]):
+class ItemTexts(KeysView[str]):
     """The texts of all items, as a set: what is no item of the chart is not in it, and that is no error."""
 
     _mapping: Mapping[str, Any]
@@ -157,7 +157,7 @@ class Names(KeysView[str]):
         return _has(self._mapping, name)
 
 
-class Items(ItemsView[str, Any]):
+class ItemPairs(ItemsView[str, Any]):
     """The texts of all items with their values, as a set likewise."""
 
     _mapping: Mapping[str, Any]

@@ -35,7 +35,7 @@ from ..rules import infer
 from ..rules.checks.report import nearest
 from ..rules.normal import Rules
 from ..rules.remembered import cached_rules
-from ..rules.syntax import Apply, Expression, Number, PredicateDeclaration
+from ..rules.syntax import Application, Expression, Numeral, PredicateDeclaration
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import ROUNDING, Semiring, scale
 from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order, make_batchgradient, say_once
@@ -721,10 +721,10 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
 
     def rewrite(value: Expression) -> Expression:
         match value:
-            case Number(value=number, span=span):
-                return Number(convert(number, span), span)
-            case Apply(operator=operator, operands=operands, span=span):
-                return Apply(operator, tuple(map(rewrite, operands)), span)
+            case Numeral(value=number, span=span):
+                return Numeral(convert(number, span), span)
+            case Application(operator=operator, operands=operands, span=span):
+                return Application(operator, tuple(map(rewrite, operands)), span)
         return value
 
     new = replace(

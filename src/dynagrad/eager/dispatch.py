@@ -20,7 +20,7 @@ from ..ir.ops.arrays import broadcast_to
 from .copies import kept, owned
 from .floats import SLOPES
 from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, plain, real_part, shape_of
-from .tape import CHOOSING, Outline, Recorded, Scalars, leaves_out, no_derivative
+from .tape import CHOOSING, Recorded, Scalars, ShapeOnly, leaves_out, no_derivative
 
 
 def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
@@ -168,10 +168,10 @@ def _record(
     for i, x in enumerate(primals):
         if wanted is not None and i not in wanted:
             if type(x) is not float:
-                primals[i] = Outline(x)
+                primals[i] = ShapeOnly(x)
         elif foreign and i not in places:
             primals[i] = kept(x)
-    result = y if wanted is None or -1 in wanted or type(y) is float else Outline(y)
+    result = y if wanted is None or -1 in wanted or type(y) is float else ShapeOnly(y)
     return tape.cell(y, Recorded(operation, places, numbers, result, primals))
 
 

@@ -22,7 +22,7 @@ from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import sum_to
 from .numbers import real_part, shape_of
 from .splitting import Part
-from .tape import CHOOSING, Outline, Recorded, Scalars, leaves_out, moves, no_derivative
+from .tape import CHOOSING, Recorded, Scalars, ShapeOnly, leaves_out, moves, no_derivative
 
 Whole = Callable[[Any, Any], Iterable[tuple[int, Any]]]
 Found = Iterable[tuple[int, Any, Any]]  # number of a cell, increment, how often each element is used; None for all
@@ -117,9 +117,9 @@ class Masks:
         """An operation that moves elements: what it uses of its arguments goes where their adjoints go."""
         y, adjoint = entry.result, entry.operation.adjoint
         assert adjoint is not None
-        arguments = [x if type(x) is Outline else real_part(x) for x in entry.arguments]
+        arguments = [x if type(x) is ShapeOnly else real_part(x) for x in entry.arguments]
         used = _ones(shape_of(y)) if mask is None else mask.astype(np.float64)
-        uses = adjoint(used, y if type(y) is Outline else real_part(y), *arguments)
+        uses = adjoint(used, y if type(y) is ShapeOnly else real_part(y), *arguments)
         if len(entry.places) == 1:
             return [(parent, part, uses[entry.places[0]]) for parent, part in whole(entry, delta)]
         parts = adjoint(delta, y, *entry.arguments)
@@ -137,8 +137,8 @@ class Masks:
                 continue
             chosen = mask
             if operation in CHOOSING:
-                plain = [x if type(x) is Outline else real_part(x) for x in arguments]
-                result = y if type(y) is Outline else real_part(y)
+                plain = [x if type(x) is ShapeOnly else real_part(x) for x in arguments]
+                result = y if type(y) is ShapeOnly else real_part(y)
                 own = np.not_equal(rule(_ones(shape_of(y)), result, *plain), 0)
                 chosen = own if mask is None else own & mask
             part = apply(ops.where, chosen, rule(delta, y, *arguments), 0.0)

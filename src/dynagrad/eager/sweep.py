@@ -16,7 +16,7 @@ from ..ir.operation import apply
 from ..ir.ops import scalars as ops
 from .masks import Masks
 from .numbers import Tape
-from .tape import Outline, Recorded, times
+from .tape import Recorded, ShapeOnly, times
 
 
 class Partial:
@@ -137,7 +137,7 @@ def _spread(entry: Any, delta: Any) -> Iterable[tuple[int, Any]]:
     if type(delta) is Partial:
         delta = delta.whole()
     if type(entry) is Recorded:
-        if entry.operation.accumulate is not None and type(delta) in _PLAIN and type(entry.arguments[0]) is Outline:
+        if entry.operation.accumulate is not None and type(delta) in _PLAIN and type(entry.arguments[0]) is ShapeOnly:
             return ((entry.numbers[0], Partial(entry, delta)),)
         return entry(delta)
     if type(entry) is tuple:

@@ -47,7 +47,7 @@ def leaves_out(operation: Operation) -> bool:
 _ndarray = np.ndarray
 
 
-class Outline:
+class ShapeOnly:
     """Stands for an array of which a rule needs the shape alone."""
 
     __slots__ = ("shape",)

@@ -43,7 +43,7 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class CustomDerivatives:
     """The derivatives of a function, where they do not follow from its body; None stands for zero, see
     autodiff/custom_rules.py.
 
@@ -54,10 +54,10 @@ class Rule:
 
     tangent: Callable[[Sequence[Node], Sequence[Node], list[Any]], Sequence[Any]] | None
     adjoint: Callable[[Sequence[Node], Sequence[Node], list[Any], Sequence[int]], Sequence[Any]]
-    inherit: Callable[[Function], None] | None = None
+    inherit: Callable[[GraphFunction], None] | None = None
 
 
-class Function:
+class GraphFunction:
     """A function that may call itself. Its graph is set once, after its body was traced."""
 
     __slots__ = ("arguments", "derived", "graph", "name", "results", "rule")
@@ -66,7 +66,7 @@ class Function:
         self.name, self.arguments, self.results = name, tuple(arguments), tuple(results)
         self.graph: Graph | None = None
         self.derived: dict[Any, Any] = {}  # its derivatives, as far as they were asked for
-        self.rule: Rule | None = None  # where they do not follow from the graph
+        self.rule: CustomDerivatives | None = None  # where they do not follow from the graph
 
     def __repr__(self) -> str:
         return f"<function {self.name} of the graph>"
@@ -91,7 +91,7 @@ class Branches:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    function: Function
+    function: GraphFunction
     extends: Node | None = None
 
 

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 
 from .control import Graph
 from .node import Node
-from .show import Block, Line, Value, series_of, show
+from .show import LetSeries, Line, Value, series_of, show
 
 LARGEST = 300
 """So many values are drawn at most."""
@@ -93,7 +93,7 @@ def draw(
 # -- how much is drawn -------------------------------------------------------------------------------------------------
 
 
-def _count(block: Block, depth: int | None) -> int:
+def _count(block: LetSeries, depth: int | None) -> int:
     """How many lines there are, down to a depth."""
     if depth is not None and depth < 0:
         return 0
@@ -101,11 +101,11 @@ def _count(block: Block, depth: int | None) -> int:
     return len(block.inputs) + sum(1 + sum(_count(b, below) for b in line.blocks) for line in block.lines)
 
 
-def _depth(block: Block) -> int:
+def _depth(block: LetSeries) -> int:
     return 1 + max((_depth(b) for line in block.lines for b in line.blocks), default=-1)
 
 
-def _bounded(block: Block, room: int) -> tuple[Block, str]:
+def _bounded(block: LetSeries, room: int) -> tuple[LetSeries, str]:
     """The block with as many lines as there is room for, and what was left out."""
     if _count(block, None) <= room:
         return block, ""
@@ -246,7 +246,7 @@ def _of_line(line: Line, back: bool) -> _Picture:
     return _Picture(width, height, elements)
 
 
-def _panel(block: Block, title: str) -> _Picture:
+def _panel(block: LetSeries, title: str) -> _Picture:
     """A let-series: its title, its values in rows, and what comes out."""
     head = _cut(title)
     foot = _cut(f"{block.last} {', '.join(block.ends)}".strip())
@@ -292,7 +292,7 @@ class _Arrow:
     through: tuple[_Item, ...] = ()
 
 
-def _rows(block: Block) -> _Picture:
+def _rows(block: LetSeries) -> _Picture:
     """The values of a block, laid out."""
     items, arrows, above = _items(block)
     if not items:
@@ -318,7 +318,7 @@ def _rows(block: Block) -> _Picture:
     return _Picture(right - left, y - _RISE, elements)
 
 
-def _items(block: Block) -> tuple[list[_Item], list[_Arrow], dict[_Item, list[_Item]]]:
+def _items(block: LetSeries) -> tuple[list[_Item], list[_Arrow], dict[_Item, list[_Item]]]:
     """The items of a block, the arrows between them, and which items belong above each."""
     items: list[_Item] = []
     at: dict[str, tuple[_Item, int]] = {}

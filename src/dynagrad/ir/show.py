@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .code import code_of, family_of
-from .control import CALL, COND, EMPTY, PART, REPEAT, WHILE, Branches, Called, Function, Graph, Loop, part_types
+from .control import CALL, COND, EMPTY, PART, REPEAT, WHILE, Branches, Called, Graph, GraphFunction, Loop, part_types
 from .node import Node, order
 from .operation import Operation
 from .ops import integers
@@ -62,13 +62,13 @@ class Line:
     results: tuple[Value, ...]
     text: str
     uses: tuple[str, ...]
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[LetSeries, ...] = ()
     adjoint_of: tuple[str, ...] = ()  # the values whose adjoints its results are
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Block:
+class LetSeries:
     """A let-series. Inputs may begin as something; `ends` is what comes out, and `last` the word for that."""
 
     title: str
@@ -118,7 +118,7 @@ def series_of(
     names: Mapping[Node, str] | None = None,
     adjoints: Mapping[Node, Node | None] | None = None,
     sources: Mapping[Node, str] | None = None,
-) -> list[Block]:
+) -> list[LetSeries]:
     """The functions that a graph calls, and last itself, as lines."""
     writer = _Writer(names or {}, sources or {})
     main = writer.main(graph, adjoints or {})
@@ -148,7 +148,7 @@ def levels(outputs: Sequence[Node]) -> list[list[Node]]:
 # -- lines as text -----------------------------------------------------------------------------------------------------
 
 
-def written(blocks: Sequence[Block]) -> Iterator[str]:
+def written(blocks: Sequence[LetSeries]) -> Iterator[str]:
     """The text, line by line."""
     for block in blocks[:-1]:
         yield f"{block.title}({', '.join(map(str, block.inputs))}):"
@@ -158,7 +158,7 @@ def written(blocks: Sequence[Block]) -> Iterator[str]:
     yield from _body(blocks[-1], "")
 
 
-def _body(block: Block, indent: str) -> Iterator[str]:
+def _body(block: LetSeries, indent: str) -> Iterator[str]:
     rows = [(f"{indent}{_left(line)}{line.text}{':' if line.blocks else ''}", _note(line)) for line in block.lines]
     column = min(COLUMN, max((len(row) for row, note in rows if note), default=0))
     for (row, note), line in zip(rows, block.lines, strict=True):
@@ -309,7 +309,7 @@ def constant_text(node: Node) -> str:
 # -- from graphs to lines ----------------------------------------------------------------------------------------------
 
 Scope = dict[Node, str]
-Inside = tuple[str, tuple["Block", ...]]  # the text of a node, and its subgraphs
+Inside = tuple[str, tuple["LetSeries", ...]]  # the text of a node, and its subgraphs
 
 
 class _Writer:
@@ -320,8 +320,8 @@ class _Writer:
         self.taken: set[str] = set()
         self.reserved = set(names.values())  # no value that has no name gets one of these
         self.numbers: dict[str, Iterator[int]] = {}
-        self.functions: dict[Function, str] = {}
-        self.bodies: list[Block] = []
+        self.functions: dict[GraphFunction, str] = {}
+        self.bodies: list[LetSeries] = []
         self.adjoint_of: dict[Node, str] = {}
         self.used: dict[Node, dict[int, Node]] = {}  # of several values, the parts that somebody looks at
 
@@ -352,7 +352,7 @@ class _Writer:
 
     # -- graphs
 
-    def main(self, graph: Graph, adjoints: Mapping[Node, Node | None]) -> Block:
+    def main(self, graph: Graph, adjoints: Mapping[Node, Node | None]) -> LetSeries:
         scope: Scope = {}
         needed = order(graph.outputs)
         known = set(needed)
@@ -365,7 +365,7 @@ class _Writer:
         lines += self.backward(needed, pairs, scope)
         lines += self.lines(needed, scope)
         values = tuple(Value(scope[n], str(n.type)) for n in inputs)
-        return Block("", values, ("",) * len(values), tuple(lines), "->", self.at_all(graph.outputs, scope))
+        return LetSeries("", values, ("",) * len(values), tuple(lines), "->", self.at_all(graph.outputs, scope))
 
     def backward(self, needed: Sequence[Node], pairs: Mapping[Node, Node], scope: Scope) -> Iterator[Line]:
         """Each adjoint under the name of its value, from the last value to the first; what is given comes last."""
@@ -387,12 +387,12 @@ class _Writer:
                 uses = () if adjoint.is_constant else (text,)
                 yield Line((Value(bars[value], str(adjoint.type)),), text, uses, (), (scope[value],))
 
-    def block(self, title: str, graph: Graph, scope: Scope, last: str) -> Block:
+    def block(self, title: str, graph: Graph, scope: Scope, last: str) -> LetSeries:
         """A subgraph, whose inputs are in its scope."""
         series = order(graph.outputs)
         self.look_at(series)
         lines = tuple(self.lines(series, scope))
-        return Block(title, (), (), lines, last, self.at_all(graph.outputs, scope))
+        return LetSeries(title, (), (), lines, last, self.at_all(graph.outputs, scope))
 
     def look_at(self, series: Iterable[Node]) -> None:
         for node in series:
@@ -457,7 +457,7 @@ class _Writer:
         names = [self.name(v, "i" if i < shift else "s") for i, v in enumerate(own)]
         starts = given[shift : shift + loop.states]
         inside = [*names, *given[shift + loop.states :]]
-        blocks: tuple[Block, ...] = ()
+        blocks: tuple[LetSeries, ...] = ()
         text = f"repeat {given[0]} times ({names[0]}; " if shift else "while ("
         if loop.condition is not None:
             known = dict(zip(loop.condition.inputs, inside, strict=True))

@@ -17,8 +17,8 @@ from .control import (
     PART,
     Branches,
     Called,
-    Function,
     Graph,
+    GraphFunction,
     Loop,
     extended,
     make_call,
@@ -259,19 +259,19 @@ def _joined(graph: Graph, first: int, same: Mapping[int, int], states: Sequence[
     return Graph(tuple(v for v in graph.inputs if v not in by), substitute(outputs, by))
 
 
-def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> Function:
+def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> GraphFunction:
     """A function of the graph; its body may call it. It sees its arguments alone.
 
     >>> from dynagrad.ir import real
     >>> power = function("power", (real, integer), (real,), lambda x, n: cond(
     ...     n > 0, lambda: [x * call(power_of, x, n - 1)[0]], lambda: [1.0]))  # doctest: +SKIP
     """
-    made = Function(name, arguments, results)
+    made = GraphFunction(name, arguments, results)
     define(made, lambda *inputs: body(*inputs))
     return made
 
 
-def define(made: Function, body: Trace) -> None:
+def define(made: GraphFunction, body: Trace) -> None:
     """Gives a function its body, which may call the function."""
     inputs = tuple(fresh(t) for t in made.arguments)
     outputs = as_values(body(*inputs), made.results, f"the function {made.name}")
@@ -282,7 +282,7 @@ def define(made: Function, body: Trace) -> None:
     made.graph = Graph(inputs, tuple(outputs))
 
 
-def call(made: Function, *arguments: Any) -> list[Node]:
+def call(made: GraphFunction, *arguments: Any) -> list[Node]:
     """The results of a function."""
     nodes = as_values(arguments, made.arguments, f"the function {made.name}")
     return parts(make_call(Called(made), nodes))

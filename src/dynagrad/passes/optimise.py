@@ -21,8 +21,8 @@ from ..ir.control import (
     REPEAT,
     Branches,
     Called,
-    Function,
     Graph,
+    GraphFunction,
     Loop,
     make_call,
     make_cond,
@@ -109,10 +109,10 @@ def _smaller(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
 
 
 def _call(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
-    made: Function = node.attribute.function
+    made: GraphFunction = node.attribute.function
     small = functions.get(made)
     if small is None:
-        small = Function(made.name, made.arguments, made.results)
+        small = GraphFunction(made.name, made.arguments, made.results)
         functions[made] = functions[small] = small
         assert made.graph is not None
         small.graph = _graph(made.graph, functions)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ..rules.semirings import SEMIRINGS
-from .model import Join, Plan, Stage, Table
+from .model import Join, Plan, Stage, TableLayout
 
 # How a contribution enters the value of a head in plain arithmetic.
 KINDS = {
@@ -23,7 +23,7 @@ TRUTHS = ("|=", "&=")
 """Aggregators whose values are 0 and 1, whatever comes."""
 
 
-def stated(plan: Plan, table: Table) -> bool:
+def stated(plan: Plan, table: TableLayout) -> bool:
     """Whether an item of the table is worth one, however often it is derived: by `head :- item.` in a semiring."""
     return plan.semiring != "plain" and table.aggregator == "|="
 
@@ -33,7 +33,7 @@ def states(plan: Plan, join: Join) -> bool:
     return stated(plan, plan.tables[join.rule.head.key])
 
 
-def head_kind(plan: Plan, table: Table) -> str:
+def head_kind(plan: Plan, table: TableLayout) -> str:
     """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
     if plan.semiring == "plain":
         return KINDS[table.aggregator]
@@ -42,7 +42,7 @@ def head_kind(plan: Plan, table: Table) -> str:
     return "select" if plan.selective else "sum"
 
 
-def copy_kind(plan: Plan, table: Table) -> str:
+def copy_kind(plan: Plan, table: TableLayout) -> str:
     """The same for the facts of a table that were given more than once, which may join by an aggregator of their own:
     sum, softmax, product, select, step or shift.
     """
@@ -51,5 +51,5 @@ def copy_kind(plan: Plan, table: Table) -> str:
     return SEMIRINGS[plan.semiring].copies[table.aggregator]
 
 
-def stage_of(plan: Plan, table: Table) -> Stage:
+def stage_of(plan: Plan, table: TableLayout) -> Stage:
     return next(s for s in plan.stages if table.key in s.keys)

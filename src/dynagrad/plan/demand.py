@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import Apply, Equation, Float, Integer, Item, ItemValue, Negation, Symbol, Term, Variable
+from ..rules.syntax import Application, Equation, Float, Integer, Item, ItemValue, Negation, Symbol, Term, Variable
 
 Fixed = Mapping[str, Mapping[int, Term]]
 """Predicate -> argument -> the only constant that is needed there."""
@@ -27,7 +27,7 @@ def items_of(expression: object) -> list[Item]:
         match stack.pop():
             case ItemValue(item=item):
                 found.append(item)
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(operands)
     return found
 

@@ -15,7 +15,21 @@ from ..rules.syntax import Equation, Item, Term, Variable
 from .assume import Assumed
 from .joins import item_variables, rough, step_variables
 from .layout import DENSE_CELLS
-from .model import Absent, DomainSummary, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Stage, Step, Table, Unfold
+from .model import (
+    Absent,
+    DomainSummary,
+    Filter,
+    IndexPlan,
+    Join,
+    Lookup,
+    Plan,
+    Scan,
+    Solve,
+    Stage,
+    Step,
+    TableLayout,
+    Unfold,
+)
 
 WIDTH = 200
 """Longer texts of rules are cut."""
@@ -92,11 +106,11 @@ def _storage(plan: Plan) -> Iterator[str]:
             yield f"    index {_index(index)}"
 
 
-def _bypass(table: Table) -> str:
+def _bypass(table: TableLayout) -> str:
     return "; it drives no rule, so it bypasses the agenda" if table.sink else ""
 
 
-def _facts(plan: Plan, table: Table) -> str:
+def _facts(plan: Plan, table: TableLayout) -> str:
     facts = plan.summary.facts.get(table.key)
     if isinstance(plan.summary, Assumed):
         return "facts"
@@ -107,14 +121,14 @@ def _facts(plan: Plan, table: Table) -> str:
     return f"facts, {most}{_count(facts.rows, 'row')}"
 
 
-def _dense(plan: Plan, table: Table) -> str:
+def _dense(plan: Plan, table: TableLayout) -> str:
     if not table.arity:
         return "one value"
     parts = ", then ".join(_dimension(plan, table, i) for i in table.order)
     return f"dense array of {_count(table.cells, 'cell')}, stored by {parts}"
 
 
-def _dimension(plan: Plan, table: Table, i: int) -> str:
+def _dimension(plan: Plan, table: TableLayout, i: int) -> str:
     domain, extent = plan.summary.domains[table.domains[i]], table.extents[i]
     if domain.kind == "int":
         below, above = (extent.below, extent.above) if extent is not None else (0, 0)
@@ -122,11 +136,11 @@ def _dimension(plan: Plan, table: Table, i: int) -> str:
     return f"argument {i + 1} ({_count(domain.count, 'symbol')})"
 
 
-def _hashed(plan: Plan, table: Table) -> str:
+def _hashed(plan: Plan, table: TableLayout) -> str:
     return f"hash table on {_columns(range(table.arity))}: {_why_hashed(plan, table)}" if table.arity else "one value"
 
 
-def _why_hashed(plan: Plan, table: Table) -> str:
+def _why_hashed(plan: Plan, table: TableLayout) -> str:
     domains = [plan.summary.domains[d] for d in table.domains]
     for kind, say in (("term", "terms of any shape"), ("int", "integers of no known range")):
         places = [i for i, d in enumerate(domains) if d.kind == kind and (kind == "term" or table.extents[i] is None)]
@@ -139,11 +153,11 @@ def _why_hashed(plan: Plan, table: Table) -> str:
     return "an array would be larger than its budget"
 
 
-def _external(plan: Plan, table: Table) -> str:
+def _external(plan: Plan, table: TableLayout) -> str:
     return "external, a function computes its values"
 
 
-_DESCRIBE: dict[str, Callable[[Plan, Table], str]] = {
+_DESCRIBE: dict[str, Callable[[Plan, TableLayout], str]] = {
     "facts": _facts,
     "dense": _dense,
     "hashed": _hashed,

@@ -41,7 +41,7 @@ def _join(a: Interval | None, b: Interval) -> Interval:
     return (low, high)
 
 
-class _Scope:
+class _Intervals:
     """The intervals of one rule's variables, from its antecedents and conditions."""
 
     def __init__(self, rule: NormalRule, known: Mapping[tuple[str, int], Interval | None]) -> None:
@@ -127,7 +127,7 @@ def extents(rules: Rules, domains: Domains, summary: Summary) -> dict[tuple[str,
         by_head.setdefault(rule.head.key, []).append(rule)
 
     def result(rule: NormalRule) -> list[tuple[int, Interval]] | None:
-        scope = _Scope(rule, known)
+        scope = _Intervals(rule, known)
         if not scope.possible:
             return None
         return [(i, scope.interval(t)) for i, t in enumerate(rule.head.arguments) if is_int(rule.head.key, i)]

@@ -61,7 +61,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableLayout:
     """Where a predicate's items are. `order` is the stored order of the arguments of a dense table."""
 
     key: str
@@ -166,7 +166,7 @@ class IndexPlan:
 
 
 @dataclass(frozen=True)
-class Form:
+class LinearForm:
     """A whole number for an item: the sum of coefficient * argument over its ordered arguments."""
 
     name: str
@@ -187,7 +187,7 @@ class Stage:
     keys: tuple[str, ...]
     strategy: str
     priority: str  # what the heap goes by: "size", "value", "declared" or ""
-    forms: tuple[Form, ...]
+    forms: tuple[LinearForm, ...]
     final: bool  # each item is popped once
     reason: str
     fires: tuple[Join, ...]  # rules joined once, when the stage begins
@@ -257,7 +257,7 @@ class Plan:
     summary: Summary
     semiring: str  # a built-in name, "plain" or "user"
     vector: int  # for expectation, the length of r
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TableLayout]
     indexes: tuple[IndexPlan, ...]
     stages: tuple[Stage, ...]
     omitted: Mapping[str, str]  # predicates that the outputs do not need, with the reason
@@ -287,7 +287,7 @@ class Plan:
         """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
         return self.semiring == "log" and any(stage.unknowns for stage in self.stages)
 
-    def bounded(self, table: Table) -> bool:
+    def bounded(self, table: TableLayout) -> bool:
         """Whether the error bound of a component is kept with its items, so that a change of others can leave it."""
         return not table.sink and any(table.key in stage.keys and stage.unknowns for stage in self.stages)
 

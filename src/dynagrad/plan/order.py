@@ -15,7 +15,7 @@ from itertools import permutations
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import Arithmetic, Comparison, Equation, Integer, Item, Negation, Term, Variable
 from ..rules.types import Domains
-from .model import Form, Summary
+from .model import LinearForm, Summary
 
 NO_BOUND = -(10**9)
 TOTAL = (-1, -1)  # the place of a bound on the total width of an item, among those of pairs of arguments
@@ -78,7 +78,7 @@ def offsets(rule: NormalRule) -> dict[str, Linear]:
     return {name: resolve(name) for name in tied}
 
 
-class Bounds:
+class DifferenceBounds:
     """Lower bounds on differences of a rule's variables, closed under adding up."""
 
     def __init__(
@@ -241,7 +241,7 @@ def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, G
             changed = False
             rounds += 1
             for rule in members:
-                bounds = Bounds(rule, gaps, domains, summary)
+                bounds = DifferenceBounds(rule, gaps, domains, summary)
                 if not bounds.possible:
                     continue
                 key = rule.head.key
@@ -319,7 +319,7 @@ class Edge:
     antecedent: int
 
 
-def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary: Summary) -> list[Form]:
+def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary: Summary) -> list[LinearForm]:
     """Forms that an order may be made of: positions and widths, per domain and over all domains."""
     places: dict[str, dict[int, list[int]]] = {}
     for key in keys:
@@ -328,12 +328,12 @@ def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary
             if is_ordered(domains, summary, key, i):
                 places.setdefault(key, {}).setdefault(domains.of[key, i], []).append(i)
     everywhere = sorted({d for by_domain in places.values() for d in by_domain})
-    forms: list[Form] = []
+    forms: list[LinearForm] = []
 
     def form(name: str, pick: Mapping[str, Iterable[tuple[int, int]]]) -> None:
         coefficients = {key: tuple(pick.get(key, ())) for key in keys}
         if any(coefficients.values()) and all(f.coefficients != coefficients for f in forms):
-            forms.append(Form(name, coefficients))
+            forms.append(LinearForm(name, coefficients))
 
     for d in everywhere:
         with_d = {key: places[key][d] for key in keys if d in places.get(key, {})}
@@ -361,7 +361,7 @@ def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary
     return forms
 
 
-def form_terms(form: Form, item: Item, sign: int = 1) -> list[tuple[Term, int]]:
+def form_terms(form: LinearForm, item: Item, sign: int = 1) -> list[tuple[Term, int]]:
     return [(item.arguments[i], sign * c) for i, c in form.coefficients.get(item.key, ())]
 
 
@@ -369,7 +369,7 @@ def form_terms(form: Form, item: Item, sign: int = 1) -> list[tuple[Term, int]]:
 class Levels:
     """An order: its forms, whether it makes every item final when popped, and the drivers that can never be last."""
 
-    forms: tuple[Form, ...]
+    forms: tuple[LinearForm, ...]
     final: bool
     idle: frozenset[tuple[int, int]]  # (rule number, antecedent)
     rest: frozenset[tuple[int, int]] = frozenset()  # those from where the head may be on the same level
@@ -390,13 +390,13 @@ def find_levels(
     forms = candidate_forms(keys, rules, domains, summary)[:24]
     if not forms:
         return None
-    bounds: dict[int, Bounds] = {}
+    bounds: dict[int, DifferenceBounds] = {}
     for edge in edges:
         if edge.rule.number not in bounds:
-            bounds[edge.rule.number] = Bounds(edge.rule, gaps, domains, summary)
+            bounds[edge.rule.number] = DifferenceBounds(edge.rule, gaps, domains, summary)
     live = [e for e in edges if bounds[e.rule.number].possible]
 
-    def step(edge: Edge, form: Form) -> int:
+    def step(edge: Edge, form: LinearForm) -> int:
         head = form_terms(form, edge.rule.head)
         antecedent = form_terms(form, edge.rule.antecedents[edge.antecedent].item, -1)
         return bounds[edge.rule.number].least([*head, *antecedent])
@@ -405,7 +405,7 @@ def find_levels(
     recursive = frozenset(keys)
     rule_of = {e.rule.number: e.rule for e in edges}
 
-    def idle(sequence: Sequence[Form]) -> frozenset[tuple[int, int]]:
+    def idle(sequence: Sequence[LinearForm]) -> frozenset[tuple[int, int]]:
         found = set()
         for number, bound in bounds.items():
             rule = rule_of[number]
@@ -424,9 +424,11 @@ def find_levels(
                         # it has to favour j as well, which the loop checks
         return frozenset(found)
 
-    best: tuple[tuple[bool, int, int], tuple[Form, ...], frozenset[tuple[int, int]], tuple[int, ...]] | None = None
+    best: tuple[tuple[bool, int, int], tuple[LinearForm, ...], frozenset[tuple[int, int]], tuple[int, ...]] | None = (
+        None
+    )
 
-    def offer(sequence: tuple[Form, ...], rest: tuple[int, ...]) -> None:
+    def offer(sequence: tuple[LinearForm, ...], rest: tuple[int, ...]) -> None:
         nonlocal best
         passive = idle(sequence)
         rank = (bool(rest), len(live) - len(passive) + len(rest), len(sequence))
@@ -456,7 +458,7 @@ def find_levels(
     return Levels(sequence, not rank[0], passive, same)
 
 
-def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> Form | None:
+def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> LinearForm | None:
     """A form that tells predicates apart, if along these edges they never come back to where they were."""
     below: dict[str, set[str]] = {key: set() for key in keys}
     for edge in edges:
@@ -467,10 +469,10 @@ def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> Form | None:
         if not ready:
             return None
         place.update({k: len(place) for k in ready})
-    return Form("predicate", {}, place) if len(set(place.values())) > 1 else None
+    return LinearForm("predicate", {}, place) if len(set(place.values())) > 1 else None
 
 
-def form_gap(form: Form, high: Item, low: Item, bounds: Bounds) -> int:
+def form_gap(form: LinearForm, high: Item, low: Item, bounds: DifferenceBounds) -> int:
     """The least difference of a form between two items of a rule, or NO_BOUND."""
     least = bounds.least([*form_terms(form, high), *form_terms(form, low, -1)])
     return least if least == NO_BOUND else least + form.constant.get(high.key, 0) - form.constant.get(low.key, 0)
@@ -480,8 +482,8 @@ def precedes(
     rule: NormalRule,
     passenger: int,
     driver: int,
-    levels: Sequence[Form],
-    bounds: Bounds,
+    levels: Sequence[LinearForm],
+    bounds: DifferenceBounds,
 ) -> bool:
     """Whether the passenger's level is surely under the driver's."""
     for form in levels:

@@ -12,13 +12,27 @@ from typing import Any
 from ..errors import ProgramError
 from ..rules.normal import NormalRule, Rules
 from ..rules.semirings import SEMIRINGS
-from ..rules.syntax import AntecedentValue, Apply, Compound, Expression, Item, Number, Term, Variable
+from ..rules.syntax import AntecedentValue, Application, Compound, Expression, Item, Numeral, Term, Variable
 from ..rules.types import Domains
 from .demand import fixed_arguments, items_of, omitted, restrict
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
 from .layout import DENSE_CELLS, cells, extents
-from .model import Absent, Changes, Derivatives, Extent, Form, IndexPlan, Join, Plan, Scan, Stage, Step, Summary, Table
-from .order import Bounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated, precedes
+from .model import (
+    Absent,
+    Changes,
+    Derivatives,
+    Extent,
+    IndexPlan,
+    Join,
+    LinearForm,
+    Plan,
+    Scan,
+    Stage,
+    Step,
+    Summary,
+    TableLayout,
+)
+from .order import DifferenceBounds, Edge, Gaps, Levels, derive_gaps, find_levels, negated, precedes
 from .polynomials import unknowns
 from .right_sides import TracedSemiring
 from .stable import stable_arguments
@@ -47,13 +61,13 @@ def _made_of(value: Expression, operator: str) -> bool:
     while stack:
         at = stack.pop()
         match at:
-            case Number():
+            case Numeral():
                 pass
             case AntecedentValue(index=index):
                 if index in seen:
                     return False
                 seen.add(index)
-            case Apply(operator=o, operands=operands) if o == operator:
+            case Application(operator=o, operands=operands) if o == operator:
                 stack.extend(operands)
             case _:
                 return False
@@ -108,7 +122,7 @@ def _reads_all(rule: NormalRule, value: Expression) -> bool:
         match at:
             case AntecedentValue(index=index):
                 seen.add(index)
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(operands)
     return all(i in seen or a.side for i, a in enumerate(rule.antecedents))
 
@@ -123,7 +137,7 @@ class _Draft:
     keys: tuple[str, ...]
     strategy: str
     priority: str
-    forms: tuple[Form, ...]
+    forms: tuple[LinearForm, ...]
     final: bool
     reason: str
     idle: frozenset[tuple[int, int]] = frozenset()
@@ -158,15 +172,15 @@ def _monotone(rules: Sequence[NormalRule], keys: frozenset[str], aggregator: str
 
     def fine(value: Expression, rule: NormalRule) -> bool:
         match value:
-            case Number():
+            case Numeral():
                 return True
             case AntecedentValue():
                 return True
-            case Apply(operator="+" | "min" | "max" | "lse", operands=operands):
+            case Application(operator="+" | "min" | "max" | "lse", operands=operands):
                 return all(fine(o, rule) for o in operands)
-            case Apply(operator="tanh" | "sigmoid" | "exp", operands=operands):
+            case Application(operator="tanh" | "sigmoid" | "exp", operands=operands):
                 return all(fine(o, rule) for o in operands)
-            case Apply(operator="-", operands=(left, right)):
+            case Application(operator="-", operands=(left, right)):
                 return fine(left, rule) and _free_of(right, rule, keys)
         return _free_of(value, rule, keys)
 
@@ -180,7 +194,7 @@ def _free_of(value: Expression, rule: NormalRule, keys: frozenset[str]) -> bool:
         match at:
             case AntecedentValue(index=index) if rule.antecedents[index].item.key in keys:
                 return False
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(operands)
     return True
 
@@ -327,7 +341,7 @@ class _Planner:
         reason = "the components of the ground program, found as it runs, antecedents first"
         if most:
             reason += "; cyclic ones are solved"
-        forms: tuple[Form, ...] = ()
+        forms: tuple[LinearForm, ...] = ()
         idle = frozenset[tuple[int, int]]()
         inner = frozenset((e.rule.number, e.antecedent) for e in edges)
         if levels is not None:
@@ -363,8 +377,8 @@ class _Planner:
             )
             for n, form in enumerate(levels.forms if levels is not None else ()):
                 forms[n].update(form.coefficients)
-        made = [Form("component", {}, place)]
-        made += [Form(f"level {n + 1}", {k: f.get(k, ()) for k in keys}) for n, f in enumerate(forms) if f]
+        made = [LinearForm("component", {}, place)]
+        made += [LinearForm(f"level {n + 1}", {k: f.get(k, ()) for k in keys}) for n, f in enumerate(forms) if f]
         priority = self._priority()[0]
         priority = "" if priority == "arrival" else priority
         return _Draft(keys, "heap", priority, tuple(made), False, "facts change: component by component, by level")
@@ -475,11 +489,11 @@ class _Planner:
         resolving = self.options.changing and drafts[0].strategy == "solve"
         stage_of = {key: n for n, d in enumerate(drafts) for key in d.keys}
         planner = JoinPlanner(self.rules, self.domains, self.summary)
-        bounds: dict[int, Bounds] = {}
+        bounds: dict[int, DifferenceBounds] = {}
 
-        def bound(rule: NormalRule) -> Bounds:
+        def bound(rule: NormalRule) -> DifferenceBounds:
             if rule.number not in bounds:
-                bounds[rule.number] = Bounds(rule, self.gaps, self.domains, self.summary)
+                bounds[rule.number] = DifferenceBounds(rule, self.gaps, self.domains, self.summary)
             return bounds[rule.number]
 
         fires: list[list[Join]] = [[] for _ in drafts]
@@ -580,13 +594,13 @@ class _Planner:
         stage_of: Mapping[str, int],
         joins: Sequence[Join],
         extent: Mapping[tuple[str, int], Extent | None],
-    ) -> dict[str, Table]:
+    ) -> dict[str, TableLayout]:
         last: dict[str, dict[int, float]] = {}
         for join in joins:
             for key, position, weight in self._row_votes(join):
                 votes = last.setdefault(key, {})
                 votes[position] = votes.get(position, 0.0) + weight
-        tables: dict[str, Table] = {}
+        tables: dict[str, TableLayout] = {}
         for key, predicate in self.rules.predicates.items():
             if key in self.omitted:
                 continue
@@ -595,10 +609,12 @@ class _Planner:
             ranges = tuple(extent.get((key, i)) for i in range(arity))
             number = len(tables)
             if predicate.external:
-                tables[key] = Table(key, number, "external", domains, ranges, (), predicate.aggregator)
+                tables[key] = TableLayout(key, number, "external", domains, ranges, (), predicate.aggregator)
                 continue
             if key not in stage_of:
-                tables[key] = Table(key, number, "facts", domains, ranges, tuple(range(arity)), predicate.aggregator)
+                tables[key] = TableLayout(
+                    key, number, "facts", domains, ranges, tuple(range(arity)), predicate.aggregator
+                )
                 continue
             draft = drafts[stage_of[key]]
             order = self._order(key, arity, draft, last.get(key, {}))
@@ -608,7 +624,7 @@ class _Planner:
             sink = (
                 key not in self.antecedent_keys and key != self.options.until and not self.options.changing and not held
             )
-            tables[key] = Table(
+            tables[key] = TableLayout(
                 key,
                 number,
                 "dense" if dense else "hashed",
@@ -650,10 +666,10 @@ class _Planner:
     def _settle(
         self,
         join: Join,
-        tables: Mapping[str, Table],
+        tables: Mapping[str, TableLayout],
         registry: dict[tuple[str, tuple[Term, ...], tuple[str, ...]], IndexPlan],
         draft: _Draft,
-        bounds: Callable[[NormalRule], Bounds],
+        bounds: Callable[[NormalRule], DifferenceBounds],
     ) -> Join:
         """Chooses, for every scan, the row or the index it goes through."""
         bound = starting_variables(join)
@@ -689,7 +705,11 @@ class _Planner:
         return replace(settled, vector=self._vector(settled, tables, draft, bounds))
 
     def _vector(
-        self, join: Join, tables: Mapping[str, Table], draft: _Draft, bounds: Callable[[NormalRule], Bounds]
+        self,
+        join: Join,
+        tables: Mapping[str, TableLayout],
+        draft: _Draft,
+        bounds: Callable[[NormalRule], DifferenceBounds],
     ) -> str | None:
         """The variable over which the last scan and the head run side by side, if they may."""
         if self.options.derivatives is not None and self.options.derivatives.order:
@@ -748,7 +768,7 @@ def starting_variables(join: Join) -> set[str]:
     return set() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
 
 
-def _differ(a: Item, b: Item, bounds: Bounds) -> bool:
+def _differ(a: Item, b: Item, bounds: DifferenceBounds) -> bool:
     """Whether two items of one predicate can be told apart from the order of their arguments."""
     return any(bounds.gap(x, y) >= 1 or bounds.gap(y, x) >= 1 for x, y in zip(a.arguments, b.arguments, strict=True))
 

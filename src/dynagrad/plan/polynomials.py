@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..rules.normal import NormalRule
-from ..rules.syntax import AntecedentValue, Apply, Expression, Number
+from ..rules.syntax import AntecedentValue, Application, Expression, Numeral
 
 Monomials = Mapping[tuple[int, ...], Expression]
 """A polynomial in the values of some antecedents: their numbers, as often as they are factors, to the coefficient."""
@@ -28,27 +28,27 @@ def polynomial(value: Expression, inside: frozenset[int]) -> Monomials | None:
     """
     match value:
         case AntecedentValue(index=index) if index in inside:
-            return {(index,): Number(1.0)}
-        case Apply(operator="+" | "-" as operator, operands=(left, right)):
+            return {(index,): Numeral(1.0)}
+        case Application(operator="+" | "-" as operator, operands=(left, right)):
             a, b = polynomial(left, inside), polynomial(right, inside)
             if a is None or b is None:
                 return None
             total = dict(a)
             for factors, c in b.items():
-                negative = Apply("neg", (c,)) if operator == "-" else c
-                total[factors] = Apply("+", (total[factors], negative)) if factors in total else negative
+                negative = Application("neg", (c,)) if operator == "-" else c
+                total[factors] = Application("+", (total[factors], negative)) if factors in total else negative
             return total
-        case Apply(operator="neg", operands=(operand,)):
+        case Application(operator="neg", operands=(operand,)):
             a = polynomial(operand, inside)
-            return None if a is None else {factors: Apply("neg", (c,)) for factors, c in a.items()}
-        case Apply(operator="*", operands=(left, right)):
+            return None if a is None else {factors: Application("neg", (c,)) for factors, c in a.items()}
+        case Application(operator="*", operands=(left, right)):
             return _product(polynomial(left, inside), polynomial(right, inside))
-        case Apply(operator="/", operands=(left, right)):
+        case Application(operator="/", operands=(left, right)):
             a, b = polynomial(left, inside), polynomial(right, inside)
             if a is None or b is None or set(b) != {()}:
                 return None
-            return {factors: Apply("/", (c, right)) for factors, c in a.items()}
-        case Apply(operator="^", operands=(left, Number(value=power))) if power in (2, 3, 4):
+            return {factors: Application("/", (c, right)) for factors, c in a.items()}
+        case Application(operator="^", operands=(left, Numeral(value=power))) if power in (2, 3, 4):
             a = polynomial(left, inside)
             if a is None or set(a) == {()}:
                 return a if a is None else {(): value}
@@ -56,7 +56,7 @@ def polynomial(value: Expression, inside: frozenset[int]) -> Monomials | None:
             for _ in range(int(power) - 1):
                 made = _product(made, a)
             return made
-        case Apply(operands=operands):
+        case Application(operands=operands):
             parts = [polynomial(o, inside) for o in operands]
             return {(): value} if all(p is not None and set(p) == {()} for p in parts) else None
     return {(): value}
@@ -69,8 +69,8 @@ def _product(a: Monomials | None, b: Monomials | None) -> Monomials | None:
     for left, c in a.items():
         for right, d in b.items():
             factors = tuple(sorted((*left, *right)))
-            product = d if c == Number(1.0) else c if d == Number(1.0) else Apply("*", (c, d))
-            total[factors] = Apply("+", (total[factors], product)) if factors in total else product
+            product = d if c == Numeral(1.0) else c if d == Numeral(1.0) else Application("*", (c, d))
+            total[factors] = Application("+", (total[factors], product)) if factors in total else product
     return None if any(len(f) > MOST_FACTORS for f in total) else total
 
 

@@ -16,7 +16,7 @@ from ..ir.tracing import convert
 from ..ir.types import real
 from ..passes.simplify import simplify
 from ..rules.normal import Rules
-from ..rules.syntax import AntecedentValue, Apply, Expression, Item, ItemValue, Number, VariableValue
+from ..rules.syntax import AntecedentValue, Application, Expression, Item, ItemValue, Numeral, VariableValue
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "+": ir.add,
@@ -55,7 +55,7 @@ def to_node(
     while stack:
         at, ready = stack.pop()
         match at:
-            case Number(value=number):
+            case Numeral(value=number):
                 done.append(ir.constant(float(number)))
             case AntecedentValue(index=index):
                 done.append(ir.variable(f"x{index}"))
@@ -64,7 +64,7 @@ def to_node(
             case ItemValue(item=item):
                 assert item_name is not None, "items are numbered antecedents by now"
                 done.append(ir.variable(item_name(item)))
-            case Apply(operator=operator, operands=operands):
+            case Application(operator=operator, operands=operands):
                 if not ready:
                     stack.append((at, True))
                     stack.extend((o, False) for o in reversed(operands))
@@ -153,7 +153,7 @@ def called(value: Expression | VariableValue, functions: Mapping[str, Callable[.
     stack: list[Any] = [value]
     while stack:
         match stack.pop():
-            case Apply(operator=operator, operands=operands):
+            case Application(operator=operator, operands=operands):
                 if operator in functions:
                     found[operator] = None
                 stack.extend(reversed(operands))
@@ -193,9 +193,9 @@ def numbers(value: Expression) -> list[float | int]:
     stack: list[Expression] = [value]
     while stack:
         match stack.pop():
-            case Number(value=number):
+            case Numeral(value=number):
                 found.append(number)
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(reversed(operands))
     return found
 
@@ -208,7 +208,7 @@ def factors(value: Expression) -> list[int]:
         match stack.pop():
             case AntecedentValue(index=index):
                 found.append(index)
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(reversed(operands))
     return found
 
@@ -220,12 +220,12 @@ def product_order(value: Expression) -> list[tuple[tuple[int, float | int] | Non
     constants = 0
     while stack:
         match stack.pop():
-            case Number(value=number):
+            case Numeral(value=number):
                 found.append(((constants, number), None))
                 constants += 1
             case AntecedentValue(index=index):
                 found.append((None, index))
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(reversed(operands))
     return found
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from ..rules.normal import NormalRule
 from ..rules.syntax import Item, Negation, Variable
 from .joins import term_variables
-from .model import Table
+from .model import TableLayout
 
 
 def stable_arguments(
-    rules: Sequence[NormalRule], keys: Sequence[str], tables: Mapping[str, Table]
+    rules: Sequence[NormalRule], keys: Sequence[str], tables: Mapping[str, TableLayout]
 ) -> Mapping[str, int]:
     """The stable argument of each predicate of a stage; empty where there is none.
 

@@ -22,7 +22,7 @@ from .syntax import (
     ONE,
     AgendaDeclaration,
     AntecedentValue,
-    Apply,
+    Application,
     Arithmetic,
     BeamDeclaration,
     Compound,
@@ -34,7 +34,7 @@ from .syntax import (
     Item,
     ItemValue,
     Negation,
-    Number,
+    Numeral,
     PredicateDeclaration,
     PriorityDeclaration,
     PruneDeclaration,
@@ -93,7 +93,7 @@ def expression_items(expression: Expression) -> Iterator[ItemValue | Side]:
         node = stack.pop()
         if isinstance(node, ItemValue | Side):
             yield node
-        elif isinstance(node, Apply):
+        elif isinstance(node, Application):
             stack.extend(reversed(node.operands))
 
 
@@ -149,9 +149,9 @@ def fold(arithmetic: Arithmetic) -> Term:
 
 def _constant(expression: Expression) -> float | int | None:
     """The number that a right side of numbers alone stands for; None where it is none."""
-    if isinstance(expression, Number):
+    if isinstance(expression, Numeral):
         return expression.value
-    if not isinstance(expression, Apply) or expression.operator not in _NUMBER_OPERATIONS:
+    if not isinstance(expression, Application) or expression.operator not in _NUMBER_OPERATIONS:
         return None
     operands = []
     for operand in expression.operands:
@@ -252,14 +252,14 @@ class _Normaliser:
             if isinstance(node, ItemValue | Side):
                 antecedents.append(Antecedent(item(node.item), isinstance(node, Side)))
                 return None if isinstance(node, Side) else AntecedentValue(len(antecedents) - 1, node.span)
-            if not isinstance(node, Apply):
+            if not isinstance(node, Application):
                 return node
             operands = [value(operand) for operand in node.operands]
             if node.operator == "*":
                 kept = [operand for operand in operands if operand is not None]
                 if len(kept) < 2:
                     return kept[0] if kept else None
-            return replace(node, operands=tuple([Number(1, node.span) if x is None else x for x in operands]))
+            return replace(node, operands=tuple([Numeral(1, node.span) if x is None else x for x in operands]))
 
         body = value(rule.body)
         for condition in rule.conditions:
@@ -276,9 +276,9 @@ class _Normaliser:
         if rule.body == ONE and ground:
             return Axiom(head, None, rule.span, rule.aggregator)
         if body is None:
-            body = Number(1, rule.body.span) if self.semiring is None else ONE
+            body = Numeral(1, rule.body.span) if self.semiring is None else ONE
         if ground:
-            number = body.value if isinstance(body, Number) else None if self.semiring else _constant(body)
+            number = body.value if isinstance(body, Numeral) else None if self.semiring else _constant(body)
             if number is not None:
                 return Axiom(head, number, rule.span, rule.aggregator)
         stated = rule.aggregator == "|=" and self.semiring != "boolean"  # where it is no other way to write plus
@@ -400,7 +400,7 @@ def _replace_values(node: Expression, values: Mapping[int, Expression], depth: i
         raise TooDeep
     if isinstance(node, AntecedentValue):
         return values[node.index]
-    if isinstance(node, Apply):
+    if isinstance(node, Application):
         return replace(node, operands=tuple([_replace_values(x, values, depth + 1) for x in node.operands]))
     return node
 
@@ -435,8 +435,8 @@ class _Unfolder:
 
     def _asserted(self, axiom: Axiom) -> Expression:
         if axiom.value is not None:
-            return Number(axiom.value, axiom.span)
-        return ONE if self.normaliser.semiring is not None else Number(1, axiom.span)
+            return Numeral(axiom.value, axiom.span)
+        return ONE if self.normaliser.semiring is not None else Numeral(1, axiom.span)
 
     def error(self, message: str, span: Span) -> ProgramError:
         return self.normaliser.error(message, span)
@@ -578,7 +578,7 @@ class _Unfolder:
 
 def _without_ones(value: Expression) -> Expression:
     """A product without the empty products in it."""
-    if not isinstance(value, Apply) or value.operator != "*":
+    if not isinstance(value, Application) or value.operator != "*":
         return value
     kept = [x for x in map(_without_ones, value.operands) if x != ONE]
     return replace(value, operands=tuple(kept)) if len(kept) == 2 else kept[0] if kept else ONE
@@ -625,7 +625,7 @@ def _normal_names(rule: NormalRule) -> set[str]:
 def _is_linear(value: Expression, index: int, places: Mapping[str, tuple[int, ...]]) -> bool:
     """Whether the antecedent's value stands in `value` once, and only under operators that let a sum through."""
     node = value
-    while isinstance(node, Apply):
+    while isinstance(node, Application):
         holding = [i for i, operand in enumerate(node.operands) if _mentions(operand, index)]
         if len(holding) != 1 or holding[0] not in places.get(node.operator, ()):
             return False
@@ -639,7 +639,7 @@ def _mentions(value: Expression, index: int) -> bool:
         node = stack.pop()
         if isinstance(node, AntecedentValue) and node.index == index:
             return True
-        if isinstance(node, Apply):
+        if isinstance(node, Application):
             stack.extend(node.operands)
     return False
 

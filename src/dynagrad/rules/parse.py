@@ -25,7 +25,7 @@ from ..errors import Span, SyntaxError
 from .syntax import (
     ONE,
     AgendaDeclaration,
-    Apply,
+    Application,
     Arithmetic,
     BeamDeclaration,
     Comparison,
@@ -40,7 +40,7 @@ from .syntax import (
     Item,
     ItemValue,
     Negation,
-    Number,
+    Numeral,
     PredicateDeclaration,
     PriorityDeclaration,
     PruneDeclaration,
@@ -520,9 +520,9 @@ class _Resolver:
         if kind is Symbol:
             return ItemValue(Item(raw.name, (), raw.span), raw.span)
         if kind is Integer or kind is Float:
-            return Number(raw.value, raw.span)
+            return Numeral(raw.value, raw.span)
         if kind is _Literal:
-            return Number(self._literal(raw), raw.span)
+            return Numeral(self._literal(raw), raw.span)
         if kind is Variable or kind is _Anonymous:
             if variables and kind is Variable:
                 return VariableValue(raw.name, raw.span)
@@ -534,7 +534,7 @@ class _Resolver:
             )
         operator, operands = raw.operator, raw.operands
         if operator in _VALUE_OPERATORS:
-            return Apply(operator, tuple([self.expression(x, depth + 1, variables) for x in operands]), raw.span)
+            return Application(operator, tuple([self.expression(x, depth + 1, variables) for x in operands]), raw.span)
         if operator == "SIDE":
             return Side(self.item(operands[0]), raw.span)
         if operator == "if":
@@ -560,7 +560,7 @@ class _Resolver:
             arity = self.functions.get(name, FUNCTIONS.get(name))
             if arity == count:
                 operands = tuple([self.expression(x, depth + 1, variables) for x in raw.arguments])
-                return Apply(name, operands, raw.span)
+                return Application(name, operands, raw.span)
             if arity is not None:
                 raise self.error(
                     f"The function `{name}` takes {arity} value{'s' * (arity != 1)}, not {count}. If a predicate is "
@@ -584,12 +584,14 @@ class _Resolver:
             raise self.too_deep(condition.span)
         sides = [self.expression(links[0].operands[0], inner, variables)]
         sides += [self.expression(link.operands[1], inner, variables) for link in links]
-        tests = [Apply(link.operator, (a, b), link.span) for link, a, b in zip(links, sides, sides[1:], strict=False)]
+        tests = [
+            Application(link.operator, (a, b), link.span) for link, a, b in zip(links, sides, sides[1:], strict=False)
+        ]
         test = tests[-1]
         for earlier in reversed(tests[:-1]):  # both hold where one is 1, and else 0
-            both = Apply("if", (earlier, Apply("if", (test, Number(1), Number(0))), Number(0)))
-            test = Apply(">", (both, Number(0)), condition.span)
-        return Apply("if", (test, *[self.expression(x, depth + 1, variables) for x in branches]), raw.span)
+            both = Application("if", (earlier, Application("if", (test, Numeral(1), Numeral(0))), Numeral(0)))
+            test = Application(">", (both, Numeral(0)), condition.span)
+        return Application("if", (test, *[self.expression(x, depth + 1, variables) for x in branches]), raw.span)
 
     # Statements.
 
@@ -641,7 +643,7 @@ class _Resolver:
         conditions, derived = self.conditions(raws)
         for asked in derived:  # that an item is derived is a factor of one
             side = Side(asked, asked.span)
-            value = side if value is ONE else Apply("*", (value, side), value.span)
+            value = side if value is ONE else Application("*", (value, side), value.span)
         return Rule(
             item,
             operator,
@@ -846,7 +848,7 @@ def _span_at(text: str, start: int, end: int) -> Span:
     return Span(start, end, text.count("\n", 0, start) + 1, start - line_start + 1)
 
 
-class _Context:
+class _ErrorContext:
     """What stands before an error: the brackets still open, where the statement starts, where the last token ends."""
 
     def __init__(self, text: str, stop: int) -> None:
@@ -877,7 +879,7 @@ def _explain(error: UnexpectedInput, text: str, filename: str, start: str) -> Sy
     position = len(text.rstrip()) if at_end else (error.pos_in_stream or 0)
     parser: Any = error.interactive_parser
     accepts: set[str] = parser.accepts()
-    context = _Context(text, len(text) if at_end else position)
+    context = _ErrorContext(text, len(text) if at_end else position)
     if at_end:
         position = context.end
     length = len(token) if token is not None and not at_end else 1
@@ -888,7 +890,7 @@ def _explain(error: UnexpectedInput, text: str, filename: str, start: str) -> Sy
 
 
 def _message(
-    text: str, position: int, at_end: bool, accepts: set[str], context: _Context, start: str, token: Token | None
+    text: str, position: int, at_end: bool, accepts: set[str], context: _ErrorContext, start: str, token: Token | None
 ) -> tuple[str, int]:
     """What is wrong, and the offset to point at."""
     program = start == "start"

@@ -13,7 +13,7 @@ from .normal import Axiom, NormalRule
 from .parse import FUNCTIONS, INTEGER_FUNCTIONS
 from .syntax import (
     AntecedentValue,
-    Apply,
+    Application,
     Arithmetic,
     Comparison,
     Compound,
@@ -25,7 +25,7 @@ from .syntax import (
     Item,
     ItemValue,
     Negation,
-    Number,
+    Numeral,
     PriorityExpression,
     Rule,
     Side,
@@ -112,7 +112,7 @@ def _binary(operator: str, operands: Sequence[Shown], place: int, values: bool) 
 
 
 def _unary(operand: Shown, place: int) -> list[_Piece]:
-    if isinstance(operand, Integer | Float | Number):  # without brackets it would be read as a negative number
+    if isinstance(operand, Integer | Float | Numeral):  # without brackets it would be read as a negative number
         return ["-(", (operand, _LOOSE), ")"]
     pieces: list[_Piece] = ["-", (operand, _POWER)]
     return ["(", *pieces, ")"] if place > _UNARY else pieces
@@ -153,7 +153,7 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
             return [node.name]
         case Symbol():
             return [show_name(node.name)]
-        case Integer() | Float() | Number():
+        case Integer() | Float() | Numeral():
             return _number(node.value, place)
         case Compound(functor="cons", arguments=(_, _)):
             return _list(node)
@@ -170,13 +170,13 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
             return ["SIDE(", (node.item, _LOOSE), ")"]
         case AntecedentValue():
             return [f"#{node.index}"]
-        case Arithmetic(operator="neg") | Apply(operator="neg"):
+        case Arithmetic(operator="neg") | Application(operator="neg"):
             return _unary(node.operands[0], place)
         case Arithmetic():
             if node.operator in INTEGER_FUNCTIONS:
                 return _call(node.operator, node.operands)
             return _binary(node.operator, node.operands, place, values=False)
-        case Apply():
+        case Application():
             return _apply(node, place)
         case Comparison():
             return [(node.left, _SUM), f" {node.operator} ", (node.right, _SUM)]
@@ -184,7 +184,7 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
             return [(node.left, _SUM), " = ", (node.right, _SUM)]
         case Negation():
             return ["not ", (node.item, _LOOSE)]
-        case Rule(body=Apply(operator="*", operands=()), conditions=()):
+        case Rule(body=Application(operator="*", operands=()), conditions=()):
             return [(node.head, _LOOSE), "."]
         case Rule():
             return _rule(node.head, node.aggregator, [(node.body, _LOOSE)], node.conditions)
@@ -203,7 +203,7 @@ def _pieces(node: Shown, place: int) -> list[_Piece]:
             return [*pieces, ")"]
 
 
-def _apply(node: Apply, place: int) -> list[_Piece]:
+def _apply(node: Application, place: int) -> list[_Piece]:
     if node.operator == "if":
         condition, then, otherwise = node.operands
         pieces: list[_Piece] = ["if ", (condition, _LOOSE), " then ", (then, _LOOSE), " else ", (otherwise, _LOOSE)]
@@ -221,5 +221,5 @@ def _normal_body(rule: NormalRule) -> list[_Piece]:
     if not sides:
         return [(rule.value, _LOOSE)]
     pieces = _listed(sides, " * ")
-    is_one = isinstance(rule.value, Apply) and rule.value.operator == "*" and not rule.value.operands
+    is_one = isinstance(rule.value, Application) and rule.value.operator == "*" and not rule.value.operands
     return pieces if is_one else [*pieces, " * ", (rule.value, _UNARY)]

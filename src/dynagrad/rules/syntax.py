@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import Span
+from ..moved import renamed
+
+__getattr__ = renamed(__name__)
 
 NOWHERE = Span(0, 0, 1, 1)
 
@@ -87,7 +90,9 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Numeral:
+    """`2` or `0.5`."""
+
     value: float | int
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -117,7 +122,7 @@ class AntecedentValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Application:
     """An operation on values.
 
     `+ - * / ^` and the comparisons `< =< > >= == !=` (two operands), `neg exp log sqrt tanh sigmoid abs` (one),
@@ -129,9 +134,9 @@ class Apply:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Expression = Number | ItemValue | Side | AntecedentValue | Apply
+Expression = Numeral | ItemValue | Side | AntecedentValue | Application
 
-ONE = Apply("*", ())
+ONE = Application("*", ())
 """The empty product: what `head.` asserts, and in normal form what is left of a product of side conditions."""
 
 

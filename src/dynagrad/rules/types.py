@@ -19,7 +19,7 @@ from .normal import NormalRule, Rules
 from .normalise import term_variables
 from .show import show
 from .syntax import (
-    Apply,
+    Application,
     Arithmetic,
     Comparison,
     Compound,
@@ -346,7 +346,7 @@ class _Inference:
             values: list[VariableValue] = []
             while stack:
                 node = stack.pop()
-                if isinstance(node, Apply):
+                if isinstance(node, Application):
                     stack.extend(node.operands)
                 elif isinstance(node, ItemValue | Side):
                     items.append(node.item)

@@ -29,7 +29,7 @@ Kind = Literal["real", "integer", "boolean"]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafType:
     """One argument or result: a kind of number, and the shape of an array of them; the empty shape is a single one.
 
     A single real is a float (or numpy.float64) and comes back as a float; likewise int (numpy.int64) and bool. Arrays
@@ -100,7 +100,7 @@ def _place(item: Any) -> int | None:
     return _address(item) if isinstance(item, np.ndarray) else ctypes.cast(item, ctypes.c_void_p).value
 
 
-def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int = 0) -> str:
+def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], given: int = 0) -> str:
     """The C++ to put behind the body called `name`, so that `callable_of` finds what it needs.
 
     `given` is how many addresses the body is given with each call.
@@ -110,7 +110,7 @@ def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int 
         DYNAGRAD_EXPORT int64_t name(const dynagrad::Context*, const void* const* inputs, void* const* outputs)
     """
 
-    def leaves(part: str, several: Sequence[Leaf]) -> list[str]:
+    def leaves(part: str, several: Sequence[LeafType]) -> list[str]:
         shapes = [
             f"static constexpr intptr_t {name}_{part}{at}[] = {{{', '.join(map(str, leaf.shape))}}};"
             for at, leaf in enumerate(several)
@@ -143,8 +143,8 @@ def glue(name: str, inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int 
 def callable_of(
     library: Library,
     symbol: str,
-    inputs: Sequence[Leaf],
-    outputs: Sequence[Leaf],
+    inputs: Sequence[LeafType],
+    outputs: Sequence[LeafType],
     *,
     single: bool = False,
     name: str | None = None,
@@ -204,7 +204,7 @@ def _entry(name: str, single: bool) -> str:
     return f"{name}_call_{'single' if single else 'tuple'}"
 
 
-def _signature(inputs: Sequence[Leaf], outputs: Sequence[Leaf], given: int) -> str:
+def _signature(inputs: Sequence[LeafType], outputs: Sequence[LeafType], given: int) -> str:
     """The leaves as a string of C++: what the library was made for."""
     more = f", given {given}" if given else ""
     return _quoted(f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))}){more}")
@@ -379,7 +379,7 @@ def builtin_of(method: _Method, held: tuple[Any, ...]) -> Callable[..., Any]:
 _MESSAGE = 256  # bytes, `kMessage` in body.hpp
 
 
-class _Context(ctypes.Structure):
+class _CallContext(ctypes.Structure):
     """`Context` of body.hpp."""
 
     _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_void_p), ("given", ctypes.c_void_p))
@@ -388,8 +388,8 @@ class _Context(ctypes.Structure):
 def _slow(
     library: Library,
     symbol: str,
-    inputs: Sequence[Leaf],
-    outputs: Sequence[Leaf],
+    inputs: Sequence[LeafType],
+    outputs: Sequence[LeafType],
     single: bool,
     name: str,
     otherwise: Callable[..., Any],
@@ -409,7 +409,7 @@ def _slow(
         except MemoryError:
             return failed(2, "there is no memory for an array that it returns")
         message = text()
-        context = _Context(host(), ctypes.addressof(message), None if given is None else given.address)
+        context = _CallContext(host(), ctypes.addressof(message), None if given is None else given.address)
         status = body(ctypes.addressof(context), ins(*map(_address, taken)), outs(*map(_address, made)))
         if status != 0:
             return failed(status, message.value.decode(errors="replace"))
@@ -428,7 +428,7 @@ def _address(x: Any) -> int:
     return place
 
 
-def _fits(leaf: Leaf, x: Any) -> bool:
+def _fits(leaf: LeafType, x: Any) -> bool:
     """Whether the argument is exactly what the leaf says."""
     numbers = _KINDS[leaf.kind]
     if not leaf.shape:
@@ -450,7 +450,7 @@ def _refuse(*arguments: Any) -> NoReturn:
     raise Error(f"a compiled function does not take {len(arguments)} converted arguments; this is a bug in Dynagrad")
 
 
-def _converting(name: str, inputs: Sequence[Leaf], call: Callable[..., Any]) -> Callable[..., Any]:
+def _converting(name: str, inputs: Sequence[LeafType], call: Callable[..., Any]) -> Callable[..., Any]:
     """A function of any arguments: converts them to what the leaves say, or raises `Error`, and calls."""
 
     def convert_and_call(*arguments: Any) -> Any:
@@ -463,7 +463,7 @@ def _converting(name: str, inputs: Sequence[Leaf], call: Callable[..., Any]) -> 
     return convert_and_call
 
 
-def _convert(name: str, leaf: Leaf, x: Any) -> Any:
+def _convert(name: str, leaf: LeafType, x: Any) -> Any:
     """The argument as the leaf says: a float, int or bool, or a contiguous array."""
     numbers = _KINDS[leaf.kind]
     if isinstance(x, int) and not leaf.shape and leaf.kind != "boolean":  # numpy would look at its size first

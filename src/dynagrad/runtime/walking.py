@@ -27,7 +27,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Known:
+class Fixed:
     """A value that is the same in every call."""
 
     value: Any
@@ -49,7 +49,7 @@ class Keyed:
     parts: tuple[Structure, ...]
 
 
-Structure = Leaf | Known | Sequenced | Keyed
+Structure = Leaf | Fixed | Sequenced | Keyed
 LEAF = Leaf()
 UNFIT = object()
 
@@ -138,7 +138,7 @@ def _encode(structure: Structure, codes: list[int], objects: list[Any]) -> None:
     match structure:
         case Leaf():
             codes.append(_LEAF)
-        case Known(value=value):
+        case Fixed(value=value):
             codes += [_KNOWN, len(objects)]
             objects.append(value)
         case Sequenced(kind=kind, parts=parts):

@@ -195,7 +195,7 @@ def test_a_library_made_for_other_data_is_refused() -> None:
     from dynagrad.runtime.compiling import cache
 
     text = emit(scaled(LARGE))
-    one = [calling.Leaf("real")]
+    one = [calling.LeafType("real")]
     made = library.load(cache.build(text.source + calling.glue(NAME, one, one, text.given), flags=text.flags))
     with pytest.raises(CompileError, match="given 2"):
         calling.callable_of(made, NAME, one, one)

@@ -174,9 +174,9 @@ def test_indices_that_are_checked_before_a_loop() -> None:
 
 def test_recursion() -> None:
     x, n = fresh(real), fresh(integer)
-    power = control.Function("power", (real, integer), (real,))
+    power = control.GraphFunction("power", (real, integer), (real,))
     tracing.define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
-    halves = control.Function("halves", (arrays(real, (4,)), integer), (arrays(real, (4,)), integer))
+    halves = control.GraphFunction("halves", (arrays(real, (4,)), integer), (arrays(real, (4,)), integer))
 
     def body(v: Node, n: Node) -> list[Any]:
         def deeper() -> list[Any]:
@@ -193,7 +193,7 @@ def test_recursion() -> None:
 
 def test_recursion_without_end_is_an_error() -> None:
     n = fresh(integer)
-    endless = control.Function("endless", (integer,), (integer,))
+    endless = control.GraphFunction("endless", (integer,), (integer,))
     tracing.define(endless, lambda n: [call(endless, n + 1)[0] + 1])
     native = load(Graph((n,), tuple(call(endless, n))))
     with pytest.raises(RecursionError):
@@ -255,7 +255,7 @@ def test_stacks_through_nested_loops_of_unknown_length() -> None:
 
 def test_stacks_through_branches_and_calls() -> None:
     x, n = fresh(real), fresh(integer)
-    down = control.Function("down", (real, integer, stack), (real, stack))
+    down = control.GraphFunction("down", (real, integer, stack), (real, stack))
 
     def body(x: Node, n: Node, s: Node) -> list[Any]:
         def deeper() -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen.graph.native import Native
-from dynagrad.ir.control import LOOPS, REPEAT, Function, Graph
+from dynagrad.ir.control import LOOPS, REPEAT, Graph, GraphFunction
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, constant, fresh, order, variable
 from dynagrad.ir.ops import integers
@@ -152,7 +152,7 @@ class TestWhereTheyStand:
 
             return cond(n > 0, more, lambda: [x])
 
-        made = Function("nested", (real, integer), (real,))
+        made = GraphFunction("nested", (real, integer), (real,))
         define(made, body)
         x, n = variable("x"), fresh(integer)
         graph = Graph((x, n), tuple(call(made, x, n)))

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.rules.compiled import Compiled, Compiler, Stop, compile_backward, compile_plan, compiler, extends
+from ...codegen.rules.compiled import CompiledPlan, Compiler, Stop, compile_backward, compile_plan, compiler, extends
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import held, kept, renewed
@@ -33,7 +33,7 @@ from .context import Setting, axiom_relations
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
-from .summary import Known, Signature, fits, is_superior, rounded, signature, summarise
+from .summary import CodedFacts, Signature, fits, is_superior, rounded, signature, summarise
 
 
 @dataclass
@@ -41,11 +41,11 @@ class _Base:
     """What is kept of the shared facts for one choice of kinds."""
 
     chosen: tuple[str, ...]
-    known: Known
-    plans: list[tuple[Compiled, Signature]] = field(default_factory=list)
+    known: CodedFacts
+    plans: list[tuple[CompiledPlan, Signature]] = field(default_factory=list)
     loaded: dict[int, Loaded] = field(default_factory=dict)
     """By the id of what was generated, as the passes of a plan share their facts."""
-    alone: dict[Hashable, tuple[dict[int, Codes], Compiled]] = field(default_factory=dict)
+    alone: dict[Hashable, tuple[dict[int, Codes], CompiledPlan]] = field(default_factory=dict)
     """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
 
 
@@ -57,15 +57,15 @@ Key = tuple[tuple[str, ...], Signature, Options]
 class _Plans:
     """What is compiled, by the kinds of the domains, and what is being compiled in the background."""
 
-    done: dict[tuple[str, ...], list[tuple[Compiled, Signature]]] = field(default_factory=dict)
-    jobs: Jobs[Compiled] = field(default_factory=Jobs)
+    done: dict[tuple[str, ...], list[tuple[CompiledPlan, Signature]]] = field(default_factory=dict)
+    jobs: Jobs[CompiledPlan] = field(default_factory=Jobs)
 
     @kept
     def compiler(self) -> Compiler:
         """One for all, as compilers differ in the last bit, and a gradient is that of what ran."""
         return compiler()
 
-    def of(self, chosen: tuple[str, ...]) -> list[tuple[Compiled, Signature]]:
+    def of(self, chosen: tuple[str, ...]) -> list[tuple[CompiledPlan, Signature]]:
         return self.done.setdefault(chosen, [])
 
 
@@ -226,7 +226,7 @@ class Binding:
         if base is None or not set(base.known.codes) >= set(shared):
             constants = program_constants(self.setting.rules, self.setting.domains)
             encoding = Encoding.start(chosen, constants).extend(self.setting.domains, shared)
-            known = Known.of(self.setting, encoding, shared)
+            known = CodedFacts.of(self.setting, encoding, shared)
             base = self._bases[chosen] = _Base(chosen, known, self._plans.of(chosen))
         return base
 
@@ -238,7 +238,7 @@ class Binding:
         options: Options,
         progress: Callable[[str], None] | None,
         deadline: float | None,
-    ) -> Compiled:
+    ) -> CompiledPlan:
         """A plan that fits the facts, compiled: one made for others, or a new one."""
         for (kind, marks, _), ready, said in self._plans.jobs.finished():
             self._plans.of(kind).append((ready, marks))
@@ -259,14 +259,14 @@ class Binding:
         key: Key,
         progress: Callable[[str], None] | None,
         deadline: float | None,
-    ) -> Compiled:
+    ) -> CompiledPlan:
         _, marks, options = key
         rough = rounded(self.setting, base.known, summary)
         tool = self._plans.compiler  # where there is none, that is said before anything else is done
         without = replace(options, derivatives=None)
         ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
 
-        def work() -> Compiled:
+        def work() -> CompiledPlan:
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, progress, tool)
             plan = make_plan(self.setting.rules, self.setting.domains, rough, options)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...codegen.rules.compiled import Compiled, FactTable, NativeChart, Stop, WeightTable, World
+from ...codegen.rules.compiled import CompiledPlan, FactTable, NativeChart, Stop, WeightTable, World
 from ...facts.relation import Array, Codes, Relation
 from ...semirings import Scale
 from .context import Setting
 from .encoding import Encoding, TermCodes, data_value, flat_terms
-from .summary import Known
+from .summary import CodedFacts
 
 Words = npt.NDArray[np.uint64]
 
@@ -50,7 +50,7 @@ class Along:
 class Prepared:
     """A chart that is ready to run, with what is needed to read it."""
 
-    compiled: Compiled
+    compiled: CompiledPlan
     chart: NativeChart
     encoding: Encoding
     terms: TermCodes
@@ -90,7 +90,7 @@ class Loaded:
         return Loaded(self.order, self.world, self.terms, self.constants, dict(self.facts), weights)
 
     @staticmethod
-    def start(compiled: Compiled, encoding: Encoding) -> Loaded:
+    def start(compiled: CompiledPlan, encoding: Encoding) -> Loaded:
         """A world without facts, with the constants of the program."""
         world = World(compiled.engine)
         terms = TermCodes.start(compiled.generated.functors)
@@ -107,7 +107,12 @@ class Loaded:
 
 
 def load_shared(
-    setting: Setting, compiled: Compiled, before: Loaded | None, known: Known, run: RunFacts, stop: Stop | None = None
+    setting: Setting,
+    compiled: CompiledPlan,
+    before: Loaded | None,
+    known: CodedFacts,
+    run: RunFacts,
+    stop: Stop | None = None,
 ) -> Loaded:
     """The shared facts that a run needs, in native code: those loaded before, and what is missing.
 
@@ -135,7 +140,7 @@ def load_shared(
 
 def set_up(
     setting: Setting,
-    compiled: Compiled,
+    compiled: CompiledPlan,
     loaded: Loaded,
     run: RunFacts,
     room: int | None = None,
@@ -174,12 +179,12 @@ def set_up(
     return Prepared(compiled, chart, encoding, terms, relations, run.ranks, along=along)
 
 
-def _takes_facts(setting: Setting, compiled: Compiled, key: str) -> bool:
+def _takes_facts(setting: Setting, compiled: CompiledPlan, key: str) -> bool:
     predicate = setting.rules.predicates[key]
     return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
 
 
-def _constants(scale: Scale, compiled: Compiled, along: Along) -> Words:
+def _constants(scale: Scale, compiled: CompiledPlan, along: Along) -> Words:
     """The words of the numbers in the program's text."""
     constants = [scale.word_of(w) for w in _rule_weights(scale, compiled)]
     if not constants:
@@ -194,7 +199,7 @@ def _constants(scale: Scale, compiled: Compiled, along: Along) -> Words:
     return rows.view(np.uint64).reshape(-1)
 
 
-def _rule_weights(scale: Scale, compiled: Compiled) -> Iterable[Any]:
+def _rule_weights(scale: Scale, compiled: CompiledPlan) -> Iterable[Any]:
     for weight in compiled.generated.weights:
         if scale.shape == "expectation":
             yield [float(weight), *np.ravel(scale.zero[1])]
@@ -243,7 +248,7 @@ def coded(setting: Setting, prepared: Prepared, relation: Relation) -> Codes:
 
 
 def _facts(
-    compiled: Compiled,
+    compiled: CompiledPlan,
     world: World,
     terms: TermCodes,
     relation: Relation,

@@ -1,7 +1,7 @@
 """What a plan may know of facts: how many there are, in what ranges, in which order; and whether a plan fits others.
 
 A plan is made from a summary alone, so a plan that was made for other facts is right for all whose summary fits. What
-is known of the facts that runs share is kept, see `Known`. How the planner goes by a summary is not known here.
+is known of the facts that runs share is kept, see `CodedFacts`. How the planner goes by a summary is not known here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Signature = frozenset[tuple[str, int, int, int]]
 
 
 @dataclass(frozen=True)
-class Known:
+class CodedFacts:
     """The facts that runs share, coded, and what was found out about them: to that is added, and nothing is changed."""
 
     encoding: Encoding
@@ -42,14 +42,14 @@ class Known:
     gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(setting: Setting, encoding: Encoding, relations: Mapping[str, Relation]) -> Known:
+    def of(setting: Setting, encoding: Encoding, relations: Mapping[str, Relation]) -> CodedFacts:
         codes = {key: encoding.codes(setting.domains, relation) for key, relation in relations.items()}
-        return Known(encoding, codes, {key: _distinct(c, relations[key].count) for key, c in codes.items()})
+        return CodedFacts(encoding, codes, {key: _distinct(c, relations[key].count) for key, c in codes.items()})
 
 
 def summarise(
     setting: Setting,
-    known: Known,
+    known: CodedFacts,
     encoding: Encoding,
     relations: Mapping[str, Relation],
     fresh: Mapping[str, list[Codes | None]],
@@ -93,7 +93,7 @@ def _gaps(
 
 
 def _ranks(
-    known: Known,
+    known: CodedFacts,
     encoding: Encoding,
     number: int,
     sources: Sequence[tuple[str, int, int]],
@@ -173,7 +173,7 @@ def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
 # -- using one ---------------------------------------------------------------------------------------------------------
 
 
-def rounded(setting: Setting, known: Known, summary: Summary) -> Summary:
+def rounded(setting: Setting, known: CodedFacts, summary: Summary) -> Summary:
     """The summary that a plan is made from: of facts of a run, which differ from run to run, only rough numbers."""
     facts = {
         key: f

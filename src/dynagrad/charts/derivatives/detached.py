@@ -26,7 +26,7 @@ from .gradient import Gradient, Tangents
 
 
 @dataclass(frozen=True)
-class Known:
+class Signatures:
     """What could be looked up in a chart: predicates, those that were not needed, and the arguments that were."""
 
     keys: tuple[str, ...]
@@ -52,9 +52,9 @@ class Known:
         return number
 
 
-def _known(setting: Setting, prepared: Prepared) -> Known:
+def _known(setting: Setting, prepared: Prepared) -> Signatures:
     predicates, plan, scale = setting.rules.predicates, prepared.compiled.plan, setting.scale
-    return Known(
+    return Signatures(
         tuple(key for key, predicate in predicates.items() if not predicate.external),
         tuple(key for key, predicate in predicates.items() if predicate.external),
         dict(plan.omitted),
@@ -69,7 +69,7 @@ def _known(setting: Setting, prepared: Prepared) -> Known:
 class KeptGradient(Gradient):
     """A gradient as tables: of each predicate like the facts that came in, and by item."""
 
-    def __init__(self, tables: dict[str, Table], items: dict[str, Table], value: Any, known: Known) -> None:
+    def __init__(self, tables: dict[str, Table], items: dict[str, Table], value: Any, known: Signatures) -> None:
         self._tables, self._by_item, self.value, self._known = tables, items, value, known
 
     def __iter__(self) -> Iterator[str]:
@@ -97,7 +97,7 @@ def kept_gradient(gradient: Gradient, setting: Setting, prepared: Prepared) -> t
 class KeptTangents(Tangents):
     """Tangents as tables of items."""
 
-    def __init__(self, items: dict[str, Table], known: Known) -> None:
+    def __init__(self, items: dict[str, Table], known: Signatures) -> None:
         self._by_item, self._known = items, known
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from .body import Body
 from .loops import NEUTRAL, Nest, nest, size, uniform
 from .memory import Arena, Live, Memory, Track, Value
 from .outline import MANY, Outline
-from .source import Source
+from .unit import TranslationUnit
 
 
 class Block:
@@ -37,7 +37,7 @@ class Block:
 
     def __init__(
         self,
-        program: Source,
+        program: TranslationUnit,
         code: Body,
         arena: Arena,
         graph: Graph,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import Error
-from ...ir.control import Function, Graph
+from ...ir.control import Graph, GraphFunction
 from ...ir.names import source_name
 from ...ir.node import Node
 from ...ir.types import Type
@@ -21,7 +21,7 @@ from . import control, whole
 from .blocks import Block
 from .body import Body
 from .memory import Arena, Memory, Value
-from .source import Hosted, Source
+from .unit import Hosted, TranslationUnit
 
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-fno-strict-aliasing", "-Wno-pass-failed")
 """What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit, and memory that
@@ -79,10 +79,10 @@ def emit(graph: Graph, symbol: str = NAME) -> Text:
     >>> "t0 = x0 * x0" in emit(Graph((x,), (x * x,))).source
     True
     """
-    return Program().emit(graph, symbol)
+    return UnitWriter().emit(graph, symbol)
 
 
-class Program(Source):
+class UnitWriter(TranslationUnit):
     """Emits a source: its functions and constants, and the glue through which Python calls it."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class Program(Source):
         self.divides = self.divides or code.divides
         self.saves = self.saves or code.slots > 0
 
-    def _function(self, function: Function) -> None:
+    def _function(self, function: GraphFunction) -> None:
         graph = function.graph
         if graph is None:
             raise Error(f"the function {function.name} has no body")

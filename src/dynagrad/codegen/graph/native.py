@@ -14,7 +14,7 @@ from ...ir.names import Names, naming
 from ...passes.loops.recurrences import cut_recurrences
 from ...passes.optimise import optimise
 from ...runtime import library
-from ...runtime.calling import Given, Leaf, callable_of, glue
+from ...runtime.calling import Given, LeafType, callable_of, glue
 from ...runtime.compiling import cache
 from .emit import NAME, PRELUDE, emit
 from .running import attach, failed
@@ -33,8 +33,8 @@ class Native:
     def __init__(self, graph: Graph, name: str, names: Names | None = None) -> None:
         self.graph, self.name = graph, name
         self.names: Names = {} if names is None else names
-        self.inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
-        self.outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+        self.inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+        self.outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
         self.seconds = 0.0
         """What it took to compile, once it was."""
         self._lock = renewed(threading.RLock())

@@ -24,14 +24,14 @@ Key = tuple[Node, int]
 
 
 @dataclass(frozen=True)
-class Known:
+class InRange:
     """Indices that are in range if a condition holds before the loop."""
 
     indices: frozenset[Key]
     condition: str
 
 
-def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bounds: Bounds) -> Known:
+def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bounds: Bounds) -> InRange:
     """What can be known of the indices in a loop that knows how often; the bounds know its counter."""
     first, *others = loop.body.inputs
     forms: dict[Node, Form | None] = {first: name(counter)}
@@ -62,6 +62,6 @@ def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bo
                 if known is None or known[1] > MOST_ROUNDS:
                     tests[f"{length} <= {MOST_ROUNDS}"] = None
     if not tests:
-        return Known(frozenset(found), "")
+        return InRange(frozenset(found), "")
     condition = [f"{length} > 0", *sorted(tests, key=lambda t: not t.startswith(length))]
-    return Known(frozenset(found), " && ".join(condition))
+    return InRange(frozenset(found), " && ".join(condition))

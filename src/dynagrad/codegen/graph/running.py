@@ -15,12 +15,12 @@ from ...errors import Error, RunError
 from ...ir.control import Graph
 from ...ir.types import DTYPES, Type
 from ...runtime import blas, library, threads
-from ...runtime.calling import Given, Leaf, callable_of, failure, glue
+from ...runtime.calling import Given, LeafType, callable_of, failure, glue
 from ...runtime.compiling import cache
 from .calls import linear
 from .calls.failing import ERRORS
 from .emit import NAME, PRELUDE, Text, emit
-from .source import Hosted
+from .unit import Hosted
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
 _FAILED = threading.local()
@@ -125,8 +125,8 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     (9.0,)
     """
     text = emit(graph)
-    inputs = [Leaf(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
-    outputs = [Leaf(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+    inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+    outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     whole, flags = text.source + glue(NAME, inputs, outputs, text.given), text.flags
     made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))

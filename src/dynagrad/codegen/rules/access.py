@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...plan.aggregators import TRUTHS
-from ...plan.model import Passes, Table
+from ...plan.model import Passes, TableLayout
 from .context import ClassContext
 
 
@@ -21,7 +21,7 @@ def write_views(context: ClassContext) -> None:
         out.line("externals = functions_of_host;")
 
 
-def write_view(context: ClassContext, table: Table) -> None:
+def write_view(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: what `Looking` is to know of a table."""
     out, name, to = context.out, context.names.table[table.key], f"tables[{table.number}]"
     out.line(f"{to}.width = {table.arity};")
@@ -79,7 +79,7 @@ def write_access(context: ClassContext) -> None:
     out.line(f"static constexpr bool bounded = {str(bounded).lower()};")
 
 
-def _locate(context: ClassContext, name: str, tables: Sequence[Table]) -> None:
+def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout]) -> None:
     """The cell of an item, which is made if need be; -1 where its table has no room for it."""
     out = context.out
     out.open(f"DYNAGRAD_FIRED int64_t {name}(int64_t table, const int32_t* a)")
@@ -119,7 +119,7 @@ def write_bounds(context: ClassContext) -> None:
     out.close()
 
 
-def _how_copies_join(context: ClassContext, table: Table) -> tuple[str, ...]:
+def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ...]:
     """The `Copies` of a table: its plus, what each number is taken as, and which two cannot both be given."""
     plus = f"plus_{context.names.table[table.key]}"
     logs = str(context.plan.keeps_logs).lower()

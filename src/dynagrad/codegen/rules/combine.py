@@ -8,7 +8,7 @@ what the program means.
 from __future__ import annotations
 
 from ...plan.aggregators import TRUTHS
-from ...plan.model import Plan, Table
+from ...plan.model import Plan, TableLayout
 
 # How each aggregator of plain arithmetic joins two contributions, and its value for nothing.
 COMBINE = {
@@ -49,12 +49,12 @@ def copies(kind: str, aggregator: str) -> str:
 # still change, that something has to be excused in turn; if it is not, bit 2 says that the infinity came from there.
 
 
-def may_excuse(plan: Plan, table: Table) -> bool:
+def may_excuse(plan: Plan, table: TableLayout) -> bool:
     """Whether items of a table can be infinite at all, so that they have such flags."""
     return plan.semiring == "plain" and table.kind in ("dense", "hashed") and table.aggregator not in TRUTHS
 
 
-def not_nothing(table: Table, value: str) -> str:
+def not_nothing(table: TableLayout, value: str) -> str:
     """That an infinite value is not what the aggregator has for nothing; empty where that is finite."""
     nothing = COMBINE[table.aggregator][1]
     return f"semiring::primal({value}) != {nothing}" if "HUGE_VAL" in nothing else ""

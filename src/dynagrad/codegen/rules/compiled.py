@@ -32,7 +32,7 @@ LARGE_SOURCE = 400_000
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledPlan:
     """A plan, its source, and its engine."""
 
     plan: Plan
@@ -44,7 +44,9 @@ _ADJOINTS = Derivatives()
 """Those of a backward pass over the numbers of a run, and nothing else."""
 
 
-def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None) -> Compiled:
+def compile_plan(
+    plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
+) -> CompiledPlan:
     """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler.
 
     One that may be gone back over later has room for a tape, which it fills only where it is told to record. Its plan
@@ -55,12 +57,12 @@ def compile_plan(plan: Plan, progress: Callable[[str], None] | None = None, tool
     else:
         generated = generate(plan)
     library = _build(generated, progress, tool)
-    return Compiled(plan, generated, Engine.at(library, library if plan.adjoint else None))
+    return CompiledPlan(plan, generated, Engine.at(library, library if plan.adjoint else None))
 
 
 def compile_backward(
-    forward: Compiled, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
-) -> Compiled:
+    forward: CompiledPlan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
+) -> CompiledPlan:
     """The backward pass of a compiled forward pass that it `extends`, in a library of its own.
 
     Charts are made by the library of `forward`. Where the two classes would differ, one with both passes is compiled.
@@ -69,10 +71,10 @@ def compile_backward(
     generated = generate(plan, passes=Passes.BACKWARD, like=like)
     if generated.layout != like.layout or generated.names.slots != like.names.slots:
         return compile_plan(plan, progress, tool)
-    return Compiled(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
+    return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
 
 
-def extends(forward: Compiled, derivatives: Derivatives | None) -> bool:
+def extends(forward: CompiledPlan, derivatives: Derivatives | None) -> bool:
     """Whether a backward pass over the charts of a class is all that these derivatives need."""
     return derivatives == _ADJOINTS and not forward.plan.adjoint and _may_go_back(forward.plan)
 
@@ -105,7 +107,7 @@ def effort(source: str) -> int:
 
 __all__ = [
     "STATUS",
-    "Compiled",
+    "CompiledPlan",
     "Compiler",
     "FactTable",
     "Failure",

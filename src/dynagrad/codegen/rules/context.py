@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...plan.joins import term_variables
-from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Table
+from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
 from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment
 from .combine import COMBINE, may_excuse, not_nothing
-from .scope import Names, PatternScope, Scope, local
+from .scope import Names, PatternScope, RuleScope, local
 from .shapes import Shapes
 from .statements import JoinWriter
 
@@ -61,21 +61,21 @@ class ClassContext:
         """Whether the class has a backward pass, and not only what that needs of a run."""
         return self.plan.adjoint and Passes.BACKWARD in self.passes
 
-    def zero(self, table: Table) -> str:
+    def zero(self, table: TableLayout) -> str:
         if not self.plain:
             return "semiring::zero()"
         zero = COMBINE[table.aggregator][1]
         return f"semiring::constant({zero})" if self.plan.order else zero
 
-    def plus(self, table: Table, a: str, b: str) -> str:
+    def plus(self, table: TableLayout, a: str, b: str) -> str:
         return f"plus_{self.names.table[table.key]}({a}, {b})"
 
-    def has_axioms(self, table: Table) -> bool:
+    def has_axioms(self, table: TableLayout) -> bool:
         """Whether there may be facts of a predicate that rules define."""
         facts = self.plan.summary.facts.get(table.key)
         return facts is not None or self.plan.rules.predicates[table.key].input
 
-    def groups(self) -> list[list[Table]]:
+    def groups(self) -> list[list[TableLayout]]:
         """The tables: all together, or where they are very many in groups, so that no function is about all of them."""
         tables = [*self.facts, *self.derived]
         if len(tables) <= GROUP:
@@ -87,7 +87,7 @@ class ClassContext:
         pattern = ", ".join(show(t) for t in index.pattern)
         return comment(f"{name}({pattern}) by ({', '.join(index.by)})")
 
-    def pattern_scope(self, table: Table, index: IndexPlan) -> Scope:
+    def pattern_scope(self, table: TableLayout, index: IndexPlan) -> RuleScope:
         variables: dict[str, int | None] = {}
         for i, term in enumerate(index.pattern):
             if isinstance(term, Variable):
@@ -102,12 +102,12 @@ class ClassContext:
         """Whether a user says which values are better, so that it may not be what plus selects by."""
         return self.plan.semiring == "user" and self.plan.selective
 
-    def stored(self, table: Table) -> str:
+    def stored(self, table: TableLayout) -> str:
         """The arguments a0, a1, ... in the order in which the table keeps them."""
         order = table.order if table.kind == "dense" else range(table.arity)
         return ", ".join(f"a{i}" for i in order)
 
-    def level(self, stage: Stage, table: Table) -> str:
+    def level(self, stage: Stage, table: TableLayout) -> str:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
         for f, form in enumerate(stage.forms):
@@ -157,7 +157,7 @@ class ClassContext:
         key = join.rule.antecedents[join.driver].item.key
         return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
 
-    def enter(self, table: Table, call: str = "insert(key, cell)") -> None:
+    def enter(self, table: TableLayout, call: str = "insert(key, cell)") -> None:
         """Enters the item at `cell`, with arguments a0, a1, ..., into the indexes of its table."""
         out, name = self.out, self.names.table[table.key]
         if self.plan.changes is not None and self.by_key.get(table.key):
@@ -173,7 +173,7 @@ class ClassContext:
             out.close_to(base)
             out.close()
 
-    def unpack(self, table: Table) -> None:
+    def unpack(self, table: TableLayout) -> None:
         """Declares a0, a1, ..., the arguments of the item at `cell`."""
         name, out = self.names.table[table.key], self.out
         if not table.arity:
@@ -184,7 +184,7 @@ class ClassContext:
         for place, i in enumerate(order):
             out.line(f"const int32_t a{i} = arguments[{place}];")
 
-    def infinite(self, table: Table, value: str) -> str:
+    def infinite(self, table: TableLayout, value: str) -> str:
         """Or whether the value of the item at `cell` is infinite and should not be: what it is made of is finite."""
         if not may_excuse(self.plan, table):
             return ""
@@ -192,7 +192,7 @@ class ClassContext:
         tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
         return f" || ({' && '.join(filter(None, tests))})"
 
-    def excuse(self, table: Table, value: str, arguments: Sequence[str]) -> str:
+    def excuse(self, table: TableLayout, value: str, arguments: Sequence[str]) -> str:
         """A fact that is infinite was given so. `arguments` are those of its item."""
         if not may_excuse(self.plan, table):
             return ""
@@ -201,7 +201,7 @@ class ClassContext:
         cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
         return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
 
-    def check(self, table: Table, value: str) -> None:
+    def check(self, table: TableLayout, value: str) -> None:
         """Ends the run where a value is none of the semiring, and counts one that underflowed."""
         out = self.out
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"

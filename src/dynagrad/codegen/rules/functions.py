@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import Error
 from ...ir import Node, order
-from ...ir.control import Function, Graph
+from ...ir.control import Graph, GraphFunction
 from ...ir.types import real
 from ...plan.right_sides import as_real
 
 if TYPE_CHECKING:
-    from ..graph.emit import Program
+    from ..graph.emit import UnitWriter
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Functions:
     """The functions of one source: collected while its rules are written, and written before them."""
 
     def __init__(self) -> None:
-        self._program: Program | None = None
+        self._program: UnitWriter | None = None
         self._wrappers: list[str] = []
         self._once: dict[tuple[Any, ...], Any] = {}
 
@@ -80,12 +80,12 @@ class Functions:
 
     def _function(self, outputs: tuple[Node, ...], name: str) -> tuple[str, list[Node]]:
         from ...passes.optimise import optimise  # for a quick start
-        from ..graph.emit import Program  # for a quick start
+        from ..graph.emit import UnitWriter  # for a quick start
 
         if self._program is None:
-            self._program = Program()
+            self._program = UnitWriter()
         inputs = sorted((n for n in order(outputs) if n.is_variable), key=lambda n: str(n.attribute))
-        made = Function(name, [v.type for v in inputs], [real] * len(outputs))
+        made = GraphFunction(name, [v.type for v in inputs], [real] * len(outputs))
         made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
         inner = self._program.function(made)
         self._program.definitions()  # what cannot be written is known here, with the rule that wants it

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from ...errors import ProgramError
 from ...plan.joins import term_variables
-from ...plan.model import Stage, Table
+from ...plan.model import Stage, TableLayout
 from ...plan.right_sides import called, own_value, to_node
 from ...rules.syntax import Item, PriorityDeclaration, Variable
 from .context import ClassContext
-from .scope import PatternScope, Scope, local
+from .scope import PatternScope, RuleScope, local
 from .values import lifted_cxx
 
 
-def priority(context: ClassContext, stage: Stage, table: Table) -> None:
+def priority(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
     both = context.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
     current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
@@ -42,7 +42,7 @@ def priority(context: ClassContext, stage: Stage, table: Table) -> None:
 
 
 def declared_priority(
-    context: ClassContext, stage: Stage, table: Table, declared: PriorityDeclaration, current: str
+    context: ClassContext, stage: Stage, table: TableLayout, declared: PriorityDeclaration, current: str
 ) -> None:
     out = context.out
     scope = PatternScope(
@@ -107,7 +107,7 @@ def outside(context: ClassContext, value: str) -> str:
     return f"(double)({value})"
 
 
-def prune(context: ClassContext, table: Table) -> None:
+def prune(context: ClassContext, table: TableLayout) -> None:
     """Updates that declared pruning and beams hold back stay pending."""
     out = context.out
     for rule in context.plan.rules.prunes:
@@ -138,7 +138,7 @@ def prune(context: ClassContext, table: Table) -> None:
             out.close_to(base)
 
 
-def declared_scope(context: ClassContext, table: Table, arguments: Sequence[object]) -> Scope:
+def declared_scope(context: ClassContext, table: TableLayout, arguments: Sequence[object]) -> RuleScope:
     """The variables of an item in a declaration, each with the domain of its argument."""
     variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
     return PatternScope(context.plan, context.names, variables, context.out)

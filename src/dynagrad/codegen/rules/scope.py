@@ -90,7 +90,7 @@ def local(name: str) -> str:
     return name if mixed else name + "_"
 
 
-class Scope:
+class RuleScope:
     """The variables of one rule while a function for it is written."""
 
     def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
@@ -266,7 +266,7 @@ class Scope:
             self.compare("==", *step.exact)
 
 
-class PatternScope(Scope):
+class PatternScope(RuleScope):
     """Variables of a pattern that is matched against stored items; each was given its domain."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...plan.aggregators import TRUTHS, head_kind, stated
-from ...plan.model import Join, Stage, Table
+from ...plan.model import Join, Stage, TableLayout
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from .backward import resting
@@ -17,7 +17,7 @@ from .solving import stages as solving
 from .statements import JoinWriter
 
 
-def write_add(context: ClassContext, table: Table) -> None:
+def write_add(context: ClassContext, table: TableLayout) -> None:
     """The functions that give an item a contribution and put it on the agenda."""
     out, stage = context.out, context.stage_of[table.key]
     name = context.names.table[table.key]
@@ -157,7 +157,7 @@ def _fire(context: ClassContext, stage: Stage, join: Join) -> None:
     context.out.line()
 
 
-def _pop(context: ClassContext, stage: Stage, table: Table) -> None:
+def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
     out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell)")
     context.unpack(table)
@@ -266,7 +266,7 @@ def _axioms(context: ClassContext, stage: Stage) -> None:
             out.line(f"report.updates += axioms_{name}.rows();")
 
 
-def _seal(context: ClassContext, table: Table, count: bool) -> None:
+def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
     """Makes everything that a table has seen part of the chart."""
     out, name = context.out, context.names.table[table.key]
     out.open(f"DYNAGRAD_FIRED void seal_{name}()")

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...plan.joins import term_variables
-from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, Table, Unfold
+from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
 from ...plan.right_sides import factors, numbers, product_order
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
 from .combine import may_excuse, not_nothing
 from .functions import Code
-from .scope import Names, Scope, local
+from .scope import Names, RuleScope, local
 from .values import value_cxx
 
 
-class JoinWriter(Scope):
+class JoinWriter(RuleScope):
     """Writes one join. What reaches the head is an update, or, with `mark`, the head is marked as reached."""
 
     def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, *, mark: bool = False) -> None:
@@ -38,7 +38,7 @@ class JoinWriter(Scope):
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
         self.cells: dict[int, str] = {}  # antecedent -> its cell, of a derived item
         self.old: dict[int, str] = {}  # ... and what it was before this pop
-        self.table_of: list[Table] = [plan.tables[a.item.key] for a in join.rule.antecedents]
+        self.table_of: list[TableLayout] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
 
     @property
@@ -165,10 +165,10 @@ class JoinWriter(Scope):
             case Absent():
                 self._absent(step)
 
-    def _arguments(self, item: Item, table: Table, create: bool = False) -> list[str]:
+    def _arguments(self, item: Item, table: TableLayout, create: bool = False) -> list[str]:
         return [self.build(t, d, create) for t, d in zip(item.arguments, table.domains, strict=True)]
 
-    def _stored(self, table: Table, texts: Sequence[str]) -> str:
+    def _stored(self, table: TableLayout, texts: Sequence[str]) -> str:
         return ", ".join(texts[i] for i in table.order) if table.kind == "dense" else ", ".join(texts)
 
     def place(self, i: int) -> str:
@@ -270,7 +270,7 @@ class JoinWriter(Scope):
                 self._cell(item, table, at)
         self._passenger(i, at)
 
-    def _row(self, item: Item, table: Table) -> tuple[str, int]:
+    def _row(self, item: Item, table: TableLayout) -> tuple[str, int]:
         """The first cell of the row of a dense table in which all but the last stored argument are known, or -1."""
         name = self.names.table[item.key]
         free = table.order[-1]
@@ -289,7 +289,7 @@ class JoinWriter(Scope):
                 continue
             self.match(term, f"{name}.column({k})[{at}]", table.domains[k])
 
-    def _cell(self, item: Item, table: Table, at: str) -> None:
+    def _cell(self, item: Item, table: TableLayout, at: str) -> None:
         name = self.names.table[item.key]
         array = self.fresh("arguments")
         self.out.line(f"int32_t {array}[{max(1, table.arity)}];")
@@ -321,7 +321,7 @@ class JoinWriter(Scope):
             self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
             self.out.open(f"if (!{self.names.index(step.item.key, index.number)}.begin({array}))")
 
-    def _arguments_or_none(self, item: Item, table: Table) -> list[str]:
+    def _arguments_or_none(self, item: Item, table: TableLayout) -> list[str]:
         return [self.build(t, d, True) for t, d in zip(item.arguments, table.domains, strict=True)]
 
     # -- the head
@@ -340,7 +340,7 @@ class JoinWriter(Scope):
         self.out.line("updates.count++;")
         self.out.line(f"{self.names.add(table.key)}({', '.join([*texts, value])});")
 
-    def _excuse(self, table: Table, name: str, value: str, texts: Sequence[str]) -> str:
+    def _excuse(self, table: TableLayout, name: str, value: str, texts: Sequence[str]) -> str:
         """Where a contribution is infinite, whether something that it is made of is, too; the contribution's name."""
         legal, passed = [], []
         for i, x in sorted(self.values.items()):
@@ -371,7 +371,7 @@ class JoinWriter(Scope):
         self.out.close()
         return x
 
-    def _value(self, table: Table) -> str:
+    def _value(self, table: TableLayout) -> str:
         if not self.plain:
             if self.in_order:
                 for which, antecedent in product_order(self.rule.value):
@@ -385,7 +385,7 @@ class JoinWriter(Scope):
         before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
         return f"first ? {now} : semiring::minus({now}, {before})"
 
-    def subtracts(self, table: Table) -> bool:
+    def subtracts(self, table: TableLayout) -> bool:
         """Whether an update of a plain head is new minus old."""
         driver = self.join.driver
         if driver is None or self.stage.final or table.aggregator != "+=":
@@ -414,7 +414,7 @@ class JoinWriter(Scope):
 
     failing = "fail"
 
-    def head_cell(self, table: Table) -> str:
+    def head_cell(self, table: TableLayout) -> str:
         """Where the head is."""
         texts = self._arguments(self.rule.head, table, True)
         return f"{self.names.table[table.key]}.locate({self._stored(table, texts)})"

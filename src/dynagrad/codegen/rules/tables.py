@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...plan.model import IndexPlan, Stage, Table
+from ...plan.model import IndexPlan, Stage, TableLayout
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
 from .access import write_view, write_views
@@ -30,7 +30,7 @@ def write_plus(context: ClassContext) -> None:
     context.out.line()
 
 
-def write_facts(context: ClassContext, table: Table) -> None:
+def write_facts(context: ClassContext, table: TableLayout) -> None:
     """The fact table of a predicate, with the groupings that its scans need."""
     name, out = context.names.table[table.key], context.out
     indexes = context.by_key.get(table.key, ()) if table.kind == "facts" else ()
@@ -55,7 +55,7 @@ def _simple(context: ClassContext, index: IndexPlan) -> bool:
     return len(names) == len(index.pattern) == len(set(names))
 
 
-def _grouping(context: ClassContext, table: Table, index: IndexPlan) -> None:
+def _grouping(context: ClassContext, table: TableLayout, index: IndexPlan) -> None:
     out = context.out
     if _simple(context, index):
         columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
@@ -86,7 +86,7 @@ def _grouping(context: ClassContext, table: Table, index: IndexPlan) -> None:
     out.close()
 
 
-def write_group(context: ClassContext, k: int, group: Sequence[Table]) -> None:
+def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> None:
     """Some of very many tables: a base of the class, which makes and gives back their members."""
     out = context.out
     out.open(f"struct tables{k}")
@@ -99,7 +99,7 @@ def write_group(context: ClassContext, k: int, group: Sequence[Table]) -> None:
     out.line()
 
 
-def write_table(context: ClassContext, table: Table, account: str) -> None:
+def write_table(context: ClassContext, table: TableLayout, account: str) -> None:
     """What the class has of a table, with what a way back needs of it."""
     out, plan, name = context.out, context.plan, context.names.table[table.key]
     if table.kind == "facts":
@@ -169,7 +169,7 @@ def write_constructor(context: ClassContext) -> None:
     out.line()
 
 
-def _open(context: ClassContext, table: Table) -> None:
+def _open(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: the facts of a table, and room for its items."""
     out, name, n = context.out, context.names.table[table.key], table.number
     if table.kind == "facts" or context.has_axioms(table):
@@ -196,7 +196,7 @@ def _open(context: ClassContext, table: Table) -> None:
         _one_value(context, table)
 
 
-def _one_value(context: ClassContext, table: Table) -> None:
+def _one_value(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: facts of one item that do not go together, as two values under `=`."""
     if table.aggregator != "=" and context.plan.semiring not in ("plain", "real"):
         return
@@ -252,7 +252,7 @@ def _levels(context: ClassContext, stage: Stage) -> None:
         out.line(f"agenda{stage.number}.open();")
 
 
-def _ranges(table: Table) -> list[str]:
+def _ranges(table: TableLayout) -> list[str]:
     """The range of each argument of a dense table, in the order in which they are stored."""
     ranges = []
     for i in table.order:

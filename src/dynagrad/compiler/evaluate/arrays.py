@@ -18,7 +18,7 @@ from ...ir.ops import integers, places
 from ...ir.types import KINDS, Type, arrays
 from .masks import chosen, either, spread
 from .specialiser import Specialiser
-from .values import Array, Items, Masked, as_type, describe, node_of, type_of, unwrapped, wrapped
+from .values import Array, Iteration, Masked, as_type, describe, node_of, type_of, unwrapped, wrapped
 
 FOREIGN = "it belongs to whoever made the function; change a copy of it"
 
@@ -65,7 +65,7 @@ def as_array(s: Specialiser, x: Any) -> Array | Any:
     """Something as an array, as `np.asarray` has it."""
     if isinstance(x, Array):
         return x
-    if isinstance(x, Items):
+    if isinstance(x, Iteration):
         x = s.apply("items", x)
     return wrapped(content_of(unwrapped(x)) if holds_node(unwrapped(x)) else np.asarray(unwrapped(x)))
 

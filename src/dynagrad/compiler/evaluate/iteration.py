@@ -14,7 +14,7 @@ from ...ir.node import whole
 from ...ir.ops import integers
 from .arrays import at_index, stacked
 from .specialiser import Specialiser, primitive
-from .values import Array, Dict, Instance, Items, List, Masked, describe, type_of
+from .values import Array, Dict, Instance, Iteration, List, Masked, describe, type_of
 
 LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
 
@@ -36,7 +36,7 @@ class Walk:
 
 def walk(s: Specialiser, x: Any) -> Walk:
     """How to go over something. Raises Error where that cannot be."""
-    if isinstance(x, Items):
+    if isinstance(x, Iteration):
         return _WALKS[x.kind](s, *x.held)
     if isinstance(x, range):
         return _range(s, x.start, x.stop, x.step)

@@ -28,7 +28,7 @@ from .values import (
     Closure,
     Dict,
     Instance,
-    Items,
+    Iteration,
     List,
     Made,
     Masked,
@@ -59,14 +59,14 @@ class Mismatch(Exception):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Known:
+class Static:
     """The value itself."""
 
     value: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Leaf:
+class Dynamic:
     """A number of the graph, or an array with an identity of its own."""
 
     type: Type
@@ -74,7 +74,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Parts:
+class Structured:
     """A structure; structures with the same key have the same parts."""
 
     key: tuple[Any, ...]
@@ -82,7 +82,7 @@ class Parts:
     make: Callable[[list[Any]], Any]
 
 
-Pattern = Known | Leaf | Parts
+Pattern = Static | Dynamic | Structured
 
 
 def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
@@ -127,9 +127,9 @@ def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Calla
         case Made():
             kind, run = x.kind, x.run
             return ("made", kind, len(x.held)), list(x.held), lambda parts: Made(kind, run, tuple(parts))
-        case Items():
+        case Iteration():
             kind = x.kind
-            return ("items", kind, len(x.held)), list(x.held), lambda parts: Items(kind, tuple(parts))
+            return ("items", kind, len(x.held)), list(x.held), lambda parts: Iteration(kind, tuple(parts))
         case Masked():
             at = x.at
             return ("masked",), [x.values, x.mask], lambda parts: Masked(node_of(parts[0]), node_of(parts[1]), at)
@@ -143,21 +143,21 @@ def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Calla
 def pattern(x: Any, *, deep: bool = False, vary: bool = False, sight: Sight = NOW) -> Pattern:
     """The pattern of a value. `deep` takes things with an identity apart too; `vary` takes known reals for unknown."""
     if isinstance(x, Node):
-        return Leaf(x.type, False)
+        return Dynamic(x.type, False)
     if isinstance(x, Array):
-        return _leaf(x) if deep and isinstance(x.read(sight), Node) else Known(x)
+        return _leaf(x) if deep and isinstance(x.read(sight), Node) else Static(x)
     if vary and type(x) is float:
-        return Leaf(_type(x), False)
+        return Dynamic(_type(x), False)
     if isinstance(x, Ref) and not deep:
-        return Known(x)
+        return Static(x)
     if isinstance(x, Closure | Made) and not deep:
-        return Known(x)
+        return Static(x)
     parts = taken(x, sight)
     if parts is None:
-        return Known(x)
+        return Static(x)
     key, inside, make = parts
     vary = vary and not isinstance(x, slice)
-    return Parts(key, tuple(pattern(p, deep=deep, vary=vary, sight=sight) for p in inside), make)
+    return Structured(key, tuple(pattern(p, deep=deep, vary=vary, sight=sight) for p in inside), make)
 
 
 def _type(x: Any) -> Type:
@@ -166,19 +166,21 @@ def _type(x: Any) -> Type:
     return t
 
 
-def _leaf(x: Any) -> Leaf:
-    return Leaf(_type(x), True)
+def _leaf(x: Any) -> Dynamic:
+    return Dynamic(_type(x), True)
 
 
 def opened(p: Pattern, sight: Sight = NOW) -> Pattern:
     """A known structure as its parts."""
-    if not isinstance(p, Known):
+    if not isinstance(p, Static):
         return p
     x = p.value
     if isinstance(x, Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
         return _leaf(x)
     parts = taken(x, sight)
-    return p if parts is None else Parts(parts[0], tuple(pattern(part, sight=sight) for part in parts[1]), parts[2])
+    return (
+        p if parts is None else Structured(parts[0], tuple(pattern(part, sight=sight) for part in parts[1]), parts[2])
+    )
 
 
 _ORDER = {"boolean": 0, "integer": 1, "real": 2}
@@ -186,16 +188,16 @@ _ORDER = {"boolean": 0, "integer": 1, "real": 2}
 
 def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Sight = NOW) -> Pattern:
     """The pattern of what may be either, where things with an identity hold other values. Raises Mismatch."""
-    if isinstance(p, Known) and isinstance(q, Known) and same(p.value, q.value):
+    if isinstance(p, Static) and isinstance(q, Static) and same(p.value, q.value):
         return p
-    if isinstance(p, Known) and p.value is UNDEFINED:
+    if isinstance(p, Static) and p.value is UNDEFINED:
         return q
-    if isinstance(q, Known) and q.value is UNDEFINED:
+    if isinstance(q, Static) and q.value is UNDEFINED:
         return p
     if _optional.get() and (_none(p) or _none(q) or _perhaps(p) or _perhaps(q)):
         return _merged_perhaps(p, q, path, first, second)
     a, b = opened(p, first), opened(q, second)
-    if isinstance(a, Parts) and isinstance(b, Parts):
+    if isinstance(a, Structured) and isinstance(b, Structured):
         if a.key != b.key:
             raise Mismatch(path, shown(p), shown(q))
         names: Sequence[Any] = range(len(a.parts))
@@ -207,7 +209,7 @@ def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Si
             merge(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}", first, second)
             for n, x, y in zip(names, a.parts, b.parts, strict=True)
         )
-        return Parts(a.key, merged, a.make)
+        return Structured(a.key, merged, a.make)
     types = _type_in(a), _type_in(b)
     if types[0] is None or types[1] is None or types[0].shape != types[1].shape:
         raise Mismatch(path, shown(p), shown(q))
@@ -216,7 +218,7 @@ def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Si
         raise Mismatch(path, shown(p), shown(q))
     higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]  # it has a type, as was asked before
     assert higher is not None
-    return Leaf(arrays(higher, types[0].shape), bool(higher.shape))
+    return Dynamic(arrays(higher, types[0].shape), bool(higher.shape))
 
 
 # -- None or a value ---------------------------------------------------------------------------------------------------
@@ -235,18 +237,18 @@ def perhaps_none() -> Iterator[None]:
 
 
 def _none(p: Pattern) -> bool:
-    return isinstance(p, Known) and p.value is None
+    return isinstance(p, Static) and p.value is None
 
 
 def _perhaps(p: Pattern) -> bool:
-    return isinstance(p, Parts) and p.key == ("perhaps",)
+    return isinstance(p, Structured) and p.key == ("perhaps",)
 
 
 def _deep(p: Pattern, sight: Sight) -> Pattern:
     """A pattern whose numbers are all leaves: what is computed in the one branch is not to be in the other."""
-    if isinstance(p, Known):
+    if isinstance(p, Static):
         return pattern(p.value, deep=True, sight=sight)
-    return p if isinstance(p, Leaf) else Parts(p.key, tuple(_deep(part, sight) for part in p.parts), p.make)
+    return p if isinstance(p, Dynamic) else Structured(p.key, tuple(_deep(part, sight) for part in p.parts), p.make)
 
 
 def _merged_perhaps(p: Pattern, q: Pattern, path: str, first: Sight, second: Sight) -> Pattern:
@@ -254,25 +256,25 @@ def _merged_perhaps(p: Pattern, q: Pattern, path: str, first: Sight, second: Sig
 
     def value_of(x: Pattern, sight: Sight) -> Pattern:
         if _none(x):
-            return Known(UNDEFINED)
-        return x.parts[1] if isinstance(x, Parts) and _perhaps(x) else _deep(x, sight)
+            return Static(UNDEFINED)
+        return x.parts[1] if isinstance(x, Structured) and _perhaps(x) else _deep(x, sight)
 
     value = merge(value_of(p, first), value_of(q, second), path, first, second)
-    return Parts(("perhaps",), (Leaf(KINDS["boolean"], False), value), lambda parts: Perhaps(*parts))
+    return Structured(("perhaps",), (Dynamic(KINDS["boolean"], False), value), lambda parts: Perhaps(*parts))
 
 
 def _type_in(p: Pattern) -> Type | None:
-    if isinstance(p, Leaf):
+    if isinstance(p, Dynamic):
         return p.type
-    return type_of(p.value) if isinstance(p, Known) else None
+    return type_of(p.value) if isinstance(p, Static) else None
 
 
 def shown(p: Pattern) -> str:
     """What a pattern stands for, in a message."""
     match p:
-        case Known():
+        case Static():
             return "nothing" if p.value is UNDEFINED else describe(p.value)
-        case Leaf():
+        case Dynamic():
             names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
             plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[p.type.kind]
             return f"an array of {plural} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
@@ -288,7 +290,7 @@ def same(a: Any, b: Any) -> bool:
     """Whether two known values are one."""
     if a is b:
         return True
-    if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | Made | Items):
+    if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | Made | Iteration):
         return False
     if isinstance(a, float):
         return (a == b and str(a) == str(b)) or (a != a and b != b)
@@ -304,9 +306,9 @@ def same(a: Any, b: Any) -> bool:
 
 def flatten(x: Any, p: Pattern, sight: Sight = NOW) -> Iterator[Node]:
     """The numbers of a value at the leaves of a pattern that it fits."""
-    if isinstance(p, Known):
+    if isinstance(p, Static):
         return
-    if isinstance(p, Leaf):
+    if isinstance(p, Dynamic):
         yield zero(p.type) if x is UNDEFINED else as_type(x.read(sight) if isinstance(x, Array) else x, p.type)
         return
     if x is UNDEFINED:
@@ -324,9 +326,9 @@ def flatten(x: Any, p: Pattern, sight: Sight = NOW) -> Iterator[Node]:
 
 def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:
     """The value of a pattern with these numbers."""
-    if isinstance(p, Known):
+    if isinstance(p, Static):
         return p.value
-    if isinstance(p, Leaf):
+    if isinstance(p, Dynamic):
         node = next(nodes)
         return Array(node, owner) if p.array else node
     return p.make([build(part, nodes, owner) for part in p.parts])
@@ -334,18 +336,18 @@ def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:
 
 def leaf_types(p: Pattern) -> list[Type]:
     """The types of the numbers of a pattern, in order."""
-    if isinstance(p, Known):
+    if isinstance(p, Static):
         return []
-    return [p.type] if isinstance(p, Leaf) else [t for part in p.parts for t in leaf_types(part)]
+    return [p.type] if isinstance(p, Dynamic) else [t for part in p.parts for t in leaf_types(part)]
 
 
 def equal(p: Pattern, q: Pattern) -> bool:
     """Whether two patterns say the same."""
-    if isinstance(p, Known) and isinstance(q, Known):
+    if isinstance(p, Static) and isinstance(q, Static):
         return same(p.value, q.value)
-    if isinstance(p, Leaf) and isinstance(q, Leaf):
+    if isinstance(p, Dynamic) and isinstance(q, Dynamic):
         return p.type is q.type and p.array == q.array
-    if isinstance(p, Parts) and isinstance(q, Parts):
+    if isinstance(p, Structured) and isinstance(q, Structured):
         return p.key == q.key and all(map(equal, p.parts, q.parts))
     return False
 

@@ -31,11 +31,11 @@ TRIALS = 60
 State = tuple[Any, ...]
 
 
-class Unknown(Exception):
+class NotUnrolled(Exception):
     """A loop cannot be unrolled: how it goes on is decided as the function runs, or it is too long."""
 
 
-class TooLong(Unknown):
+class TooLong(NotUnrolled):
     """It is too long: so many copies of a round would be needed, at least."""
 
     def __init__(self, copies: int) -> None:
@@ -52,7 +52,7 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
     if run.short:
         try:
             return _unrolled(s, run, initial, min(SHORT, REPEATED // s.product))
-        except Unknown:
+        except NotUnrolled:
             pass
     try:
         return run.in_graph(initial)
@@ -70,7 +70,7 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
                 f"{most:,} copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a loop since "
                 f"{_reason(wrong)}"
             ) from None
-        except Unknown:
+        except NotUnrolled:
             raise wrong from None
 
 
@@ -116,7 +116,7 @@ class _While:
     def goes_on(self, rounds: int, state: State) -> bool:
         found = self.test(state)
         if not isinstance(found, bool):
-            raise Unknown
+            raise NotUnrolled
         return found
 
     def round(self, rounds: int, state: State) -> State:
@@ -168,7 +168,7 @@ class _For:
 
     def goes_on(self, rounds: int, state: State) -> bool:
         if self.count is None:
-            raise Unknown
+            raise NotUnrolled
         if rounds >= self.over.now():  # a list may have grown
             return False
         found = self.going(state)
@@ -176,7 +176,7 @@ class _For:
             return found
         if self.over.at is None:
             return True  # then each round is a choice
-        raise Unknown
+        raise NotUnrolled
 
     def round(self, rounds: int, state: State) -> State:
         going = self.going(state)

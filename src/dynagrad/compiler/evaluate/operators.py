@@ -37,7 +37,7 @@ from .values import (
     Closure,
     Dict,
     Instance,
-    Items,
+    Iteration,
     List,
     Made,
     Masked,
@@ -107,8 +107,8 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     if (
         known(a)
         and known(b)
-        and not isinstance(a, Closure | Made | Items)
-        and not isinstance(b, Closure | Made | Items)
+        and not isinstance(a, Closure | Made | Iteration)
+        and not isinstance(b, Closure | Made | Iteration)
     ):
         return wrapped(compute(unwrapped(a), unwrapped(b)))
     if is_complex(unwrapped(a)) or is_complex(unwrapped(b)):
@@ -407,7 +407,7 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
         return x if x.type.kind == "boolean" else x != (0 if x.type.kind == "integer" else 0.0)
     if isinstance(x, List | Dict):
         return bool(x.content)
-    if isinstance(x, Items):
+    if isinstance(x, Iteration):
         return bool(items(s, x))
     if isinstance(x, Instance):
         for method in ("__bool__", "__len__"):
@@ -469,7 +469,7 @@ def contained(s: Specialiser, a: Any, b: Any) -> Any:
         raise Error(UNCLEAR)
     if isinstance(b, Dict):
         return unwrapped(a) in b.content
-    if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Items)):
+    if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Iteration)):
         return bool(unwrapped(a) in unwrapped(b))
 
     found: Any = False

@@ -30,7 +30,7 @@ class Recursive:
 
     def __init__(self, arguments: Pattern, results: Pattern | None) -> None:
         self.arguments, self.results = arguments, results
-        self.function: control.Function | None = None
+        self.function: control.GraphFunction | None = None
         self.seen = arguments  # what the calls of the present trial have in common
 
 
@@ -108,7 +108,7 @@ def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[s
 def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
     assert made.results is not None
     results = made.results
-    made.function = control.Function(function.name, leaf_types(made.arguments), leaf_types(results))
+    made.function = control.GraphFunction(function.name, leaf_types(made.arguments), leaf_types(results))
     tracing.define(
         made.function,
         lambda *inputs: list(flatten(_run(s, made, function, given, list(inputs)), results)),

@@ -21,7 +21,7 @@ from ...ir import Node
 from ...ir.failures import after
 from ...ir.node import fresh
 from ...ir.types import KINDS, Type, arrays
-from ...runtime.walking import LEAF, Keyed, Known, Sequenced, Structure
+from ...runtime.walking import LEAF, Fixed, Keyed, Sequenced, Structure
 from ..frontend.core import UNDEFINED
 from .masks import refused
 from .values import (
@@ -30,7 +30,7 @@ from .values import (
     Closure,
     Dict,
     Instance,
-    Items,
+    Iteration,
     List,
     Made,
     Masked,
@@ -109,7 +109,7 @@ def structure(x: Any) -> Structure | None:
     if type(x) is dict:
         parts = [structure(part) for part in x.values()]
         return None if None in parts else Keyed(tuple(x), tuple(p for p in parts if p is not None))
-    return None if parts_of(x) is not None else Known(x)
+    return None if parts_of(x) is not None else Fixed(x)
 
 
 def joined(kind: type, parts: Iterable[Structure | None]) -> Structure | None:
@@ -234,7 +234,7 @@ def _structure(x: Any) -> Structure | None:
     if isinstance(x, Dict) and type(x.empty) is dict:
         inside = [_structure(part) for part in x.content.values()]
         return None if None in inside else Keyed(tuple(x.content), tuple(p for p in inside if p is not None))
-    return None if isinstance(x, tuple | Dict | Instance) else Known(x)
+    return None if isinstance(x, tuple | Dict | Instance) else Fixed(x)
 
 
 def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
@@ -270,7 +270,7 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         fields: dict[str, Build] = {key: _output(part, nodes, shown) for key, part in x.content.items()}
         of: type = x.cls
         return lambda values: _object(of, {key: build(values) for key, build in fields.items()})
-    if isinstance(x, Closure | Made | Items | Cell) or (callable(x) and not isinstance(x, type)):
+    if isinstance(x, Closure | Made | Iteration | Cell) or (callable(x) and not isinstance(x, type)):
         raise Error(
             f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call it "
             "inside, or compile what calls it"

@@ -161,7 +161,7 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Items:
+class Iteration:
     """What a loop may go over that is no container: `range`, `enumerate`, `zip`, `reversed`."""
 
     kind: str
@@ -226,7 +226,7 @@ def known(x: Any) -> bool:
         return all(map(known, x.content.values()))
     if isinstance(x, Closure):
         return all(map(known, x.held.values())) and all(map(known, x.defaults.values()))
-    if isinstance(x, Made | Items):
+    if isinstance(x, Made | Iteration):
         return all(map(known, x.held))
     if isinstance(x, slice):
         return known((x.start, x.stop, x.step))
@@ -309,7 +309,7 @@ def unwrapped(x: Any) -> Any:
         return rebuilt(x, [unwrapped(part) for part in x])
     if isinstance(x, Dict):
         return {key: unwrapped(value) for key, value in x.content.items()}
-    if isinstance(x, Items) and x.kind == "range" and known(x):
+    if isinstance(x, Iteration) and x.kind == "range" and known(x):
         return range(*x.held)
     return x
 
@@ -339,7 +339,7 @@ def describe(x: Any) -> str:
         return f"an object of {x.cls.__name__}"
     if isinstance(x, Closure | Made):
         return f"the function {x.name}"
-    if isinstance(x, Items):
+    if isinstance(x, Iteration):
         return f"a {x.kind}"
     if isinstance(x, Masked):
         return "what a mask chooses of an array"

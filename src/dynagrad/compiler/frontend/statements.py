@@ -65,7 +65,7 @@ def lift(function: types.FunctionType) -> Lambda:
     node, file = definition(function)
     resolve = _resolver(function)
     node = plainer(node, file, function, resolve)
-    lifter = Function(file, resolve, Scope(frozenset(), frozenset(), None), [0])
+    lifter = Lowering(file, resolve, Scope(frozenset(), frozenset(), None), [0])
     return lifter.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
 
 
@@ -85,7 +85,7 @@ def _resolver(function: types.FunctionType) -> Callable[[str], Any]:
     return resolve
 
 
-class Function(Expressions):
+class Lowering(Expressions):
     """Lifts one function, its statements and the functions inside."""
 
     live: Liveness
@@ -95,7 +95,7 @@ class Function(Expressions):
 
     def function(self, node: Definition, name: str, b: Bindings | None, given: tuple[Any, Any] | None = None) -> Lambda:
         scope = Scope(local_names(node) | {GOING}, cells(node), self.scope)
-        inner = Function(self.file, self.resolve, scope, self.counter)
+        inner = Lowering(self.file, self.resolve, scope, self.counter)
         start = Bindings()
         parameters = self._parameters(node.args, b, given)
         for cell in sorted(inner.scope.cells):

@@ -24,7 +24,7 @@ from ..evaluate.values import (
     Closure,
     Dict,
     Instance,
-    Items,
+    Iteration,
     List,
     Made,
     Masked,
@@ -53,7 +53,7 @@ def _len(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _walks(kind: str) -> Callable[..., Any]:
-    return lambda s, given, named: Items(kind, tuple(given))
+    return lambda s, given, named: Iteration(kind, tuple(given))
 
 
 calls(zip)(lambda s, given, named: _zip(s, given, named))
@@ -63,12 +63,12 @@ calls(reversed)(_walks("reversed"))
 @calls(range)
 def _range(s: Specialiser, given: Given, named: Named) -> Any:
     start, stop, step = (0, given[0], 1) if len(given) == 1 else (*given, 1) if len(given) == 2 else given
-    return Items("range", (start, stop, step))
+    return Iteration("range", (start, stop, step))
 
 
 @calls(enumerate)
 def _enumerate(s: Specialiser, given: Given, named: Named) -> Any:
-    return Items("enumerate", (given[0], given[1] if len(given) > 1 else named.get("start", 0)))
+    return Iteration("enumerate", (given[0], given[1] if len(given) > 1 else named.get("start", 0)))
 
 
 def _zip(s: Specialiser, given: Given, named: Named) -> Any:
@@ -76,13 +76,13 @@ def _zip(s: Specialiser, given: Given, named: Named) -> Any:
         lengths = [walk(s, x).length for x in given]
         if len({n for n in lengths if isinstance(n, int)}) > 1:
             raise Error(f"zip() with strict=True of {' and '.join(map(describe, given))}, which differ in length")
-    return Items("zip", tuple(given))
+    return Iteration("zip", tuple(given))
 
 
 @calls(map)
 def _map(s: Specialiser, given: Given, named: Named) -> Any:
     function, *xs = given
-    return tuple(s.call(function, parts) for parts in items(s, Items("zip", tuple(xs))))
+    return tuple(s.call(function, parts) for parts in items(s, Iteration("zip", tuple(xs))))
 
 
 @calls(filter)
@@ -205,7 +205,7 @@ def class_of(x: Any) -> type:
         return x.cls
     if isinstance(x, Closure | Made):
         return types.FunctionType
-    if isinstance(x, Items):
+    if isinstance(x, Iteration):
         return {"range": range, "zip": zip, "enumerate": enumerate}.get(x.kind, object)
     if isinstance(x, Dict):
         return type(x.empty)

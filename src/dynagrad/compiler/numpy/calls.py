@@ -29,7 +29,7 @@ from ..evaluate.arrays import as_array, at_index, content_of, fitted, holds_node
 from ..evaluate.iteration import items
 from ..evaluate.masks import none_inside
 from ..evaluate.specialiser import Specialiser
-from ..evaluate.values import Array, Items, List, known, node_of, type_of, unwrapped, wrapped
+from ..evaluate.values import Array, Iteration, List, known, node_of, type_of, unwrapped, wrapped
 from .exact import EACH, kind_of_result
 from .known_arguments import check_known
 from .nodes import ON_NODES, ufunc_of_nodes
@@ -146,7 +146,7 @@ _SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of array
 
 def _spelled(s: Specialiser, x: Any) -> Any:
     """What is gone over as a tuple."""
-    if isinstance(x, Items) and not (x.kind == "range" and known(x)):
+    if isinstance(x, Iteration) and not (x.kind == "range" and known(x)):
         return items(s, x)
     return x
 

@@ -24,7 +24,7 @@ from ..evaluate.values import (
     Closure,
     Dict,
     Instance,
-    Items,
+    Iteration,
     List,
     Made,
     Unclear,
@@ -137,7 +137,7 @@ def getitem(s: Specialiser, x: Any, index: Any) -> Any:
         if key not in content:
             raise Error(f"the dict has no key {key!r}; its keys are {', '.join(map(repr, content))}")
         return normal(content[key])
-    if isinstance(x, tuple | List | Items | str | range | list):
+    if isinstance(x, tuple | List | Iteration | str | range | list):
         if isinstance(x, str):
             return x[unwrapped(index)]
         inside = items(s, x)
@@ -255,9 +255,9 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
             return bound(name, found, x)
     if isinstance(x, Made) and isinstance(x.kind, tuple) and x.kind[0] == "super":
         return s.apply("super attribute", x, name)
-    if isinstance(x, Closure | Made | Items):
+    if isinstance(x, Closure | Made | Iteration):
         if name == "__name__":
-            return x.name if not isinstance(x, Items) else x.kind
+            return x.name if not isinstance(x, Iteration) else x.kind
         if name == "__wrapped__" and isinstance(x, Made) and x.kind[0] == "wraps" and len(x.held) == 2:
             return x.held[1]
         raise Error(f"{describe(x)} has no {name} in a compiled function")

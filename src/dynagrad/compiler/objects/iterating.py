@@ -1,8 +1,8 @@
 """`itertools` and `np.ndindex` while a function is specialised: over what has a known length, or an end that something
 known decides.
 
-What gives one item for one item at any place is an `Items`, so it may be endless and loops may go over it as the graph
-knows; what leaves out or joins items is a tuple.
+What gives one item for one item at any place is an `Iteration`, so it may be endless and loops may go over it as the
+graph knows; what leaves out or joins items is a tuple.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...errors import Error
 from ..evaluate.iteration import LONGEST, items, walk
 from ..evaluate.operators import binary, truth
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Items, describe, known, unwrapped
+from ..evaluate.values import Iteration, describe, known, unwrapped
 
 
 def _arranged(function: Any) -> None:
@@ -82,14 +82,14 @@ def _counted(s: Specialiser, given: Given, named: Named) -> Any:
     start, step = [*given, named.get("start", 0), 1][0], (given[1] if len(given) > 1 else named.get("step", 1))
     if not isinstance(step, int):
         raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
-    return Items("range", (start, 2**62 if step > 0 else -(2**62), step))
+    return Iteration("range", (start, 2**62 if step > 0 else -(2**62), step))
 
 
 @calls(itertools.repeat)
 def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
     times = given[1] if len(given) > 1 else named.get("times")
     if times is None:
-        return Items("cycle", ((given[0],),))
+        return Iteration("cycle", ((given[0],),))
     if not isinstance(times, int):
         raise Error("itertools.repeat() wants to know how often when the function is compiled")
     return (given[0],) * times
@@ -97,7 +97,7 @@ def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
 
 @calls(itertools.cycle)
 def _cycled(s: Specialiser, given: Given, named: Named) -> Any:
-    return Items("cycle", (items(s, given[0]),))
+    return Iteration("cycle", (items(s, given[0]),))
 
 
 # -- some of the items -------------------------------------------------------------------------------------------------

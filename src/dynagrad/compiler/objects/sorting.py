@@ -16,7 +16,7 @@ from ...errors import Error
 from ...ir import Node
 from ..evaluate.arrays import at_index, holds_node, stacked
 from ..evaluate.iteration import items
-from ..evaluate.joins import Leaf, Mismatch, Pattern, build, flatten, merge, pattern
+from ..evaluate.joins import Dynamic, Mismatch, Pattern, build, flatten, merge, pattern
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import Array, List, describe, node_of, type_of, unwrapped, wrapped
 from ..numpy.calls import numpy_call
@@ -100,8 +100,8 @@ def _looked_up(s: Specialiser, inside: Sequence[Any], order: Any) -> tuple[Any, 
             f"sorted() chooses among items as the function runs, so all must be alike; there are {problem.a} and "
             f"{problem.b}"
         ) from None
-    if isinstance(form, Leaf) and not form.type.shape:
-        form = Leaf(form.type, False)
+    if isinstance(form, Dynamic) and not form.type.shape:
+        form = Dynamic(form.type, False)
     rows = [list(flatten(x, form)) for x in inside]
     columns: list[Any] = [wrapped(stacked(column)) for column in zip(*rows, strict=True)]
     found = []

@@ -13,7 +13,7 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.node import fresh, order
 from ...ir.types import Type
-from ..evaluate.joins import Known, Leaf, Pattern, build, equal, flatten, leaf_types, pattern
+from ..evaluate.joins import Dynamic, Pattern, Static, build, equal, flatten, leaf_types, pattern
 from ..evaluate.specialiser import Specialiser
 from ..evaluate.values import Array
 
@@ -43,10 +43,10 @@ class Held:
 
 
 def _arrays(p: Pattern) -> Iterator[Array]:
-    if isinstance(p, Known):
+    if isinstance(p, Static):
         if isinstance(p.value, Array):
             yield p.value
-    elif not isinstance(p, Leaf):
+    elif not isinstance(p, Dynamic):
         for part in p.parts:
             yield from _arrays(part)
 

@@ -15,7 +15,7 @@ from ...errors import Error
 from ...ir import Node, control, tracing
 from ..evaluate.joins import Mismatch, perhaps_none, replaced
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Items, Made, Perhaps, describe, function_like, type_of
+from ..evaluate.values import Iteration, Made, Perhaps, describe, function_like, type_of
 from ..frontend.core import Apply, Constant, For, Let, Name, Project, While
 from ..frontend.core import Tuple as CoreTuple
 from .regions import functions_in
@@ -48,7 +48,7 @@ def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
     def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
         return _refuse(s.call(held[0], list(xs)))
 
-    env = {"step": Made(("step", "a step"), one, (step,)), "state": state, "rounds": Items("range", (0, n, 1))}
+    env = {"step": Made(("step", "a step"), one, (step,)), "state": state, "rounds": Iteration("range", (0, n, 1))}
     body = Let("next", Apply(Name("step"), (Name("state"),), (), s.at), CoreTuple((Name("next"),)))
     return s.evaluate(For("round", Name("rounds"), ("state",), (Name("state"),), None, body, s.at), env)[0]
 

@@ -23,7 +23,7 @@ from ...eager.verbs.gradients import made_by
 from ...errors import Error
 from ...forks import kept
 from ...ir import Node
-from ...ir.control import Function, Graph, Rule
+from ...ir.control import CustomDerivatives, Graph, GraphFunction
 from ...ir.node import order
 from ...ir.types import Type, arrays, real
 from ..evaluate.joins import taken
@@ -111,7 +111,7 @@ class _Shape:
         return tuple(found)
 
 
-def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[Function, list[Node]]:
+def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[GraphFunction, list[Node]]:
     """The function of the graph, and what it wants at the end."""
     reals, inner = variables(shape.types), variables(held.types)
 
@@ -134,10 +134,10 @@ def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[Function, list
     graph = Graph((*reals, *inner, *more), (y,))
     series = order([y])
     closed = {i for i, v in enumerate(graph.inputs) if i >= len(reals) and y in connected(series, {v})}
-    rule = _Rules(s.finders, shape, held, y.type, [v.type for v in more], closed)
+    rule = _RuleGraphs(s.finders, shape, held, y.type, [v.type for v in more], closed)
     types = [v.type for v in graph.inputs]
     made = custom_rules.function(
-        shape.name, types, [y.type], lambda *xs: list(graph(*xs)), Rule(rule.tangent, rule.adjoint)
+        shape.name, types, [y.type], lambda *xs: list(graph(*xs)), CustomDerivatives(rule.tangent, rule.adjoint)
     )
     return made, more
 
@@ -173,12 +173,12 @@ def _result(s: Specialiser, shape: _Shape, held: Held, f: Any) -> Type:
         return arrays(real, np.broadcast_shapes(*(t.shape for t in shape.types)))
     token = _asked.set((*before, f))
     try:
-        return _Rules(s.finders, shape, held, None, [], ()).forward.outputs[0].type
+        return _RuleGraphs(s.finders, shape, held, None, [], ()).forward.outputs[0].type
     finally:
         _asked.reset(token)
 
 
-class _Rules:
+class _RuleGraphs:
     """The rules of a function as graphs, each traced when it is needed.
 
     `result` is the type of what the function returns, None where the rule forward is to say that; `closed` are the

@@ -10,9 +10,9 @@ from ...autodiff.fixed_point import solver
 from ...eager.verbs.fixed_point import fixed_point
 from ...errors import Error, NotConverged, NotDifferentiable
 from ...ir import Node
-from ...ir.control import Function, Graph
+from ...ir.control import Graph, GraphFunction
 from ...ir.node import constant, whole
-from ..evaluate.joins import Leaf, Parts, Pattern, build, flatten, leaf_types, shown
+from ..evaluate.joins import Dynamic, Pattern, Structured, build, flatten, leaf_types, shown
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import describe, function_like, node_of, type_of
 from .captured import Held, alone, once, strangers, variables
@@ -39,14 +39,14 @@ def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
     held = Held((f, _outline(form)))
     start = list(flatten(x0, form))
 
-    def make() -> tuple[Function, list[Node]]:
+    def make() -> tuple[GraphFunction, list[Node]]:
         return _solver(s, form, held)
 
     made, more = once(s, "fixed_point", held, make, lambda found: not found[1])
     return build(form, iter(apply(made, *start, tolerance, most, *held.numbers, *more)), "")
 
 
-def _solver(s: Specialiser, form: Pattern, held: Held) -> tuple[Function, list[Node]]:
+def _solver(s: Specialiser, form: Pattern, held: Held) -> tuple[GraphFunction, list[Node]]:
     """The function that solves the equation, and what it wants at the end."""
     states, inner = variables(leaf_types(form)), variables(held.types)
 
@@ -68,9 +68,9 @@ def _solver(s: Specialiser, form: Pattern, held: Held) -> tuple[Function, list[N
 
 def _outline(p: Pattern) -> Any:
     """What tells a structure from others: its types in the place of its numbers."""
-    if isinstance(p, Parts):
+    if isinstance(p, Structured):
         return p.key, tuple(map(_outline, p.parts))
-    return p.type if isinstance(p, Leaf) else p.value
+    return p.type if isinstance(p, Dynamic) else p.value
 
 
 def _tolerance(x: Any) -> Node:

@@ -18,7 +18,7 @@ from ...ir import Node, tracing
 from ...ir.node import constant, whole
 from ...ir.ops import places
 from ...ir.types import arrays, real
-from ..evaluate.joins import Known, Parts, Pattern
+from ..evaluate.joins import Pattern, Static, Structured
 from ..evaluate.specialiser import Given, Named, Specialiser
 from ..evaluate.values import Array, Made, type_of, zero
 from .regions import Region, at_path, functions_in, of_chosen, with_functions
@@ -135,12 +135,12 @@ def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
     rows = iter(table)
 
     def leaf(p: Pattern, counts: bool = True) -> Any:
-        if isinstance(p, Known):
+        if isinstance(p, Static):
             t = type_of(p.value)
             if t is None or not counts:  # whole numbers in the fields of a class are constants
                 return region.known(p.value)
             row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in region.variables])
-        elif isinstance(p, Parts):
+        elif isinstance(p, Structured):
             counts = counts and (p.key[0] in ("list", "dict") or p.key[:2] == ("tuple", tuple))
             return p.make([leaf(part, counts) for part in p.parts])
         else:
@@ -149,9 +149,9 @@ def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
         return found[0] if alone else found
 
     def within(p: Pattern, nodes: Iterator[Any]) -> Any:
-        if isinstance(p, Known):
+        if isinstance(p, Static):
             return p.value
-        if isinstance(p, Parts):
+        if isinstance(p, Structured):
             return p.make([within(part, nodes) for part in p.parts])
         node = next(nodes)
         return Array(node) if node.shape else node

@@ -17,7 +17,7 @@ from ...autodiff import derive
 from ...errors import Error, NotDifferentiable
 from ...ir import Node
 from ...ir.node import fresh, order, substitute
-from ..evaluate.joins import Known, Leaf, Parts, Pattern, build, flatten, leaf_types, pattern, taken
+from ..evaluate.joins import Dynamic, Pattern, Static, Structured, build, flatten, leaf_types, pattern, taken
 from ..evaluate.specialiser import Given, Named, Specialiser, inside
 from ..evaluate.values import Array, Closure, Dict, List, Made, describe, function_like, node_of, type_of, zero
 
@@ -28,13 +28,13 @@ def reals(x: Any) -> Pattern:
     """The pattern whose leaves are the reals of a structure; everything else is known in it."""
     t = type_of(x)
     if t is not None:
-        return Leaf(t, bool(t.shape)) if t.kind == "real" else Known(x)
+        return Dynamic(t, bool(t.shape)) if t.kind == "real" else Static(x)
     if function_like(x) or isinstance(x, slice):
-        return Known(x)
+        return Static(x)
     parts = taken(x)
     if parts is None:
-        return Known(x)
-    return Parts(parts[0], tuple(map(reals, parts[1])), parts[2])
+        return Static(x)
+    return Structured(parts[0], tuple(map(reals, parts[1])), parts[2])
 
 
 def exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:

@@ -5,9 +5,9 @@ The life of one: a function of `dynagrad.numpy` makes it, as a plain array (`a =
 `settled` makes of it the number that it is at that time. So the operations, the tapes and the rules of derivatives know
 nothing of writing.
 
-What was written is kept as `records.py` says, in a `Memory` that an array shares with its views. Here is the array: how
-it is made, indexed and written to, and what numpy's functions and methods do with it. Functions of numpy that write, or
-make views, are in `writing.py`.
+What was written is kept as `records.py` says, in a `Storage` that an array shares with its views. Here is the array:
+how it is made, indexed and written to, and what numpy's functions and methods do with it. Functions of numpy that
+write, or make views, are in `writing.py`.
 
 (JAX has the same in its references, `jax.new_ref`; autograd has none.)
 
@@ -32,7 +32,7 @@ from ..numpy.functions import FUNCTIONS, item_of
 from ..numpy.linalg import rearranged, strided
 from ..numpy.protocol import BY_FUNCTION, Methods, array_function, array_ufunc
 from ..perturbations import place
-from .records import Memory, View, copied, element_of, gathered
+from .records import Storage, View, copied, element_of, gathered
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
 
 _FLOAT = np.dtype(np.float64)
@@ -64,7 +64,7 @@ class MutableArray(Number):
     tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
     element = True
 
-    def __init__(self, memory: Memory, way: View | None = None) -> None:
+    def __init__(self, memory: Storage, way: View | None = None) -> None:
         self._memory, self._way = memory, way
         self._settled: tuple[int, Any] = (-1, None)
 
@@ -443,18 +443,18 @@ def writable(x: Any) -> Any:
     if type(x) is np.ndarray:
         if x.dtype is not _FLOAT:
             return x
-        return MutableArray(Memory(x if x.flags.writeable else x.copy()))
+        return MutableArray(Storage(x if x.flags.writeable else x.copy()))
     if type(x) in LIFTS and type(x) is not MutableArray and shape_of(x):
-        return MutableArray(Memory(x))
+        return MutableArray(Storage(x))
     return x
 
 
 def array_of(x: Any) -> Any:
     """The same where also a single real is made an array, one without axes."""
     if type(x) is float or type(x) is np.float64:
-        return MutableArray(Memory(np.array(x)))
+        return MutableArray(Storage(np.array(x)))
     if type(x) in LIFTS and type(x) is not MutableArray and not shape_of(x):
-        return MutableArray(Memory(x))
+        return MutableArray(Storage(x))
     return writable(x)
 
 

@@ -1,6 +1,6 @@
 """What was written into arrays, element by element, and the number that is made of it.
 
-An array and its views share a `Memory`. As long as no number with derivatives was written, it holds numpy's own array.
+An array and its views share a `Storage`. As long as no number with derivatives was written, it holds numpy's own array.
 After that it holds an array of records, one for each element: its value, and which element of which written number it
 is. Views of numpy on the records are views of the array, so that indices of every kind, and writes that overlap, do
 what they do in numpy. An element that was written over is not part of the number, so that its adjoint is exactly zero,
@@ -24,9 +24,9 @@ from ..numpy.functions import FUNCTIONS, item_of
 from ..perturbations import is_sealed, place
 
 RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
-"""An element: its value, and the number of what was written there in `Memory`, or 0 for a plain one."""
+"""An element: its value, and the number of what was written there in `Storage`, or 0 for a plain one."""
 
-_SPARE = 256  # elements that were written over, before `Memory` looks for what can be forgotten
+_SPARE = 256  # elements that were written over, before `Storage` looks for what can be forgotten
 
 
 class View:
@@ -72,7 +72,7 @@ class View:
         return found
 
 
-class Memory:
+class Storage:
     """What an array and its views have in common: the elements, and the numbers that were written into them.
 
     `content` is an array of floats, or of records, or one number that nothing was written into yet. Elements of written
@@ -143,14 +143,16 @@ class Memory:
         self.next_forget = 2 * self.count
 
 
-def copied(found: Any, memory: Memory) -> Memory:
+def copied(found: Any, memory: Storage) -> Storage:
     """The memory of an array that was made of elements of another one's."""
     if found.dtype is not RECORD and found.dtype != RECORD:
-        return Memory(found)
-    return Memory(found if found.dtype is RECORD else found.astype(RECORD), memory.written, memory.starts, memory.count)
+        return Storage(found)
+    return Storage(
+        found if found.dtype is RECORD else found.astype(RECORD), memory.written, memory.starts, memory.count
+    )
 
 
-def element_of(found: Any, memory: Memory) -> Any:
+def element_of(found: Any, memory: Storage) -> Any:
     """A single element, of floats or of records."""
     if not memory.has_records:
         return np.float64(found)
@@ -165,7 +167,7 @@ def element_of(found: Any, memory: Memory) -> Any:
     return item_of(source, tuple(int(i) for i in np.unravel_index(number - memory.starts[k], shape)))
 
 
-def gathered(mine: Any, memory: Memory) -> Any:
+def gathered(mine: Any, memory: Storage) -> Any:
     """The number whose elements are these records."""
     shape, numbers = mine.shape, mine["number"].ravel()
     at = numbers != 0
@@ -181,7 +183,7 @@ def gathered(mine: Any, memory: Memory) -> Any:
 _RUNS = 32  # pieces that an array is joined of; of more, element by element
 
 
-def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Memory) -> Any:
+def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Storage) -> Any:
     """From pieces of written numbers, each as it was written, and plain ones between them."""
     parts = []
     for first, end in itertools.pairwise([0, *runs.tolist(), len(numbers)]):
@@ -196,7 +198,7 @@ def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memo
     return parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](parts)
 
 
-def _of_elements(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Memory) -> Any:
+def _of_elements(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Storage) -> Any:
     """From all written numbers side by side, the single ones first, and of these, what is where."""
     at = which >= 0
     used = np.unique(which[at]).tolist()

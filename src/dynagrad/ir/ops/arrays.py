@@ -118,14 +118,14 @@ def several(
         value,
         tangent,
         "",
-        adjoint=lambda delta, y, *xs: Parts(adjoint, (delta, y, *xs)),
+        adjoint=lambda delta, y, *xs: LazyIncrements(adjoint, (delta, y, *xs)),
         series=series,
         needs=needs,
         code=code,
     )
 
 
-class Parts(Sequence[Any]):
+class LazyIncrements(Sequence[Any]):
     """The increments of several arguments, each computed when it is looked at: often one is enough."""
 
     __slots__ = ("given", "rules")

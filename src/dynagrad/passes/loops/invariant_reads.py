@@ -62,14 +62,14 @@ def read_before(node: Node) -> Node:
     >>> read_before(b.arguments[0]).arguments[-1].type.name
     'real[9]'
     """
-    return _Pass().loop(node, _Scope({}))
+    return _Pass().loop(node, _Indices({}))
 
 
 # -- whole numbers of a graph ------------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Scope:
+class _Indices:
     """Whole numbers of one graph, as far as was asked.
 
     In a subgraph: as forms, and as nodes of the graph that the loop is in which is looked at. Where there is no such
@@ -100,7 +100,7 @@ def _folded(node: Node, known: dict[Node, T | None], make: Callable[[Node, list[
     return known[node]
 
 
-def _home(node: Node, scope: _Scope) -> Node | None:
+def _home(node: Node, scope: _Indices) -> Node | None:
     """A number as a node of the graph that the loop is in, if it does not depend on what is inside."""
     if scope.home is None:
         return node
@@ -125,13 +125,13 @@ class _Access:
     trail: Trail
     index: tuple[Interval, ...]
     often: int  # at the most, while the loop runs
-    scope: _Scope
+    scope: _Indices
 
 
 class _Look:
     """All reads and writes in a loop. States of which something else looks at a version are spoiled."""
 
-    def __init__(self, run: _Pass, node: Node, outer: _Scope) -> None:
+    def __init__(self, run: _Pass, node: Node, outer: _Indices) -> None:
         self.run = run
         self.reads: list[_Access] = []
         self.writes: list[_Access] = []
@@ -165,7 +165,7 @@ class _Look:
                 if a in versions and (k or _places(node)[:1] != ("item",)):
                     self.spoil(versions[a])
 
-    def graph(self, graph: Graph, scope: _Scope, versions: dict[Node, int], trail: Trail, often: int) -> None:
+    def graph(self, graph: Graph, scope: _Indices, versions: dict[Node, int], trail: Trail, often: int) -> None:
         several: dict[Node, dict[int, int]] = {}
         for node in order(graph.outputs):
             if node.operation is PART and node.arguments[0] in several:
@@ -182,7 +182,7 @@ class _Look:
             else:
                 self.access(node, scope, versions, trail, often)
 
-    def access(self, node: Node, scope: _Scope, versions: dict[Node, int], trail: Trail, often: int) -> None:
+    def access(self, node: Node, scope: _Indices, versions: dict[Node, int], trail: Trail, often: int) -> None:
         first, *others = node.arguments
         kind, *rest = _places(node) or ("",)
         self.spoil(*(versions.get(a) for a in others))
@@ -197,7 +197,7 @@ class _Look:
             self.writes.append(access)
             versions[node] = versions[first]
 
-    def loop(self, node: Node, outer: _Scope, known: dict[Node, int], trail: Trail, often: int) -> dict[int, int]:
+    def loop(self, node: Node, outer: _Indices, known: dict[Node, int], trail: Trail, often: int) -> dict[int, int]:
         loop: Loop = node.attribute
         shift = 1 if node.operation is REPEAT else 0
         inputs = loop.body.inputs[shift:]
@@ -211,7 +211,7 @@ class _Look:
         found = {i: self.stays(b, a) for i, (b, a) in enumerate(zip(before, after, strict=True))}
         return {i: state for i, state in found.items() if state is not None}
 
-    def branches(self, node: Node, outer: _Scope, known: dict[Node, int], trail: Trail, often: int) -> dict[int, int]:
+    def branches(self, node: Node, outer: _Indices, known: dict[Node, int], trail: Trail, often: int) -> dict[int, int]:
         branches: Branches = node.attribute
         outputs: list[list[int | None]] = []
         for k, graph in enumerate((branches.then, branches.otherwise)):
@@ -262,7 +262,7 @@ class _Pass:
         self.bounds = Bounds()
         self.names = itertools.count()
 
-    def form(self, node: Node, scope: _Scope) -> Form | None:
+    def form(self, node: Node, scope: _Indices) -> Form | None:
         def make(at: Node, given: list[Form]) -> Form | None:
             if at.is_constant and at.type is integer:
                 return number(at.attribute)
@@ -272,7 +272,7 @@ class _Pass:
 
         return _folded(node, scope.forms, make)
 
-    def interval(self, entry: Any, hole: Node | None, scope: _Scope) -> Interval:
+    def interval(self, entry: Any, hole: Node | None, scope: _Indices) -> Interval:
         if isinstance(entry, Slice):
             places: Any = range(entry.start, entry.stop, entry.step)
         elif hole is None:
@@ -286,7 +286,7 @@ class _Pass:
 
     # -- scopes ------------------------------------------------------------------------------------------------------
 
-    def enter(self, node: Node, outer: _Scope, home: dict[Node, Node | None] | None = None) -> tuple[_Scope, int]:
+    def enter(self, node: Node, outer: _Indices, home: dict[Node, Node | None] | None = None) -> tuple[_Indices, int]:
         """What is known in the body of a loop, with a new name for its counter, and how many rounds it may have."""
         loop: Loop = node.attribute
         counted = 1 if node.operation is REPEAT else 0
@@ -301,7 +301,7 @@ class _Pass:
             begin = self.form(first, outer) if _counts(state) else None
             if begin is not None:
                 mark = name(f"?{next(self.names)}")
-                grown = self.form(after, _Scope({**known, state: mark}, {}))
+                grown = self.form(after, _Indices({**known, state: mark}, {}))
                 if grown is not None and (grown - mark).constant and abs((grown - mark).offset) <= MOST_STEP:
                     scope.forms[state] = begin + name(text) * (grown - mark).offset
         if loop.condition is not None:
@@ -314,7 +314,9 @@ class _Pass:
         most = None if last is None else self.bounds.high(last)
         return scope, UNKNOWN if most is None else max(most + 1, 0)
 
-    def branch(self, graph: Graph, node: Node, outer: _Scope, home: dict[Node, Node | None] | None = None) -> _Scope:
+    def branch(
+        self, graph: Graph, node: Node, outer: _Indices, home: dict[Node, Node | None] | None = None
+    ) -> _Indices:
         """What is known in a branch."""
         scope = self.given(graph.inputs, node.arguments[1:], 0, outer, home)
         changing = {v for v, a in zip(graph.inputs, node.arguments[1:], strict=True) if outer.changes(a)}
@@ -326,19 +328,19 @@ class _Pass:
         inputs: Sequence[Node],
         arguments: Sequence[Node],
         first: int,
-        outer: _Scope,
+        outer: _Indices,
         home: dict[Node, Node | None] | None,
-    ) -> _Scope:
+    ) -> _Indices:
         """What is known of the inputs of a graph that come from outside: those from the first one on."""
         pairs = [(v, a) for v, a in zip(inputs[first:], arguments[first:], strict=True) if _counts(v)]
-        return _Scope(
+        return _Indices(
             {v: self.form(a, outer) for v, a in pairs},
             None if home is None else {v: _home(a, outer) for v, a in pairs},
         )
 
     def while_holds(self, test: Node, text: str, forms: dict[Node, Form | None]) -> Form | None:
         """How many rounds a condition holds at the most, where it says that a number which grows is below another."""
-        scope = _Scope(forms, {})
+        scope = _Indices(forms, {})
         todo = [test]
         while todo:
             at = todo.pop()
@@ -361,7 +363,7 @@ class _Pass:
 
     # -- loops, from outside in --------------------------------------------------------------------------------------
 
-    def loop(self, node: Node, scope: _Scope) -> Node:
+    def loop(self, node: Node, scope: _Indices) -> Node:
         node = self.with_rows(node, scope)
         loop: Loop = node.attribute
         inner, _ = self.enter(node, scope)
@@ -370,7 +372,7 @@ class _Pass:
             return node
         return _loop_of(node, Loop(body, loop.states, loop.condition, loop.extends), node.arguments)
 
-    def within(self, graph: Graph, scope: _Scope) -> Graph:
+    def within(self, graph: Graph, scope: _Indices) -> Graph:
         """The graph with its loops rewritten."""
         by: dict[Node, Node] = {}
         for node in order(graph.outputs):
@@ -382,7 +384,7 @@ class _Pass:
                 by.update(zip(parts(node), parts(made), strict=True))
         return Graph(graph.inputs, substitute(graph.outputs, by)) if by else graph
 
-    def conditional(self, node: Node, scope: _Scope) -> Node:
+    def conditional(self, node: Node, scope: _Indices) -> Node:
         branches: Branches = node.attribute
         graphs = (branches.then, branches.otherwise)
         then, otherwise = (self.within(g, self.branch(g, node, scope)) for g in graphs)
@@ -392,7 +394,7 @@ class _Pass:
         made = [_rebuilt(g, (), {(): r}) for g, r in zip((then, otherwise), reads, strict=True)]
         return _branches(node, made, node.arguments, lambda row: row)
 
-    def reads_of(self, graph: Graph, node: Node, scope: _Scope) -> dict[Node, _Row]:
+    def reads_of(self, graph: Graph, node: Node, scope: _Indices) -> dict[Node, _Row]:
         """What a branch reads of arrays that change, as far as it is in range also where the branch is not taken."""
         inner = self.branch(graph, node, scope, {})
         around = dict(zip(graph.inputs, node.arguments[1:], strict=True))
@@ -410,7 +412,7 @@ class _Pass:
                 found[read] = _Row(intern(read.operation, (array, *known), None, read.type), ())
         return found
 
-    def in_range(self, hole: Node | None, length: int, scope: _Scope) -> bool:
+    def in_range(self, hole: Node | None, length: int, scope: _Indices) -> bool:
         """Whether an index is in range, whatever is run."""
         if hole is None or (hole.is_constant and hole.shape):
             return True
@@ -418,7 +420,7 @@ class _Pass:
         reach = None if form is None else self.bounds.range(form)
         return reach is not None and -length <= reach[0] and reach[1] < length
 
-    def with_rows(self, node: Node, scope: _Scope) -> Node:
+    def with_rows(self, node: Node, scope: _Indices) -> Node:
         """A loop with what is untouched by its rounds read before it."""
         loop: Loop = node.attribute
         shift = 1 if node.operation is REPEAT else 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Function, Graph, Loop
+from ...ir.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Graph, GraphFunction, Loop
 from ...ir.node import Node, constant, intern, order, substitute, whole
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
@@ -54,7 +54,7 @@ def cut_recurrences(graph: Graph) -> Graph:
     return _graph(graph, {})
 
 
-Known = dict[Function, Function]
+Known = dict[GraphFunction, GraphFunction]
 
 
 def _graph(graph: Graph, functions: Known) -> Graph:
@@ -98,14 +98,14 @@ def _inside(attribute: Loop | Branches | Called, functions: Known) -> Loop | Bra
     return attribute if body is attribute.body else replace(attribute, body=body)
 
 
-def _function(made: Function, functions: Known) -> Function:
+def _function(made: GraphFunction, functions: Known) -> GraphFunction:
     found = functions.get(made)
     if found is None:
         assert made.graph is not None
         if not _loops(made.graph, set()):
             functions[made] = made
             return made
-        found = functions[made] = Function(
+        found = functions[made] = GraphFunction(
             made.name, made.arguments, made.results
         )  # before its body, which may call it
         functions[found] = found
@@ -113,7 +113,7 @@ def _function(made: Function, functions: Known) -> Function:
     return found
 
 
-def _loops(graph: Graph, seen: set[Function]) -> bool:
+def _loops(graph: Graph, seen: set[GraphFunction]) -> bool:
     """Whether there is a loop in a graph, or in a function that it calls."""
     for node in order(graph.outputs):
         attribute = node.attribute
@@ -135,7 +135,7 @@ def _loops(graph: Graph, seen: set[Function]) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LinearStates:
     """What becomes of the states of a loop that is linear: places among its states."""
 
     carried: tuple[int, ...]
@@ -145,7 +145,7 @@ class Plan:
     kept: tuple[Node, ...]  # coefficients that are not the same in all rounds
 
 
-def _plan(node: Node) -> Plan | None:
+def _plan(node: Node) -> LinearStates | None:
     loop: Loop = node.attribute
     count = node.arguments[0]
     if count.is_constant and count.attribute < 2 * CHUNK:
@@ -186,7 +186,7 @@ def _plan(node: Node) -> Plan | None:
     products = sum(len(r) for r in results.values())
     if apart / LANES + KEPT * len(kept) + 2 * products > before:
         return None
-    return Plan(tuple(carried), tuple(added), tuple(stacks), results, kept)
+    return LinearStates(tuple(carried), tuple(added), tuple(stacks), results, kept)
 
 
 def _added(state: Node, after: Node, uses: dict[Node, int]) -> Node | None:
@@ -277,7 +277,7 @@ RULES: dict[object, Rule] = {
 # -- the loops ---------------------------------------------------------------------------------------------------------
 
 
-def _written(node: Node, plan: Plan) -> list[Node]:
+def _written(node: Node, plan: LinearStates) -> list[Node]:
     """The states after the loop."""
     loop: Loop = node.attribute
     body = loop.body

@@ -11,7 +11,7 @@ from ..semirings import declarable
 from ..show import show
 from ..syntax import (
     AgendaDeclaration,
-    Apply,
+    Application,
     Arithmetic,
     BeamDeclaration,
     Declaration,
@@ -106,7 +106,7 @@ def _priority_nodes(declaration: PriorityDeclaration) -> Iterator[PriorityExpres
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, Apply):
+        if isinstance(node, Application):
             stack.extend(reversed(node.operands))
 
 

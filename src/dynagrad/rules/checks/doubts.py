@@ -11,14 +11,14 @@ from ..normalise import condition_variables, expression_items, item_variables, t
 from ..semirings import SEMIRINGS
 from ..syntax import (
     AntecedentValue,
-    Apply,
+    Application,
     Arithmetic,
     Comparison,
     Compound,
     Equation,
     Integer,
     Item,
-    Number,
+    Numeral,
     Source,
     Term,
     Variable,
@@ -32,7 +32,7 @@ MOST_WARNINGS = 50  # of each kind; the rest are counted
 
 def single_variables(source: Source) -> Iterator[tuple[str, Span]]:
     for rule in source.rules:
-        if not rule.head.arguments and not rule.conditions and isinstance(rule.body, Number):
+        if not rule.head.arguments and not rule.conditions and isinstance(rule.body, Numeral):
             continue
         found = list(item_variables(rule.head))
         for node in expression_items(rule.body):
@@ -111,7 +111,7 @@ def _may_grow(rule: NormalRule, index: int) -> bool:
         node = stack.pop()
         if isinstance(node, AntecedentValue) and node.index == index:
             return True
-        if isinstance(node, Apply) and node.operator not in ("sigmoid", "tanh"):
+        if isinstance(node, Application) and node.operator not in ("sigmoid", "tanh"):
             stack.extend(node.operands)
     return False
 

@@ -9,7 +9,7 @@ from ..normal import NormalRule, Rules
 from ..normalise import condition_variables, expression_items, item_variables, term_variables
 from ..syntax import (
     ONE,
-    Apply,
+    Application,
     Arithmetic,
     Comparison,
     Compound,
@@ -17,7 +17,7 @@ from ..syntax import (
     Expression,
     Integer,
     Negation,
-    Number,
+    Numeral,
     Rule,
     Side,
     Source,
@@ -41,7 +41,7 @@ def _is_clause(rule: Rule) -> bool:
     stack: list[Expression] = [rule.body]
     while stack:
         node = stack.pop()
-        if isinstance(node, Apply) and node.operator == "*":
+        if isinstance(node, Application) and node.operator == "*":
             stack.extend(node.operands)
         elif not isinstance(node, Side):
             return False
@@ -58,7 +58,7 @@ def check_aggregators(source: Source, semiring: str | None, report: Reporter) ->
     numbers: list[Rule] = []
     for rule in source.rules:
         if rule.aggregator == "=" and is_constant(rule):
-            if semiring is not None and rule.body != ONE and not isinstance(rule.body, Number):
+            if semiring is not None and rule.body != ONE and not isinstance(rule.body, Numeral):
                 raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
             numbers.append(rule)
             continue
@@ -97,7 +97,7 @@ def check_products(source: Source, report: Reporter) -> None:
         stack: list[Expression] = [rule.body]
         while stack:
             node = stack.pop()
-            if isinstance(node, Apply):
+            if isinstance(node, Application):
                 if node.operator != "*":
                     what = _PLURAL.get(node.operator, f"the function `{node.operator}`")
                     hint = " Write one rule for each term of the sum." if node.operator == "+" else ""

@@ -10,11 +10,11 @@ from ..normalise import item_variables
 from ..show import show
 from ..syntax import (
     AntecedentValue,
-    Apply,
+    Application,
     Expression,
     Item,
     Negation,
-    Number,
+    Numeral,
     VariableValue,
 )
 from .declarations import _priority_nodes, priority_items
@@ -173,9 +173,9 @@ def _falls(value: Expression, index: int) -> bool:
         if isinstance(node, AntecedentValue):
             if node.index == index and direction != 1:
                 return True
-        elif isinstance(node, Apply):
+        elif isinstance(node, Application):
             directions = _DIRECTIONS.get(node.operator, (1,) * len(node.operands))
-            if node.operator == "*" and any(isinstance(o, Number) and o.value < 0 for o in node.operands):
+            if node.operator == "*" and any(isinstance(o, Numeral) and o.value < 0 for o in node.operands):
                 directions = (-1,) * len(node.operands)
             stack.extend((o, direction * d) for o, d in zip(node.operands, directions, strict=True))
     return False

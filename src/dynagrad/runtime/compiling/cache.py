@@ -55,7 +55,7 @@ def build(
     flags = toolchain.spelled(tool, flags)
     parts = _parts(tool, objects, flags)
     options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
-    job = _Job(source, tool, options, toolchain.SUFFIX, parts, prelude)
+    job = _Build(source, tool, options, toolchain.SUFFIX, parts, prelude)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
         found = None if place is None else entry(place, job.name)
@@ -76,14 +76,14 @@ def build(
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Build:
     """What an entry is made of: a library with the objects that are linked to it, or such an object."""
 
     source: str
     tool: toolchain.Compiler
     options: tuple[str, ...]
     suffix: str
-    parts: tuple[_Job, ...] = ()
+    parts: tuple[_Build, ...] = ()
     prelude: str = ""  # a header that it includes first
 
     @property
@@ -94,7 +94,7 @@ class _Job:
 _LINKED = "-DDYNAGRAD_LINKED"
 
 
-def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str]) -> tuple[_Job, ...]:
+def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str]) -> tuple[_Build, ...]:
     """The objects that a library is linked with; none where it has all of its own.
 
     They are compiled in one way, however much the library is optimised, but with what it defines.
@@ -103,13 +103,13 @@ def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str
         return ()
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
     options = toolchain.of_object((*toolchain.flags(tool, 2), _LINKED, *defined))
-    return tuple(_Job(source, tool, options, ".o") for source in objects)
+    return tuple(_Build(source, tool, options, ".o") for source in objects)
 
 
 _HEADER = ".pch"
 
 
-def _precompiled(home: Path, job: _Job) -> Path | None:
+def _precompiled(home: Path, job: _Build) -> Path | None:
     """The header that a source includes first, as a compiler has read it; None where it cannot, or there is none.
 
     It is for one set of options, of which some say only what is made of functions, and for headers as they are now.
@@ -118,7 +118,7 @@ def _precompiled(home: Path, job: _Job) -> Path | None:
         return None
     mattering = (o for o in job.options if o not in ("-s", "-shared", "-fno-slp-vectorize"))
     kept = (*mattering, f"-DDYNAGRAD_PLACE={place_of_headers()}")
-    header = _object(home, _Job(job.prelude, job.tool, kept, _HEADER))
+    header = _object(home, _Build(job.prelude, job.tool, kept, _HEADER))
     return header if header.stat().st_size else None
 
 
@@ -132,7 +132,7 @@ def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
     return library if data is not None and given == sealed.seal(library.name, data) else None
 
 
-def _compile(home: Path, job: _Job, progress: Callable[[str], None] | None) -> Path:
+def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) -> Path:
     """Make the entry, unless another thread or process did so while this one waited."""
     sealed.make(home)
     # Names that begin alike share a lock, so that there are few. Libraries wait for objects, and objects for nothing.
@@ -149,7 +149,7 @@ def _compile(home: Path, job: _Job, progress: Callable[[str], None] | None) -> P
             return _compile_in(home, Path(scratch), job)
 
 
-def _compile_in(home: Path, scratch: Path, job: _Job) -> Path:
+def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
     """Make the entry in a folder of its own, and move it to its place."""
     made = scratch / (job.name + job.suffix)
     zig, archive = scratch / "zig", archive_of(home, job.tool, job.options)
@@ -182,7 +182,7 @@ def _compile_in(home: Path, scratch: Path, job: _Job) -> Path:
     return home / made.name
 
 
-def _object(home: Path, job: _Job) -> Path:
+def _object(home: Path, job: _Build) -> Path:
     """The object, made where it is not there."""
     return entry(home, job.name, job.suffix) or _compile(home, job, None)
 

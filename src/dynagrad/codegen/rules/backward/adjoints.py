@@ -8,22 +8,22 @@ the tape that it walks, are the business of `sweep.py`, which fills the arrays.
 from __future__ import annotations
 
 from ....plan.aggregators import copy_kind, head_kind, stage_of
-from ....plan.model import Plan, Table
+from ....plan.model import Plan, TableLayout
 from ..context import ClassContext
 from ..scope import Names
 
 
-def two_adjoints(plan: Plan, table: Table) -> bool:
+def two_adjoints(plan: Plan, table: TableLayout) -> bool:
     """Whether pending updates have adjoints of their own."""
     return table.updates or stage_of(plan, table).strategy == "sweep"
 
 
-def keeps_total(plan: Plan, table: Table) -> bool:
+def keeps_total(plan: Plan, table: TableLayout) -> bool:
     """Whether the value that contributions have their share of is kept apart: each round of a sweep has another."""
     return head_kind(plan, table) == "softmax" and stage_of(plan, table).strategy == "sweep"
 
 
-def update_adjoint(plan: Plan, names: Names, table: Table) -> str:
+def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
     """The array with the adjoints of updates to a head."""
     return f"{'ga' if two_adjoints(plan, table) else 'g'}_{names.table[table.key]}"
 
@@ -36,7 +36,7 @@ def posteriors(plan: Plan) -> bool:
     return all(stage.final for stage in plan.stages)
 
 
-def cells(context: ClassContext, table: Table) -> str:
+def cells(context: ClassContext, table: TableLayout) -> str:
     """How many cells the arrays of a table have."""
     name = context.names.table[table.key]
     return f"{name}.bound()" if table.kind != "facts" else f"{name}.rows()"
@@ -73,7 +73,7 @@ def write_clear(context: ClassContext) -> None:
     out.line()
 
 
-def write_view(context: ClassContext, table: Table) -> None:
+def write_view(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: the arrays of a table's adjoints, for those who look at them by its number."""
     plan, out, name, to = context.plan, context.out, context.names.table[table.key], f"tables[{table.number}]"
     total, axioms = f"g_{name}", f"g_{name}"

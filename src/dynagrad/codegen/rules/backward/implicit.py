@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....plan.aggregators import states
-from ....plan.model import Stage, Table
+from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from ..solving.components import write_ground_all
 from ..solving.grounding import driver_of
@@ -28,7 +28,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     pop = "(tape.pops[c.begin + i] & ~tape.again)"  # of all items, line after line
     line = "(tape.pops[c.begin + i * m] & ~tape.again)"  # an item of each; which one makes no difference
 
-    def each_item(lines: Callable[[Table, str], list[str]], backwards: bool = False) -> None:
+    def each_item(lines: Callable[[TableLayout, str], list[str]], backwards: bool = False) -> None:
         order = "int64_t i = c.items; i-- > 0 && !halt;" if backwards else "int64_t i = 0; i < c.items; i++"
         out.open(f"for ({order})")
         out.line(f"const Handle h = {pop};")

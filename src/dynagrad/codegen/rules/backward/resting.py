@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ....plan.aggregators import head_kind, stage_of
-from ....plan.model import Plan, Stage, Table
+from ....plan.model import Plan, Stage, TableLayout
 from ..context import ClassContext
 from .adjoints import cells
 
@@ -31,7 +31,7 @@ MOST = 1000
 """Items settled for each pop of the run, forward or backward, after which derivatives count as not settling."""
 
 
-def rests(plan: Plan, table: Table) -> bool:
+def rests(plan: Plan, table: TableLayout) -> bool:
     """Whether updates to items of the table may rest."""
     if plan.derivatives is None or plan.semiring not in ("real", "expectation", "plain") or table.kind == "facts":
         return False
@@ -42,12 +42,12 @@ def rests(plan: Plan, table: Table) -> bool:
     return on_agenda and head_kind(plan, table) == "sum"
 
 
-def settles(plan: Plan, table: Table) -> bool:
+def settles(plan: Plan, table: TableLayout) -> bool:
     """Whether tangents of its updates are kept apart."""
     return plan.order > 0 and rests(plan, table)
 
 
-def resting(plan: Plan, stage: Stage | None = None) -> list[Table]:
+def resting(plan: Plan, stage: Stage | None = None) -> list[TableLayout]:
     """The tables whose updates may rest: of a stage, or of all."""
     stages = plan.stages if stage is None else (stage,)
     return [plan.tables[key] for s in stages for key in s.keys if rests(plan, plan.tables[key])]
@@ -78,13 +78,13 @@ def write_members(context: ClassContext) -> None:
 # -- forward -----------------------------------------------------------------------------------------------------------
 
 
-def _nothing_new(context: ClassContext, table: Table, cell: str, x: str) -> str:
+def _nothing_new(context: ClassContext, table: TableLayout, cell: str, x: str) -> str:
     """Whether the contribution `x` leaves the value at `cell` as it is."""
     value = f"{context.names.table[table.key]}.value[{cell}]"
     return f"semiring::same({context.plus(table, value, x)}, {value})"
 
 
-def write_apart(context: ClassContext, table: Table) -> None:
+def write_apart(context: ClassContext, table: TableLayout) -> None:
     """In `add`: keeps the tangents of a contribution `x` that changes nothing apart."""
     if not settles(context.plan, table):
         return
@@ -99,17 +99,17 @@ def write_apart(context: ClassContext, table: Table) -> None:
     out.close()
 
 
-def pending(plan: Plan, table: Table, name: str) -> str:
+def pending(plan: Plan, table: TableLayout, name: str) -> str:
     """In `pop`: the update, or, while a stage settles, the tangents alone."""
     return f"settling ? rest_{name}[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
 
 
-def first(plan: Plan, table: Table, name: str) -> str:
+def first(plan: Plan, table: TableLayout, name: str) -> str:
     """In `push`: the priority; while a stage settles, the size of the tangents."""
     return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
 
 
-def write_stop(context: ClassContext, table: Table, tolerance: str) -> None:
+def write_stop(context: ClassContext, table: TableLayout, tolerance: str) -> None:
     """In `pop`: an update that changes nothing, or too little, goes no further."""
     out = context.out
     stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
@@ -118,7 +118,7 @@ def write_stop(context: ClassContext, table: Table, tolerance: str) -> None:
     out.line(f"if ({stop}) return;")
 
 
-def write_taken(context: ClassContext, table: Table, zero: str) -> None:
+def write_taken(context: ClassContext, table: TableLayout, zero: str) -> None:
     """In `pop`: what was taken is no longer pending."""
     name = context.names.table[table.key]
     taken = f"{name}.pending[cell]"
@@ -127,7 +127,7 @@ def write_taken(context: ClassContext, table: Table, zero: str) -> None:
     context.out.line(f"{taken} = {zero};")
 
 
-def count_pop(plan: Plan, table: Table) -> str:
+def count_pop(plan: Plan, table: TableLayout) -> str:
     """In `pop`: counts it. Pops while a stage settles are not of the run; without an end they are an error."""
     if not settles(plan, table):
         return "report.pops++;"
@@ -171,7 +171,7 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
 # -- backward ----------------------------------------------------------------------------------------------------------
 
 
-def write_resting_adjoint(context: ClassContext, table: Table, to: str, x: str) -> None:
+def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x: str) -> None:
     """In a join going back: a contribution `x` that left the item at `to` as it was has the adjoint of what rests."""
     out, name, stage = context.out, context.names.table[table.key], stage_of(context.plan, table)
     out.line(
@@ -180,7 +180,7 @@ def write_resting_adjoint(context: ClassContext, table: Table, to: str, x: str) 
     )
 
 
-def write_undo_settling(context: ClassContext, stage: Stage, table: Table) -> None:
+def write_undo_settling(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     """In `undo`, after the joins: a pop of tangents alone leaves the adjoint of what is pending as it is."""
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     if not settles(plan, table):

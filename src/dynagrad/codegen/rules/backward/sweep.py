@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....plan.aggregators import head_kind, stage_of
-from ....plan.model import Join, Plan, Scan, Stage, Table
+from ....plan.model import Join, Plan, Scan, Stage, TableLayout
 from ....plan.right_sides import product_order
 from ....rules.semirings import SEMIRINGS
 from ....rules.show import show
@@ -58,7 +58,7 @@ def write_members(context: ClassContext) -> None:
             out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
 
 
-def write_table_members(context: ClassContext, table: Table, account: str) -> None:
+def write_table_members(context: ClassContext, table: TableLayout, account: str) -> None:
     """The adjoints of a table, and what of its updates a way back has to know."""
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     if table.kind == "facts":
@@ -84,7 +84,7 @@ def write_table_members(context: ClassContext, table: Table, account: str) -> No
         out.line(f"Factors<semiring> factors_{name}{{{account}}};")
 
 
-def record_pop(context: ClassContext, stage: Stage, table: Table) -> None:
+def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     """In `pop`: enters the pop into the tape."""
     out, name = context.out, context.names.table[table.key]
     out.open("if (recording)")
@@ -105,7 +105,7 @@ def tape_bytes(plan: Plan) -> str:
     return f"tape.bytes(){''.join(rounds)}"
 
 
-def record_contribution(context: ClassContext, table: Table, where: str, fresh: str) -> None:
+def record_contribution(context: ClassContext, table: TableLayout, where: str, fresh: str) -> None:
     """In `add`: remembers what a contribution `x` to the number `where` did."""
     out, name = context.out, context.names.table[table.key]
     match head_kind(context.plan, table):
@@ -116,7 +116,7 @@ def record_contribution(context: ClassContext, table: Table, where: str, fresh: 
             out.line(f"if (recording) factors_{name}.add(cell, x);")
 
 
-def improves(context: ClassContext, table: Table, where: str) -> str:
+def improves(context: ClassContext, table: TableLayout, where: str) -> str:
     """Whether a contribution `x` takes the place of the number `where`."""
     if not context.plain:
         return f"semiring::better(x, {where})"
@@ -244,7 +244,7 @@ class BackWriter(JoinWriter):
 
     failing = "lose"
 
-    def head_cell(self, table: Table) -> str:
+    def head_cell(self, table: TableLayout) -> str:
         return self.to
 
     def _head(self) -> None:
@@ -463,7 +463,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
     out.line()
 
 
-def _complete(context: ClassContext, table: Table) -> None:
+def _complete(context: ClassContext, table: TableLayout) -> None:
     """Items that are never popped have complete adjoints before anything of their stage is taken back."""
     out, name = context.out, context.names.table[table.key]
     out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
@@ -480,7 +480,7 @@ def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
     out.line(f"wanted.set(wait_{name}[cell]);")
 
 
-def _undo_pop(context: ClassContext, stage: Stage, table: Table) -> None:
+def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     selects = head_kind(plan, table) == "select"
     out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
@@ -539,7 +539,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: Table) -> None:
     out.line()
 
 
-def _forget(context: ClassContext, table: Table) -> None:
+def _forget(context: ClassContext, table: TableLayout) -> None:
     """Takes the item at `cell`, the last that came, out of the chart and its indexes."""
     out, name = context.out, context.names.table[table.key]
     out.line(f"{name}.popped.clear(cell);")
@@ -558,12 +558,12 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
         out.line(f"if (!halt) {_name(context, join)}();")
 
 
-def _total(plan: Plan, table: Table, name: str) -> str:
+def _total(plan: Plan, table: TableLayout, name: str) -> str:
     """Where the value of which a contribution had a share is, when the contribution is taken back."""
     return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
 
 
-def _undo_axioms(context: ClassContext, table: Table) -> None:
+def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     kind = head_kind(plan, table)
     if kind == "step":

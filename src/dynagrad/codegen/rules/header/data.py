@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from ....plan.layout import DENSE_CELLS
-from ....plan.model import Plan, Table
+from ....plan.model import Plan, TableLayout
 from ....plan.order import rank_sources
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Compound, Float, Integer, Symbol
@@ -20,7 +20,7 @@ from ..program import Generated
 Constant = str | int | float
 
 
-def takes_facts(plan: Plan, table: Table) -> bool:
+def takes_facts(plan: Plan, table: TableLayout) -> bool:
     """Whether facts may be given."""
     derived = table.kind in ("dense", "hashed")
     known = table.key in plan.summary.facts or plan.rules.predicates[table.key].input
@@ -129,7 +129,7 @@ def _double(value: float) -> int:
 
 
 def data(
-    plan: Plan, generated: Generated, tables: Sequence[Table], constants: Mapping[int, Sequence[Constant]]
+    plan: Plan, generated: Generated, tables: Sequence[TableLayout], constants: Mapping[int, Sequence[Constant]]
 ) -> list[str]:
     """The declarations; `constants` are those of each domain."""
     pool = _Pool(generated.functors)
@@ -218,6 +218,6 @@ def _real(value: float) -> str:
     return value.hex()
 
 
-def _wider(table: Table, i: int) -> int:
+def _wider(table: TableLayout, i: int) -> int:
     extent = table.extents[i]
     return 0 if extent is None else extent.above - extent.below

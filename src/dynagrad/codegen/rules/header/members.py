@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from ....plan.model import Plan, Table
+from ....plan.model import Plan, TableLayout
 from ...cxx import comment
 from .data import takes_facts
 from .names import cxx_name
@@ -23,7 +23,7 @@ def member_names(plan: Plan) -> Mapping[str, str]:
     taken: dict[tuple[str, int], str] = {}
     names: dict[str, str] = {}
 
-    def key(table: Table) -> tuple[bool, int, int]:
+    def key(table: TableLayout) -> tuple[bool, int, int]:
         name = _name(table)
         return cxx_name(name) != name, len(name), table.number
 
@@ -40,11 +40,11 @@ def member_names(plan: Plan) -> Mapping[str, str]:
     return names
 
 
-def _name(table: Table) -> str:
+def _name(table: TableLayout) -> str:
     return table.key.rsplit("/", 1)[0]
 
 
-def _functions(plan: Plan, table: Table, name: str) -> list[tuple[str, int]]:
+def _functions(plan: Plan, table: TableLayout, name: str) -> list[tuple[str, int]]:
     """The functions of a predicate of that name, with the numbers of their arguments."""
     n = table.arity
     if table.kind == "external":
@@ -55,7 +55,7 @@ def _functions(plan: Plan, table: Table, name: str) -> list[tuple[str, int]]:
     return functions
 
 
-def chart(plan: Plan, tables: Sequence[Table]) -> list[str]:
+def chart(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
     """The class that a user sees: a few functions per predicate."""
     out = ["// The program's chart. A function may be called between runs as often as one likes; `run` starts over."]
     out += ["class chart : public base {", " public:"]
@@ -107,7 +107,7 @@ _MEANING = """
 """
 
 
-def derivatives(plan: Plan, tables: Sequence[Table]) -> list[str]:
+def derivatives(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
     """The class of a gradient: the same predicates, and their derivatives."""
     out = [*_MEANING.strip("\n").splitlines(), "class derivatives : public derivatives_base {", " public:"]
     out.append("  using derivatives_base::derivatives_base;")
@@ -127,13 +127,13 @@ def derivatives(plan: Plan, tables: Sequence[Table]) -> list[str]:
     return out
 
 
-def _arguments(table: Table) -> tuple[str, str]:
+def _arguments(table: TableLayout) -> tuple[str, str]:
     """The parameters of a function, and the statement that makes an array of them."""
     names = [f"a{i + 1}" for i in range(table.arity)]
     return ", ".join(f"argument {a}" for a in names), f"const argument given[] = {{{', '.join(names) or '0'}}};"
 
 
-def _summary(plan: Plan, table: Table) -> str:
+def _summary(plan: Plan, table: TableLayout) -> str:
     kinds = {"int": "integer", "atom": "symbol", "term": "term"}
     arguments = ", ".join(kinds[plan.summary.domains[d].kind] for d in table.domains)
     return f": {arguments}" if arguments else ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....plan.model import Join, Table
+from ....plan.model import Join, TableLayout
 from ....runtime.engine import Change
 from ..context import ClassContext
 from ..statements import JoinWriter
@@ -80,7 +80,7 @@ def write_derive(context: ClassContext, join: Join) -> None:
     out.line()
 
 
-def _call(context: ClassContext, join: Join, table: Table, prefix: str, value: str) -> str:
+def _call(context: ClassContext, join: Join, table: TableLayout, prefix: str, value: str) -> str:
     arguments = "".join(f", a{i}" for i in range(table.arity))
     return f"{context.drive_name(join, prefix)}(-1{arguments}, {value}, {value}, {value}, true);"
 

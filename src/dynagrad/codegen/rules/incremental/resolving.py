@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.model import Stage, Table
+from ....plan.model import Stage, TableLayout
 from ..combine import may_excuse
 from ..context import ClassContext
 from ..solving.stages import by_table, leads_out
@@ -106,7 +106,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
     """What is done with single items, whatever their table."""
     out, n = context.out, stage.number
 
-    def cases(head: str, body: Callable[[Table, str], list[str]], otherwise: str = "") -> None:
+    def cases(head: str, body: Callable[[TableLayout, str], list[str]], otherwise: str = "") -> None:
         out.open(head)
         out.line("const int64_t cell = cell_of(h);")
         by_table(context, stage, "h", body)
@@ -114,7 +114,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
             out.line(otherwise)
         out.close()
 
-    def note(table: Table, name: str) -> list[str]:
+    def note(table: TableLayout, name: str) -> list[str]:
         bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if context.plan.bounded(table) else "0"
         return [
             f"former{n}.push({{h, {name}.value[cell], {bound}, {name}.popped.test(cell)}});",
@@ -122,7 +122,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
             f"grown(marked_{name}, cell, (uint8_t)0) |= reached_block;",
         ]
 
-    def forget(table: Table, name: str) -> list[str]:
+    def forget(table: TableLayout, name: str) -> list[str]:
         lines = [
             f"{name}.popped.clear(cell);",
             f"if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;",
@@ -135,7 +135,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
             lines.append(f"if (cell < excused_{name}.size) excused_{name}[cell] = 0;")
         return lines
 
-    def keep(table: Table, name: str) -> list[str]:
+    def keep(table: TableLayout, name: str) -> list[str]:
         lines = [
             f"if ({name}.seen.set(cell)) {name}.items++, report.items++;",
             f"{name}.value[cell] = f.value;",
@@ -145,7 +145,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
             lines.append(f"if (f.bound != 0) grown({name}_bound, cell, 0.0) = f.bound;")
         return lines
 
-    def same(_: Table, name: str) -> list[str]:
+    def same(_: TableLayout, name: str) -> list[str]:
         value = f"(const void*)&{name}.value[cell]"
         return [f"return f.there && !memcmp((const void*)&f.value, {value}, sizeof(value_t));"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....plan.aggregators import stated
-from ....plan.model import Stage, Table
+from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from .stages import by_table
 
@@ -56,7 +56,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     item = f"item{n}({node}, {solver}.column[j])" if stage.stable else node
     number = "i * m + j" if stage.stable else "i"
 
-    def each_item(lines: Callable[[Table, str], list[str]]) -> None:
+    def each_item(lines: Callable[[TableLayout, str], list[str]]) -> None:
         out.open("for (int64_t i = 0; i < count; i++)")
         if stage.stable:
             out.open("for (int64_t j = 0; j < m; j++)")
@@ -76,7 +76,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     )
     out.close()
 
-    def given(table: Table, name: str) -> list[str]:
+    def given(table: TableLayout, name: str) -> list[str]:
         if stated(plan, table):  # what is found is derived, and that is all
             return [f"{solver}.given[{number}] = semiring::one();"]
         return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]

@@ -16,10 +16,10 @@ and then. Where arguments may grow without end, a run stops after a million pops
 from __future__ import annotations
 
 from ....plan.aggregators import head_kind, stage_of
-from ....plan.model import Plan, Stage, Table
+from ....plan.model import Plan, Stage, TableLayout
 from ....plan.polynomials import polynomial, recursive
 from ....rules.semirings import SEMIRINGS
-from ....rules.syntax import Number
+from ....rules.syntax import Numeral
 from ..context import ClassContext
 
 QUIET = 1_000_000
@@ -48,7 +48,7 @@ def gains(plan: Plan, stage: Stage) -> bool:
     keys = frozenset(stage.keys)
     for join in stage.drives:
         found = polynomial(join.rule.value, recursive(join.rule, keys))
-        if found is None or any(f and (len(f) > 1 or c != Number(1.0)) for f, c in found.items()):
+        if found is None or any(f and (len(f) > 1 or c != Numeral(1.0)) for f, c in found.items()):
             return False
     return True
 
@@ -83,12 +83,12 @@ def sizes(context: ClassContext, x: str, value: str) -> str:
     return f"{size.format(x)}, {size.format(value)}"
 
 
-def asked_for(plan: Plan, table: Table) -> bool:
+def asked_for(plan: Plan, table: TableLayout) -> bool:
     """Whether the user wants the items of a table: those of declared outputs, or all."""
     return not plan.rules.outputs or table.key in plan.rules.outputs
 
 
-def write_changed(context: ClassContext, table: Table, where: str) -> None:
+def write_changed(context: ClassContext, table: TableLayout, where: str) -> None:
     """In `add`, before `x` is added to an item that is never popped: whether a digit changes."""
     if stage_of(context.plan, table).grows and table.sink:
         plus = context.plus(table, where, "x")
@@ -96,7 +96,7 @@ def write_changed(context: ClassContext, table: Table, where: str) -> None:
         context.out.line(f"if ({changes}) quiet = 0;")
 
 
-def write_sent(context: ClassContext, table: Table) -> None:
+def write_sent(context: ClassContext, table: TableLayout) -> None:
     """In `add`: a contribution `x` is part of what the stage sends to itself."""
     stage = stage_of(context.plan, table)
     if estimates(context.plan, stage) and not table.sink:
@@ -104,7 +104,7 @@ def write_sent(context: ClassContext, table: Table) -> None:
         context.out.line(f"convergence{stage.number}.send({sizes(context, 'x', value)});")
 
 
-def write_improved(context: ClassContext, table: Table, better: str) -> None:
+def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
     """In `add`: notes where an improvement comes from."""
     stage = stage_of(context.plan, table)
     if gains(context.plan, stage) and not table.sink:
@@ -114,7 +114,7 @@ def write_improved(context: ClassContext, table: Table, better: str) -> None:
         context.out.close()
 
 
-def write_popped(context: ClassContext, stage: Stage, table: Table) -> None:
+def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     """In `pop`, once it is sure that the update goes on."""
     out = context.out
     if estimates(context.plan, stage):

@@ -18,21 +18,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....plan.aggregators import states
-from ....plan.model import Stage, Table
+from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from .grounding import driver_of, write_join
 
 # -- items -------------------------------------------------------------------------------------------------------------
 
 
-def line_of(context: ClassContext, stage: Stage, table: Table) -> str:
+def line_of(context: ClassContext, stage: Stage, table: TableLayout) -> str:
     """The cell that stands for the item at `cell` in the ground program: its own, or that of its line."""
     if table.key not in stage.stable:
         return "cell"
     return f"{context.names.table[table.key]}.line(cell, {table.order.index(stage.stable[table.key])})"
 
 
-def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[Table, str], list[str]]) -> None:
+def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[TableLayout, str], list[str]]) -> None:
     """A switch over the tables of a stage; `lines(table, name)` is what is done with an item of one."""
     out = context.out
     out.open(f"switch (table_of({handle}))")
@@ -123,7 +123,7 @@ def write_items(context: ClassContext, stage: Stage) -> None:
     out.line()
 
 
-def _along(stage: Stage, table: Table, name: str) -> str:
+def _along(stage: Stage, table: TableLayout, name: str) -> str:
     place = table.order.index(stage.stable[table.key])
     return f"return handle({table.number}, cell_of(line) + column * {name}.stride[{place}]);"
 
@@ -131,7 +131,7 @@ def _along(stage: Stage, table: Table, name: str) -> str:
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-def calls(verb: str) -> Callable[[Table, str], list[str]]:
+def calls(verb: str) -> Callable[[TableLayout, str], list[str]]:
     """What `by_table` does with an item: calls its function of that name."""
     return lambda _, name: [f"{verb}_{name}(cell_of(h));"]
 
@@ -185,7 +185,7 @@ def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> N
 def _gather(context: ClassContext, stage: Stage) -> None:
     out, n, exposes = context.out, stage.number, stage.joins_itself
 
-    def reach(table: Table, name: str) -> list[str]:
+    def reach(table: TableLayout, name: str) -> list[str]:
         line = line_of(context, stage, table)
         return [
             "const int64_t cell = cell_of(next);",
@@ -236,7 +236,7 @@ def leads_out(stage: Stage, node: str) -> str:
 def _step(context: ClassContext, stage: Stage) -> None:
     out, n, stable = context.out, stage.number, bool(stage.stable)
 
-    def pop(table: Table, name: str) -> list[str]:
+    def pop(table: TableLayout, name: str) -> list[str]:
         there = [f"if (!{name}.seen.test(cell_of(h))) continue;"] if stable else []
         return [*there, f"pop_{name}(cell_of(h));"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...ir.control import Function
+from ...ir.control import GraphFunction
 from ...ir.node import Node
 from ...ir.operation import Operation
 from ...ir.types import Type
@@ -26,7 +26,7 @@ class Hosted:
     result: Type
 
 
-class Source:
+class TranslationUnit:
     """The functions of a source so far, and how each role of a step (`passes/roles.py`) is written, given its block."""
 
     def __init__(self, steps: Mapping[str, Callable[[Any, Node], None]]) -> None:
@@ -34,8 +34,8 @@ class Source:
         self.constants: dict[Node, str] = {}
         self.apart = False  # whether functions are given large constants, rather than written with them
         self.arrays: dict[Node, int] = {}  # the constants that they are given, and as which
-        self.functions: dict[Function, str] = {}
-        self.waiting: list[Function] = []
+        self.functions: dict[GraphFunction, str] = {}
+        self.waiting: list[GraphFunction] = []
         self.hosted: list[Hosted] = []
         self.threads = False  # whether loops over large arrays may run in several
         self.uses: set[str] = set()  # headers for what only some graphs do, which takes long to compile
@@ -48,7 +48,7 @@ class Source:
             found = self.constants[node] = f"constant{len(self.constants)}"
         return found
 
-    def function(self, function: Function) -> str:
+    def function(self, function: GraphFunction) -> str:
         """The name of a function, which is written later."""
         found = self.functions.get(function)
         if found is None:
