@@ -19,6 +19,7 @@ import dynagrad as dg
 from dynagrad import forks
 from dynagrad.charts.binding import background
 from dynagrad.charts.derivatives import jets
+from dynagrad.charts.program import binding_of
 from dynagrad.codegen.graph.native import Native
 from dynagrad.compiler import specialised as lifting
 from dynagrad.eager import perturbations as passes
@@ -93,7 +94,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "binding":
             bound = program.bind({"a/1": [("x", 3.0), ("y", 4.0)]})
             bound.run()
-            return bound._binding._lock, lambda: bound.run()["goal"] == 25.0
+            return binding_of(bound)._lock, lambda: bound.run()["goal"] == 25.0
         case "buffers":
             return buffers._lock, lambda: buffers.empty((200, 200)).shape == (200, 200)
         case "cache":

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.ProgramWarning")
 
@@ -177,11 +178,11 @@ def test_every_pop_of_paths_follows_the_formulas_of_back_relaxation(graph: str, 
     seeds = {key: weight for key, weight in SEEDS.items() if key[-2] in states}
     bound.run().gradient("stop(v)")  # from now on runs keep a tape
     whole = bound.run()
-    pops = [arguments[0] for _, arguments in whole._pops()]
+    pops = [arguments[0] for _, arguments in run_of(whole).pops()]
     assert len(pops) == whole.stats.pops and set(pops) == set(states)
     for n in range(len(pops) + 1):
         chart = bound.run(max_pops=n) if n < len(pops) else whole
-        assert [arguments[0] for _, arguments in chart._pops()] == pops[:n]
+        assert [arguments[0] for _, arguments in run_of(chart).pops()] == pops[:n]
         values, pending, stop, tape = relaxed(edge, edgezero, given, pops[:n])
         near = {"rel": 1e-12, "abs": 1e-300}
         assert dict(chart.query("pathto(X)")) == pytest.approx(values, **near)

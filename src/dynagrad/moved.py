@@ -58,6 +58,7 @@ MOVED = {
 """Modules of which something may have been pickled: how they were called, and how they are."""
 
 RENAMED = {
+    "charts.binding.context": {"Setting": "ProgramContext"},
     "charts.derivatives.detached": {"Known": "Signatures"},
     "ir.control": {"Function": "GraphFunction", "Rule": "CustomDerivatives"},
     "ir.show": {"Block": "LetSeries"},

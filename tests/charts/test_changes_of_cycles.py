@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
 from replay import term
 from solution import Solution
 
@@ -215,7 +216,7 @@ def test_a_changed_chart_equals_a_fresh_run(source: str, semiring: Any, makers: 
 
 def was_followed(chart: dg.Chart) -> bool:
     """Whether the last run went on from the chart before."""
-    return chart._prepared is not None and chart._prepared.compiled.plan.resolves
+    return run_of(chart).prepared is not None and run_of(chart).require().compiled.plan.resolves
 
 
 ROUNDS = 12
@@ -284,7 +285,7 @@ def test_a_changed_polynomial_program_against_its_equations_in_50_digits() -> No
             except dg.NotConverged:
                 break
             followed += was_followed(chart)
-            solution = Solution(PAIRS, now, program.run(now)._pops(), semiring="real").unmoved.values
+            solution = Solution(PAIRS, now, run_of(program.run(now)).pops(), semiring="real").unmoved.values
             for key in ("x/1", "goal/0"):
                 for *row, value in chart.table(key):
                     assert value == pytest.approx(float(solution[key, tuple(map(term, row))]), rel=1e-12)
@@ -434,7 +435,7 @@ def test_a_program_with_a_stage_that_iterates_is_run_afresh() -> None:
         "x(A) += q(A). x(B) += x(A) * e(A,B). n(I) += x(I). n(I+1) += n(I) * 0.5 for I < 10. n(I*I) += n(I) * f(I)."
     )
     chart = dg.Program(source, "real").run({"q/1": [(0, 1.0)], "e/2": [(0, 1, 0.5), (1, 0, 0.5)], "f/1": [(2, 0.5)]})
-    strategies = {stage.strategy for stage in chart._prepared.compiled.plan.stages}
+    strategies = {stage.strategy for stage in run_of(chart).require().compiled.plan.stages}
     assert {"solve", "heap"} <= strategies
     chart.set("e/2", [(0, 1, 0.25)])
     assert not was_followed(chart.run())

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import dynagrad as dg
 from codegen.rules.test_cpp import output_of
 from dynagrad import cli
+from dynagrad.charts.chart import run_of
 from dynagrad.ir import variable
 from interrupts import ctrl_c
 
@@ -218,7 +219,7 @@ def test_functions_in_priorities():
 
 
 def source(program: dg.Program, given: Any) -> str:
-    text: str = program.run(given)._prepared.compiled.generated.source  # type: ignore[union-attr]
+    text: str = run_of(program.run(given)).require().compiled.generated.source  # type: ignore[union-attr]
     return text
 
 

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
+from dynagrad.charts.program import binding_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -375,7 +377,7 @@ def test_a_closure_is_traced_and_compiled_with_the_rest() -> None:
     for semiring, closed in ((sums(star=lambda a: 1.0 / (1.0 - a)), True), (sums(), False)):
         program = dg.Program("goal += a(X).", semiring)
         assert program.run(facts)["goal"] == 5.0
-        text = program.run(facts)._require().compiled.generated.source
+        text = run_of(program.run(facts)).require().compiled.generated.source
         assert f"closed = {str(closed).lower()}," in text
         assert ("1.0 / (1.0 - a.v[0])" in text) == closed
 
@@ -509,7 +511,7 @@ def test_a_timeout_is_that_of_the_whole_call_and_compiling_goes_on_for_the_next_
     made = _finished(program)
     chart = program.run(facts, timeout=100)
     assert chart["timed7(a)"] == 7.0
-    assert [id(chart._require().compiled)] == [id(one) for one in made]  # that which went on, and no other
+    assert [id(run_of(chart).require().compiled)] == [id(one) for one in made]  # that which went on, and no other
     assert program.run(facts)["timed8(a)"] == 8.0
     loaded = pickle.loads(pickle.dumps(program.run(facts, timeout=100)))
     assert loaded["timed9(a)"] == 9.0
@@ -523,7 +525,7 @@ def _begun(program: dg.Program, facts: Any) -> None:
 
 def _finished(program: dg.Program) -> list[Any]:
     """What the background compiles of a program made, waited for."""
-    jobs = [job.future for job in program._empty._binding._plans.jobs._jobs]
+    jobs = [job.future for job in binding_of(program._empty)._plans.jobs._jobs]
     return [future.result(60)[0] for future in jobs]
 
 
@@ -534,15 +536,15 @@ def test_what_is_compiled_in_the_background_is_there_for_other_bindings_of_the_p
     (made,) = _finished(program)
     chart = program.bind(facts).run(timeout=100)
     assert chart["other(a)"] == 34.0
-    assert chart._require().compiled is made
+    assert run_of(chart).require().compiled is made
     factor = 18 + time.time_ns() % 1_000_000  # no run before this one has left it in the cache
     free = dg.Program(f"other(X) += q(X) * {factor}.").bind(facts)
     with pytest.raises(dg.NotConverged, match="limit on time"):
         free.run(timeout=0.0)
-    (held,) = free._binding._plans.jobs._jobs
+    (held,) = binding_of(free)._plans.jobs._jobs
     again = free.with_values({"q/1": [3.0]}).run(timeout=100)
     assert again["other(a)"] == 3.0 * factor
-    assert again._require().compiled is held.future.result(60)[0]
+    assert run_of(again).require().compiled is held.future.result(60)[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -564,7 +566,7 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with program._empty._binding._lock, Temporary.lock:
+        with binding_of(program._empty)._lock, Temporary.lock:
             ready.set()
             done.wait(60)
 
@@ -608,7 +610,7 @@ def test_compiling_counts_towards_no_example_of_a_batch(monkeypatch: pytest.Monk
     assert (batch.values.tolist(), batch.errors) == ([0.0, 20.0, 40.0, 60.0, 80.0], {})
     charts = dg.Program("patient(X) += q(X) * 21.").run_batch([{"q/1": [("a", 1.0)]}], timeout=2.5).charts
     assert charts[0] is not None and charts[0].status == "done"
-    assert not charts[0]._state.patient  # a later run of its own waits no longer than it says
+    assert not run_of(charts[0]).patient  # a later run of its own waits no longer than it says
 
 
 @pytest.mark.filterwarnings("always::dynagrad.errors.ProgramWarning")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import dynagrad as dg
 from dynagrad.charts.binding.encoding import kinds, program_constants
+from dynagrad.charts.program import context_of
 from dynagrad.codegen.rules.header.members import member_names
 from dynagrad.codegen.rules.header.names import namespace
 from dynagrad.codegen.rules.header.program import header
@@ -149,7 +150,7 @@ def unit(numbers: list[int]) -> list[str]:
             space += "x"
         taken.add(space)
         try:
-            setting = dg.Program(text)._setting
+            setting = context_of(dg.Program(text))
             want = float(dg.Program(text).run(max_pops=100)["goal"])
         except dg.Error:
             continue

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import dynagrad as dg
 from dynagrad.charts.binding import binding
 from dynagrad.charts.binding.context import read_facts
+from dynagrad.charts.program import context_of
 from dynagrad.plan.model import IndexPlan, Join, Plan, Scan, Stage
 
 
@@ -23,7 +24,7 @@ def planned(source: str, facts: Mapping[str, Any], *, until: str | None = None, 
     def stop(plan: Plan, *_: object) -> None:
         raise _Planned(plan)
 
-    setting = dg.Program(source)._setting
+    setting = context_of(dg.Program(source))
     shared = read_facts(setting, {k: v for k, v in facts.items() if k in bound}, False)
     own = read_facts(setting, {k: v for k, v in facts.items() if k not in bound}, False)
     with patch.object(binding, "compile_plan", stop):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
 from dynagrad.plan import planner
 from dynagrad.plan.layout import cells, extents
 from dynagrad.plan.model import DomainSummary, Extent, FactSummary, Scan, Summary
@@ -134,8 +135,8 @@ class TestStorage:
     def test_an_external_predicate_is_not_stored(self) -> None:
         program = dg.Program(":- external d/2. p(I,K) += a(I) * a(K) * d(I,K).", functions={"d": lambda i, k: 1.0})
         chart = program.run({"a/1": [(1,)]})
-        assert chart._prepared is not None
-        assert chart._prepared.compiled.plan.tables["d/2"].kind == "external"
+        assert run_of(chart).prepared is not None
+        assert run_of(chart).require().compiled.plan.tables["d/2"].kind == "external"
         assert chart["p(1,1)"] == 1.0
 
 

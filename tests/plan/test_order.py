@@ -10,6 +10,7 @@ import pytest
 
 import dynagrad as dg
 import examples
+from dynagrad.charts.chart import run_of
 from dynagrad.plan.model import DomainSummary, FactSummary, Plan, Summary
 from dynagrad.plan.order import (
     NO_BOUND,
@@ -422,8 +423,8 @@ class TestStrategies:
 )
 def test_each_item_is_popped_once(name: str) -> None:
     chart = dg.Program(examples.source(name)).run(examples.facts(name))
-    assert chart._prepared is not None
-    tables = chart._prepared.compiled.plan.tables.values()
+    assert run_of(chart).prepared is not None
+    tables = run_of(chart).require().compiled.plan.tables.values()
     items = {t.key: len(chart.table(t.key)) for t in tables if t.kind in ("dense", "hashed")}
     assert chart.stats.items == sum(items.values())
     assert chart.stats.pops == sum(items[t.key] for t in tables if t.key in items and not t.sink)
@@ -461,7 +462,7 @@ class TestFactsThatBreakTheOrder:
     def strategy(self, facts: Mapping[str, Any]) -> str:
         chart = bound().run(facts)
         assert close(chart["goal"], ambiguous(facts))
-        return stage_of(chart._prepared.compiled.plan, "constit/3").strategy
+        return stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy
 
     def test_a_sentence_goes_by_levels(self) -> None:
         assert self.strategy(SENTENCE) == "levels"
@@ -494,13 +495,13 @@ class TestFactsThatBreakTheOrder:
         for strategy in ("levels", "solve", "levels"):
             facts = {**ends, "word/3": lattices[strategy]}
             chart = program.run(facts)
-            assert stage_of(chart._prepared.compiled.plan, "constit/3").strategy == strategy
+            assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == strategy
             assert close(
                 chart["goal"], float(evaluate(parse(source), {**GRAMMAR, **facts}, semiring="real")["goal/0", ()])
             )
         renumbered = [("mary", "x", "e", 1.0), ("loves", "a", "x", 1.0), ("john", "b", "a", 1.0)]  # a comes before x
         chart = program.run({**ends, "word/3": renumbered})
-        assert stage_of(chart._prepared.compiled.plan, "constit/3").strategy == "levels"
+        assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == "levels"
         assert chart["goal"] == 0.125
 
     def test_after_an_irregular_sentence_the_regular_ones_still_go_by_levels(self) -> None:
@@ -508,7 +509,7 @@ class TestFactsThatBreakTheOrder:
         back = [*SENTENCE["word/3"], ("loves", 3, 1, 0.5)]
         for words, strategy in ((back, "solve"), (SENTENCE["word/3"], "levels")):
             chart = fresh.run({**SENTENCE, "word/3": words})
-            assert stage_of(chart._prepared.compiled.plan, "constit/3").strategy == strategy
+            assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == strategy
 
     def test_another_grammar(self) -> None:
         other = bound().bind({"rewrite/3": [("s", "np", "vp", 0.5), ("vp", "v", "np", 0.5)]})

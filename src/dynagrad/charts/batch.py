@@ -36,7 +36,7 @@ from ..errors import (
     warn,
 )
 from ..facts.relation import Relation, fact_text
-from ..facts.table import Table
+from ..facts.table import Table, relation_of
 from ..rules.checks.report import nearest
 from ..semirings import Scale
 from .derivatives.gradient import like
@@ -126,7 +126,7 @@ class BatchGradient(Mapping[str, Any]):
 
 def _rows(table: Table) -> Array:
     """The values of a table, a row of numbers for each."""
-    values = table._relation.values
+    values = relation_of(table).values
     assert values is not None
     return values[:, None] if values.ndim == 1 else values
 

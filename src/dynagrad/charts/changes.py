@@ -19,7 +19,7 @@ from ..facts.relation import Relation, matching, take
 from ..plan.model import Plan
 from ..rules.syntax import Negation
 from ..runtime.engine import Change
-from .binding.context import Setting
+from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import decode
 from .binding.encoding import Encoding
@@ -40,9 +40,9 @@ MOST_ROWS = 5_000
 """More changed facts than this are not worth following one by one."""
 
 
-def can_change(setting: Setting) -> bool:
+def can_change(context: ProgramContext) -> bool:
     """Whether the charts of a program can be changed without a fresh run."""
-    rules = setting.rules
+    rules = context.rules
     if rules.prunes or rules.beams or rules.priorities or not rules.rules:
         return False
     if any(isinstance(c, Negation) for r in rules.rules for c in r.conditions):
@@ -50,13 +50,13 @@ def can_change(setting: Setting) -> bool:
     if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
         return False
     # how often an item of a clause was derived is not known
-    return setting.scale.name == "plain" or not any(p.aggregator == "|=" for p in rules.predicates.values())
+    return context.scale.name == "plain" or not any(p.aggregator == "|=" for p in rules.predicates.values())
 
 
-def _sums(setting: Setting) -> bool:
+def _sums(context: ProgramContext) -> bool:
     """Whether an update of an item can be the difference of two values."""
-    defined = [p for p in setting.rules.predicates.values() if p.defined]
-    return setting.scale.name != "plain" or all(p.aggregator == "+=" for p in defined)
+    defined = [p for p in context.rules.predicates.values() if p.defined]
+    return context.scale.name != "plain" or all(p.aggregator == "+=" for p in defined)
 
 
 def change(
@@ -73,8 +73,8 @@ def change(
     Where memory ends on the way it may raise `NotConverged` or `RoomError`, and a fresh run may still do. `changed` has
     the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
     """
-    setting, ran = database.setting, before.compiled.plan
-    if ran.iterates or not (_resolved(ran) if ran.solves else _sums(setting)):
+    context, ran = database.context, before.compiled.plan
+    if ran.iterates or not (_resolved(ran) if ran.solves else _sums(context)):
         return None
     touched = _among(before.relations, changed)  # rows that are gone or have another value
     came = _among(database.gathered(), changed)  # rows that are new or have another value
@@ -87,31 +87,31 @@ def change(
         room=settings.max_bytes,
     )
     plan = after.compiled.plan
-    if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(setting)):
+    if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(context)):
         return None
-    connect(database.setting, after, raised)
+    connect(database.context, after, raised)
     tables = plan.tables
     for key, table in tables.items():
         old = before.compiled.plan.tables.get(key)
         if table.kind in ("dense", "hashed") and old is not None:
-            codes, words = before.chart.items(old.number, old.arity, setting.scale.width)
+            codes, words = before.chart.items(old.number, old.arity, context.scale.width)
             bounds = before.chart.bounds(old.number, len(codes)) if ran.solves else None
             if not after.chart.restore(table.number, _translated(before, after, table.domains, codes), words, bounds):
                 return None
     chart = after.chart
     keys = [k for k in {**touched, **came} if k in tables]
     if plan.resolves:
-        return after if _resolve(setting, before, after, keys, touched, came, settings) else None
+        return after if _resolve(context, before, after, keys, touched, came, settings) else None
     gone, stay = {}, {}
     for key in keys:
         relation = before.relations.get(key)
         if relation is None:
             relation = take(after.relations[key], np.zeros(0, np.int64))
         mask = touched.get(key, np.zeros(relation.count, np.bool_))
-        old_table, codes = load(setting, after, relation)
+        old_table, codes = load(context, after, relation)
         chart.swap(tables[key].number, old_table, settled=True)
         gone[key] = codes[mask]
-        stay[key] = load(setting, after, take(relation, np.flatnonzero(~mask)))[0]
+        stay[key] = load(context, after, take(relation, np.flatnonzero(~mask)))[0]
     if any(len(c) for c in gone.values()):
         chart.change(Change.BEGIN)
         for key in keys:
@@ -125,11 +125,11 @@ def change(
             return None if status in NO_ROOM else after
     arrived = {}
     for key in keys:
-        new_table, codes = load(setting, after, after.relations[key])
+        new_table, codes = load(context, after, after.relations[key])
         chart.swap(tables[key].number, new_table, settled=False)
         rows = codes[came.get(key, np.zeros(len(codes), np.bool_))]
         arrived[key] = (new_table, np.unique(rows, axis=0) if rows.shape[1] else rows[:1])
-    width = setting.scale.width
+    width = context.scale.width
     for key, (new_table, rows) in arrived.items():
         number = tables[key].number
         words = np.zeros((len(rows), width), np.uint64)
@@ -147,7 +147,7 @@ def change(
 
 
 def _resolve(
-    setting: Setting,
+    context: ProgramContext,
     before: Prepared,
     after: Prepared,
     keys: Sequence[str],
@@ -160,20 +160,20 @@ def _resolve(
     chart, tables = after.chart, after.compiled.plan.tables
     gone = {key: take(before.relations[key], np.flatnonzero(touched[key])) for key in keys if key in touched}
     for key, relation in gone.items():
-        columns = after.encoding.codes(setting.domains, relation)
-        if not ordered(setting, after.compiled.plan, key, columns, after.ranks):
+        columns = after.encoding.codes(context.domains, relation)
+        if not ordered(context, after.compiled.plan, key, columns, after.ranks):
             return False
     for key in keys:
         if key in came:
             arrived = take(after.relations[key], np.flatnonzero(came[key]))
-            chart.change(Change.MARK, tables[key].number, coded(setting, after, arrived))
+            chart.change(Change.MARK, tables[key].number, coded(context, after, arrived))
     now = {}
     for key in _beside(after.compiled.plan, gone, keys):  # for a moment, what stood there before
         now[key] = chart.weights[tables[key].number]
         earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
-        chart.swap(tables[key].number, load(setting, after, earlier)[0], settled=True)
+        chart.swap(tables[key].number, load(context, after, earlier)[0], settled=True)
     for key, relation in gone.items():
-        chart.change(Change.MARK, tables[key].number, coded(setting, after, relation))
+        chart.change(Change.MARK, tables[key].number, coded(context, after, relation))
     for key, table in now.items():
         assert table is not None
         chart.swap(tables[key].number, table, settled=True)

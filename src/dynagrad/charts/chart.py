@@ -12,30 +12,27 @@ It is long by the docstrings of what users can ask of a chart, each a call of a 
 from __future__ import annotations
 
 import warnings
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import replace
 from enum import Enum
 from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..calls import maker, public, public_iterator
-from ..codegen.rules.compiled import Stop
 from ..errors import FactError, ProgramWarning, QueryError
-from ..facts.readers import read
 from ..facts.relation import Relation, parse_key
 from ..facts.table import Table
 from ..rules.syntax import Item, Variable
 from . import lookup
 from .binding.binding import Binding
-from .binding.context import Setting, probabilities_flag, read_facts
+from .binding.context import ProgramContext, probabilities_flag, read_facts
 from .binding.database import Database
 from .binding.loading import Prepared
 from .derivatives import queries
 from .derivatives.directions import read_weighted
-from .derivatives.gradient import Gradient, Tangents, like
+from .derivatives.gradient import Gradient, Tangents
 from .limits import Limits, Statistics
 from .run import Run
 
@@ -111,22 +108,14 @@ class Chart:
             "max_bytes": max_bytes,
         }
         changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
-        return self._run(replace(self._state.limits, **changed), progress)
-
-    def _run(self, wanted: Limits, progress: bool = False, stop: Stop | None = None) -> Chart:
-        self._state.bring_up(wanted, self, progress, stop)
-        return self
-
-    def _prepare(self, progress: bool = False) -> Chart:
-        """Does all of the first run that comes before its native part; `run` is to follow. Compiling does not count."""
-        self._state.set_up(progress)
+        self._state.bring_up(replace(self._state.limits, **changed), self, progress)
         return self
 
     # -- looking
 
     @property
-    def _setting(self) -> Setting:
-        return self._state.setting
+    def _context(self) -> ProgramContext:
+        return self._state.context
 
     @property
     def _prepared(self) -> Prepared | None:
@@ -181,13 +170,13 @@ class Chart:
     def pending(self) -> dict[str, Table]:
         """The updates that the run left unpropagated, per predicate: a table of items with their updates."""
         prepared = self._ready()
-        scale = self._setting.scale
+        scale = self._context.scale
         found = {}
         for key, table in prepared.compiled.plan.tables.items():
             if table.kind in ("dense", "hashed"):
                 codes, words = prepared.chart.items(table.number, table.arity, scale.width, pending=True)
                 if len(codes):
-                    found[key] = lookup.table_of(self._setting, prepared, key, codes, words)
+                    found[key] = lookup.table_of(self._context, prepared, key, codes, words)
         return found
 
     @public
@@ -198,12 +187,12 @@ class Chart:
         is in the semiring's scale. Raises `QueryError` for a predicate that the program does not have, `NotComputed`
         for one that the declared outputs do not need.
         """
-        return lookup.value_of(self._setting, self._ready(), item)
+        return lookup.value_of(self._context, self._ready(), item)
 
     @public
     def __contains__(self, item: Any) -> bool:
         """Whether an item was derived, whatever its value."""
-        return lookup.words_of(self._setting, self._ready(), item)[1] is not None
+        return lookup.words_of(self._context, self._ready(), item)[1] is not None
 
     # as a mapping from the texts of items to values
 
@@ -219,7 +208,7 @@ class Chart:
         {'path(a)': 0.0, 'path(b)': 2.0, 'edge(a,b)': 2.0}
         """
         prepared = self._ready()
-        yield from lookup.names_of(self._setting, prepared, lambda key: self._state.items(prepared, key))
+        yield from lookup.names_of(self._context, prepared, lambda key: self._state.items(prepared, key))
 
     def __reversed__(self) -> Iterator[str]:
         """The items of the chart as texts, the last first."""
@@ -269,7 +258,7 @@ class Chart:
         ([('a', 'b', 2.0)], 0)
         """
         prepared = self._ready()
-        return lookup.find(self._setting, prepared, pattern, lambda key: self._state.items(prepared, key))
+        return lookup.find(self._context, prepared, pattern, lambda key: self._state.items(prepared, key))
 
     @public
     def table(self, key: str) -> Table:
@@ -279,7 +268,7 @@ class Chart:
             name, arity = parse_key(key)
         except FactError as error:
             raise QueryError(str(error)) from None
-        lookup.check_known(self._setting, self._prepared, f"{name}/{arity}")
+        lookup.check_known(self._context, self._prepared, f"{name}/{arity}")
         return self.query(Item(name, tuple(Variable(f"X{i}") for i in range(arity))))
 
     # -- derivatives
@@ -396,22 +385,6 @@ class Chart:
         limits.check()
         return queries.Ran(self._state, limits.stop())
 
-    def _row_gradient(
-        self, item: Any, keys: Sequence[str], cotangent: float, stop: Stop
-    ) -> list[npt.NDArray[np.float64]]:
-        """For batches: see `queries.row_gradient`."""
-        return queries.row_gradient(queries.Ran(self._state, stop), item, keys, cotangent)
-
-    def _tables_of(self, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
-        """For batches: derivatives by the facts of this run alone, a table for each predicate."""
-        run, scale = self._state.facts.run, self._setting.scale
-        own = [run[key] if key in run else read(key, []) for key in keys]
-        return [like(relation, scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
-
-    def _pops(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The items that were popped, in order, as the tape has them."""
-        return self._state.pops()
-
     # -- changing
 
     @public
@@ -463,18 +436,18 @@ class Chart:
 
     def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
         probabilities = probabilities_flag(values) or self._probabilities
-        setting = self._setting
+        context = self._context
         parse_key(key)
-        relation = read_facts(setting, {key: rows}, probabilities, bare=bare, strict=True)[key]
+        relation = read_facts(context, {key: rows}, probabilities, bare=bare, strict=True)[key]
         values_given = relation.values
-        if setting.scale.shape == "expectation" and values_given is not None:
+        if context.scale.shape == "expectation" and values_given is not None:
             have = values_given.shape[1]
             if not relation.count:  # an empty table may say no width, or any
-                return replace(relation, values=np.zeros((0, setting.scale.width)))
-            if have != setting.scale.width:
+                return replace(relation, values=np.zeros((0, context.scale.width)))
+            if have != context.scale.width:
                 raise FactError(
                     f"{key}: the pairs have vectors of length {have - 1}, but those of this chart have length "
-                    f"{setting.scale.width - 1}"
+                    f"{context.scale.width - 1}"
                 )
         return relation
 
@@ -512,6 +485,11 @@ class Chart:
             return "<Chart, to be run>"
         r = self._prepared.chart.report
         return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._state.status}>"
+
+
+def run_of(chart: Chart) -> Run:
+    """The run behind a chart, for the rooms that work with it."""
+    return chart._state
 
 
 make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")

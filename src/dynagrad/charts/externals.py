@@ -11,35 +11,35 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import Error
-from .binding.context import Setting
+from .binding.context import ProgramContext
 from .binding.decoding import arguments
 from .binding.loading import Prepared
 
 NATIVE_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 
 
-def connect(setting: Setting, prepared: Prepared, raised: list[BaseException]) -> None:
+def connect(context: ProgramContext, prepared: Prepared, raised: list[BaseException]) -> None:
     """Lets a chart ask the functions of its program; what they raise is appended to `raised`."""
-    for key, function in setting.externals.items():
+    for key, function in context.externals.items():
         table = prepared.compiled.plan.tables.get(key)
         if table is None:
             continue
         if isinstance(function, NATIVE_FUNCTION):
             if any(prepared.encoding.domains[d].kind != "int" for d in table.domains):
                 raise Error(f"the function behind {key} is native, so all arguments of {key} have to be integers")
-            # the setting, which the chart holds, keeps the function alive
+            # the context, which the chart holds, keeps the function alive
             address = ctypes.cast(function, ctypes.c_void_p)
             prepared.chart.engine.chart_external(prepared.chart.pointer, table.number, address)
         else:
-            prepared.chart.set_external(table.number, _answering(setting, prepared, key, function, raised))
+            prepared.chart.set_external(table.number, _answering(context, prepared, key, function, raised))
 
 
 def _answering(
-    setting: Setting, prepared: Prepared, key: str, function: Callable[..., Any], raised: list[BaseException]
+    context: ProgramContext, prepared: Prepared, key: str, function: Callable[..., Any], raised: list[BaseException]
 ) -> Callable[[Any, Any], int]:
     """A function as native code calls it: 1 with the words of a value, 0 where there is none, -1 to end the run."""
-    scale, known = setting.scale, dict[tuple[int, ...], Any]()
-    arity = setting.rules.predicates[key].arity
+    scale, known = context.scale, dict[tuple[int, ...], Any]()
+    arity = context.rules.predicates[key].arity
 
     def answer(given: Any, words: Any) -> int:
         try:

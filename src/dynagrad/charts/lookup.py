@@ -1,6 +1,6 @@
 """Looking into a chart: an item as written to its place and its words, a pattern to the table of what matches.
 
-Plain functions of a program's setting and of a native chart that ran, of the chart itself or of its run made again with
+Plain functions of a program's context and of a native chart that ran, of the chart itself or of its run made again with
 derivatives; where a text is only read, before any run, there is no native chart, and it is None. Whether a chart is up
 to date is `chart`'s business, what a number means the scale's, and how arguments are coded `binding/decoding.py`'s.
 """
@@ -26,7 +26,7 @@ from ..rules.checks.report import nearest
 from ..rules.show import show
 from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
 from ..rules.syntax import Term as SyntaxTerm
-from .binding.context import Setting
+from .binding.context import ProgramContext
 from .binding.decoding import code as code_of
 from .binding.decoding import column, decode, matches, ranks
 from .binding.encoding import syntax_value
@@ -58,9 +58,9 @@ def _read_text(text: str) -> Item:
 _remembered = functools.lru_cache(maxsize=4096)(_read_text)
 
 
-def read_item(setting: Setting, prepared: Prepared | None, text: Any) -> Item:
+def read_item(context: ProgramContext, prepared: Prepared | None, text: Any) -> Item:
     """The item, or the pattern, that a text is. Raises where it cannot be looked up."""
-    return read_known(text, functools.partial(check_known, setting, prepared))
+    return read_known(text, functools.partial(check_known, context, prepared))
 
 
 def read_known(text: Any, check: Callable[[str], None]) -> Item:
@@ -90,9 +90,9 @@ def ground(item: Item) -> list[Any]:
         raise QueryError(f"{cut(show(item))} has variables; use chart.query to find all items that match it") from None
 
 
-def check_known(setting: Setting, prepared: Prepared | None, key: str) -> None:
+def check_known(context: ProgramContext, prepared: Prepared | None, key: str) -> None:
     """Raises where items of a predicate cannot be looked up."""
-    predicates = setting.rules.predicates
+    predicates = context.rules.predicates
     omitted = {} if prepared is None else prepared.compiled.plan.omitted
     if key not in predicates or predicates[key].external or key in omitted:
         raise unknown(key, predicates, omitted)
@@ -136,13 +136,13 @@ class ItemName(str):
         return str, (str(self),)
 
 
-def names_of(setting: Setting, prepared: Prepared, items: Callable[[str], tuple[Codes, Words]]) -> Iterator[str]:
+def names_of(context: ProgramContext, prepared: Prepared, items: Callable[[str], tuple[Codes, Words]]) -> Iterator[str]:
     """The texts of all items, predicate by predicate, each sorted by argument."""
     for key, table in prepared.compiled.plan.tables.items():
         if table.kind == "external":
             continue
         predicate = key.rpartition("/")[0]
-        for row in table_of(setting, prepared, key, *items(key)):
+        for row in table_of(context, prepared, key, *items(key)):
             name = ItemName(item_text(key, row[:-1]))
             name.place = (predicate, *row[:-1])
             yield name
@@ -182,22 +182,22 @@ def _has(chart: Any, name: object) -> bool:
 # -- one item ----------------------------------------------------------------------------------------------------------
 
 
-def codes_of(setting: Setting, prepared: Prepared, key: str, values: Sequence[Any]) -> list[int] | None:
+def codes_of(context: ProgramContext, prepared: Prepared, key: str, values: Sequence[Any]) -> list[int] | None:
     """The codes of an item's arguments, or None where one of them is unknown to the chart."""
     codes = []
     for i, value in enumerate(values):
-        code = code_of(prepared, setting.domains.of[key, i], value)
+        code = code_of(prepared, context.domains.of[key, i], value)
         if code is None:
             return None
         codes.append(code)
     return codes
 
 
-def place_of(setting: Setting, prepared: Prepared, item: Any) -> tuple[str, list[int] | None]:
+def place_of(context: ProgramContext, prepared: Prepared, item: Any) -> tuple[str, list[int] | None]:
     """An item's predicate, and the codes of its arguments; None where one of them is unknown to the chart."""
-    key, values = place(item, functools.partial(check_known, setting, prepared))
+    key, values = place(item, functools.partial(check_known, context, prepared))
     check_needed(prepared.compiled.plan.fixed, key, values)
-    return key, codes_of(setting, prepared, key, values)
+    return key, codes_of(context, prepared, key, values)
 
 
 def place(item: Any, check: Callable[[str], None]) -> tuple[str, list[Any]]:
@@ -218,39 +218,41 @@ def words_at(prepared: Prepared, key: str, codes: Sequence[int] | None, width: i
     return None if table is None or codes is None else prepared.chart.get(table.number, codes, width)
 
 
-def words_of(setting: Setting, prepared: Prepared, item: Any) -> tuple[str, Words | None]:
+def words_of(context: ProgramContext, prepared: Prepared, item: Any) -> tuple[str, Words | None]:
     """An item's predicate, and the words of its value; None where it was not derived."""
-    key, codes = place_of(setting, prepared, item)
-    return key, words_at(prepared, key, codes, setting.scale.width)
+    key, codes = place_of(context, prepared, item)
+    return key, words_at(prepared, key, codes, context.scale.width)
 
 
-def value_of(setting: Setting, prepared: Prepared, item: Any) -> Any:
+def value_of(context: ProgramContext, prepared: Prepared, item: Any) -> Any:
     """An item's value in the semiring's scale; its zero where the item was not derived."""
-    key, words = words_of(setting, prepared, item)
-    return zero_of(setting, key) if words is None else setting.scale.value(words)
+    key, words = words_of(context, prepared, item)
+    return zero_of(context, key) if words is None else context.scale.value(words)
 
 
-def zero_of(setting: Setting, key: str) -> Any:
+def zero_of(context: ProgramContext, key: str) -> Any:
     """The value of an item of a predicate that was not derived."""
-    if setting.rules.semiring is not None:
-        return copy.deepcopy(setting.scale.zero)
+    if context.rules.semiring is not None:
+        return copy.deepcopy(context.scale.zero)
     return {"*=": 1.0, "max=": -math.inf, "log+=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
-        setting.rules.predicates[key].aggregator, 0.0
+        context.rules.predicates[key].aggregator, 0.0
     )
 
 
 # -- all items that match ----------------------------------------------------------------------------------------------
 
 
-def find(setting: Setting, prepared: Prepared, pattern: Any, items: Callable[[str], tuple[Codes, Words]]) -> Table:
+def find(
+    context: ProgramContext, prepared: Prepared, pattern: Any, items: Callable[[str], tuple[Codes, Words]]
+) -> Table:
     """The table of the items that match, of all that `items` has of a predicate."""
-    item = read_item(setting, prepared, pattern)
+    item = read_item(context, prepared, pattern)
     table = prepared.compiled.plan.tables.get(item.key)
     assert table is not None
     check_needed(prepared.compiled.plan.fixed, item.key, constants(item))
     codes, words = items(item.key)
     keep = np.ones(len(codes), np.bool_)
-    domains = setting.domains
+    domains = context.domains
     later: list[tuple[int, SyntaxTerm]] = []
     first: dict[str, int] = {}
     for i, term in enumerate(item.arguments):
@@ -276,7 +278,7 @@ def find(setting: Setting, prepared: Prepared, pattern: Any, items: Callable[[st
         columns = [decode(prepared, d, codes[rows, i]) for i, d in enumerate(table.domains)]
         matching = [n for n, values in enumerate(zip(*columns, strict=True)) if matches(item.arguments, values)]
         rows = rows[matching]
-    return table_of(setting, prepared, item.key, codes[rows], words[rows])
+    return table_of(context, prepared, item.key, codes[rows], words[rows])
 
 
 def constants(item: Item) -> list[Any]:
@@ -288,10 +290,10 @@ def _comparable(prepared: Prepared, a: int, b: int) -> bool:
     return a == b or prepared.encoding.domains[a].kind == prepared.encoding.domains[b].kind != "atom"
 
 
-def table_of(setting: Setting, prepared: Prepared, key: str, codes: Codes, words: Words) -> Table:
+def table_of(context: ProgramContext, prepared: Prepared, key: str, codes: Codes, words: Words) -> Table:
     """Items of a predicate as a table, sorted by argument."""
     table = prepared.compiled.plan.tables[key]
-    scale = setting.scale
+    scale = context.scale
     if len(codes) and table.arity:
         places = [ranks(prepared, d, codes[:, i]) for i, d in enumerate(table.domains)]
         order = np.lexsort(places[::-1])

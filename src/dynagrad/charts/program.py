@@ -28,7 +28,6 @@ from ..facts.relation import Relation
 from ..facts.table import Table
 from ..ir.node import as_node, fresh
 from ..ir.types import real
-from ..plan.model import Derivatives
 from ..plan.planner import Options, effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
@@ -40,8 +39,9 @@ from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import ROUNDING, Semiring, scale
 from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order, make_batchgradient, say_once
 from .binding.binding import Binding
-from .binding.context import Setting, from_probabilities, probabilities_flag, read_facts
-from .chart import Chart, make_chart
+from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
+from .chart import Chart, make_chart, run_of
+from .derivatives import queries
 from .derivatives.function import Function, function_of
 from .limits import Limits
 
@@ -127,13 +127,13 @@ class Program:
             zero=user.zero if user is not None else 0.0,
             one=user.one if user is not None else 1.0,
         )
-        self._setting = Setting(
+        self._context = ProgramContext(
             rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
         )
         self._probable: Program | None = None  # this program with converted constants, once it was asked for
         self._converted = False  # whether the constants of the text were probabilities, and are so no longer
         if self._probabilities:
-            self._setting, self._converted = _constants_from_probabilities(self._setting), True
+            self._context, self._converted = _constants_from_probabilities(self._context), True
         self._empty = make_bound(self, {})
 
     def _in_probabilities(self) -> Program:
@@ -141,40 +141,40 @@ class Program:
         if self._converted:
             return self
         if self._probable is None:
-            self._probable = self._copy(_constants_from_probabilities(self._setting), True)
+            self._probable = self._copy(_constants_from_probabilities(self._context), True)
         return self._probable
 
-    def _copy(self, setting: Setting, converted: bool) -> Program:
+    def _copy(self, context: ProgramContext, converted: bool) -> Program:
         made = Program.__new__(Program)
         made.__dict__.update(self.__dict__)
-        made._setting, made._converted, made._probable = setting, converted, None
+        made._context, made._converted, made._probable = context, converted, None
         made._empty = make_bound(made, {})
         return made
 
     @property
     def source(self) -> str:
         """The text of the program."""
-        return self._setting.rules.source.text
+        return self._context.rules.source.text
 
     @property
     def semiring(self) -> str:
         """The semiring that the program runs in; "plain" for arithmetic."""
-        return self._setting.scale.name
+        return self._context.scale.name
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the checks found worth a warning."""
-        return self._setting.rules.warnings
+        return self._context.rules.warnings
 
     @property
     def predicates(self) -> tuple[str, ...]:
         """All predicates, as name/arity."""
-        return tuple(self._setting.rules.predicates)
+        return tuple(self._context.rules.predicates)
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The predicates that facts may be given for."""
-        return tuple(k for k, p in self._setting.rules.predicates.items() if p.input)
+        return tuple(k for k, p in self._context.rules.predicates.items() if p.input)
 
     @public
     def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
@@ -191,7 +191,7 @@ class Program:
         """
         probabilities = probabilities_flag(values) or self._probabilities
         program = self._in_probabilities() if probabilities else self
-        relations = read_facts(self._setting, {} if facts is None else facts, probabilities)
+        relations = read_facts(self._context, {} if facts is None else facts, probabilities)
         program = _shaped(program, relations.values())
         bound = make_bound(program, relations, program._empty)
         bound._binding.derivatives = None  # what was asked of other facts says nothing of these
@@ -279,15 +279,15 @@ class Program:
         return self._empty._explain(facts)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"setting": self._setting, "probabilities": self._probabilities, "converted": self._converted}
+        return {"setting": self._context, "probabilities": self._probabilities, "converted": self._converted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._setting, self._probabilities, self._probable = state["setting"], state["probabilities"], None
+        self._context, self._probabilities, self._probable = state["setting"], state["probabilities"], None
         self._converted = state["converted"]
         self._empty = make_bound(self, {})
 
     def __repr__(self) -> str:
-        rules = self._setting.rules
+        rules = self._context.rules
         return f"<Program: {len(rules.rules)} rules, {len(rules.predicates)} predicates, {self.semiring}>"
 
 
@@ -306,7 +306,7 @@ class Bound:
         if of is not None and of.program is program:
             self._binding = of._binding.with_relations(relations)
         else:
-            self._binding = Binding(program._setting, relations)
+            self._binding = Binding(program._context, relations)
         self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
 
     @public
@@ -316,7 +316,7 @@ class Bound:
 
     def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
         probabilities = probabilities_flag(values) or self.program._probabilities
-        relations = read_facts(self.program._setting, facts, probabilities)
+        relations = read_facts(self.program._context, facts, probabilities)
         merged = {**self._binding.given, **relations}
         return make_bound(_shaped(self.program, merged.values()), merged, self)
 
@@ -333,7 +333,7 @@ class Bound:
         2.0
         """
         probabilities = probabilities_flag(values) or self.program._probabilities
-        scale_ = self.program._setting.scale
+        scale_ = self.program._context.scale
         shape, finite, _ = scale_.given(probabilities)
         given = dict(self._binding.given)
         if not isinstance(numbers, Mapping):
@@ -394,13 +394,14 @@ class Bound:
 
     def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str) -> Chart:
         limits.check()
-        return self._chart({} if facts is None else facts, limits, values)._run(limits, progress)
+        chart = self._chart({} if facts is None else facts, limits, values)
+        run_of(chart).bring_up(limits, chart, progress)
+        return chart
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
-        """The chart of a run that has not begun."""
         began = time.monotonic()
         probabilities = probabilities_flag(values) or self.program._probabilities
-        relations = read_facts(self.program._setting, facts, probabilities)
+        relations = read_facts(self.program._context, facts, probabilities)
         bound = self
         if probabilities and not self.program._converted:
             if self._as_probabilities is None:
@@ -412,11 +413,6 @@ class Bound:
         if bound is not self and self._binding.derivatives is not None:
             bound._binding.derivatives = self._binding.derivatives
         return make_chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
-
-    def _keep_tapes(self) -> None:
-        """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
-        if self._binding.derivatives is None:
-            self._binding.derivatives = Derivatives()
 
     @public
     def run_batch(
@@ -485,7 +481,7 @@ class Bound:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
             raise Error(f"threads is a whole number, and {shown(threads)} is none")
         examples = list(examples)
-        count, scale_ = len(examples), self.program._setting.scale
+        count, scale_ = len(examples), self.program._context.scale
         threads = max(1, min(threads or os.cpu_count() or 1, count))
         limits = replace(limits, share=threads)
         stop = Stop()
@@ -497,12 +493,14 @@ class Bound:
             keys = self._keys_of(gradient, examples)
             apart = [key for key in keys if key not in self._binding.given]
             sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in apart])
-            self._keep_tapes()
+            self._binding.keep_tapes()
         elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
         def prepare(n: int) -> Chart:
-            return self._chart(examples[n], limits, values)._prepare()
+            chart = self._chart(examples[n], limits, values)
+            run_of(chart).set_up()
+            return chart
 
         said: dict[int, Said] = {}  # what there is to warn of: threads have no caller to say it to
 
@@ -511,14 +509,16 @@ class Bound:
                 return result_of(n, chart)
 
         def result_of(n: int, chart: Chart) -> Any:
-            began = time.monotonic() - chart._state.spent
-            chart._run(limits, stop=stop)
+            run = run_of(chart)
+            began = time.monotonic() - run.spent
+            run.bring_up(limits, chart, stop=stop)
             value = chart if query is None else chart[query]
             if goal is None or sums is None:
                 return value
             within = stop if limits.timeout is None else stop.until(began + limits.timeout)
-            rows = chart._row_gradient(query, (*sums.keys, *apart), goal.cotangent(n, value), within)
-            return value, rows[: len(sums.keys)], chart._tables_of(apart, rows[len(sums.keys) :])
+            ran, bound = queries.Ran(run, within), len(sums.keys)
+            rows = queries.row_gradient(ran, query, (*sums.keys, *apart), goal.cotangent(n, value))
+            return value, rows[:bound], queries.own_tables(ran, apart, rows[bound:])
 
         results: list[Any] = []
         parts: list[list[Table] | None] = []
@@ -618,12 +618,27 @@ class Bound:
     def _explain(self, facts: Mapping[str, Any] | None) -> str:
         from ..plan.explain import explain  # for a quick start
 
-        relations = read_facts(self.program._setting, {} if facts is None else facts, self.program._probabilities)
+        relations = read_facts(self.program._context, {} if facts is None else facts, self.program._probabilities)
         return explain(self._binding.prepare(relations).compiled.plan)
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
         return f"<Bound: {rows or 'no facts'}>"
+
+
+def context_of(program: Program) -> ProgramContext:
+    """What a program is to its runs, for the rooms that work with it."""
+    return program._context
+
+
+def binding_of(bound: Bound) -> Binding:
+    """The facts behind a bound program, likewise."""
+    return bound._binding
+
+
+def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
+    """The chart of a run that has not begun: see `run.Run.set_up` and `bring_up`."""
+    return bound._chart(facts, limits, "weights")
 
 
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")
@@ -692,24 +707,24 @@ def _wrong_function(key: str, function: Compiled, arity: int) -> str | None:
 
 def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     """The program with the vector length of `expectation` that the facts have."""
-    setting = program._setting
-    if setting.scale.name != "expectation":
+    context = program._context
+    if context.scale.name != "expectation":
         return program
     widths = {r.values.shape[1] for r in relations if r.values is not None and r.count}
-    if widths <= {setting.scale.width}:
+    if widths <= {context.scale.width}:
         return program
     if len(widths) > 1:
         raise FactError(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
     length = widths.pop() - 1
-    wide = replace(setting, scale=scale("expectation", vector=length), options=replace(setting.options, vector=length))
+    wide = replace(context, scale=scale("expectation", vector=length), options=replace(context.options, vector=length))
     return program._copy(wide, program._converted)
 
 
-def _constants_from_probabilities(setting: Setting) -> Setting:
+def _constants_from_probabilities(context: ProgramContext) -> ProgramContext:
     """A program's parts with the constants of its text, given as probabilities, in the semiring's scale."""
-    rules, number_scale = setting.rules, setting.scale
+    rules, number_scale = context.rules, context.scale
     if number_scale.shape == "expectation":
-        return setting
+        return context
 
     def convert(number: float | int, span: Span) -> float:
         if not 0 <= number <= 1 + ROUNDING:
@@ -732,4 +747,4 @@ def _constants_from_probabilities(setting: Setting) -> Setting:
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
         axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
     )
-    return replace(setting, rules=new)
+    return replace(context, rules=new)

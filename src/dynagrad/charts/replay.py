@@ -58,7 +58,7 @@ class Replay:
 
     @property
     def scale(self) -> Scale:
-        return self.facts.setting.scale
+        return self.facts.context.scale
 
     def again(
         self, adjoint: bool, along: Along | None = None, *, outside: bool = False, stop: Stop | None = None
@@ -91,7 +91,7 @@ class Replay:
             room=self.max_bytes if self.max_bytes >= 0 else None,
             deadline=None if stop is None else stop.deadline,
         )
-        connect(facts.setting, prepared, raised)
+        connect(facts.context, prepared, raised)
         return prepared
 
     def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:

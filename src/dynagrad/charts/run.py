@@ -22,7 +22,7 @@ from ..facts.relation import Relation
 from ..plan.model import Derivatives
 from ..rules.syntax import Item
 from . import lookup
-from .binding.context import Setting
+from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import popped
 from .binding.loading import Along, Prepared
@@ -58,8 +58,8 @@ class Run:
         self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `replay.Replay`
 
     @property
-    def setting(self) -> Setting:
-        return self.facts.setting
+    def context(self) -> ProgramContext:
+        return self.facts.context
 
     def bring_up(self, wanted: Limits, chart: Any, progress: bool = False, stop: Stop | None = None) -> None:
         """Up to date: by the changes alone, from the start, or on from where the last run stopped.
@@ -91,7 +91,7 @@ class Run:
         free = replace(limits, tolerance=None) == Limits()
         if before is None or not self._complete or not self._touched or not free:
             return False
-        if not can_change(self.setting):
+        if not can_change(self.context):
             return False
         if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
             return False
@@ -157,7 +157,7 @@ class Run:
             room=limits.room,
             deadline=None if limits.timeout is None or self.patient else began + limits.timeout,
         )
-        connect(self.setting, prepared, self._raised)
+        connect(self.context, prepared, self._raised)
         self.prepared = prepared
         self.stale = False
         self._course = []
@@ -182,7 +182,7 @@ class Run:
         if limits.until is not None and prepared.stops:
             item = self.item(limits.until)
             table = prepared.compiled.plan.tables[item.key]
-            codes = lookup.codes_of(self.setting, prepared, item.key, lookup.ground(item))
+            codes = lookup.codes_of(self.context, prepared, item.key, lookup.ground(item))
             if codes is not None:
                 settings.until_table = table.number
                 settings.until_cell = prepared.chart.locate(table.number, codes)
@@ -201,7 +201,7 @@ class Run:
         except BaseException:
             self.stale = True
             raise
-        if STATUS[report.status] == "cyclic" and self.setting.can_iterate:
+        if STATUS[report.status] == "cyclic" and self.context.can_iterate:
             began += self.start(*self._started, iterate=True)
             return self.go(limits, chart, progress, stop, began)
         ran = None if report.status == 0 else report.pops
@@ -218,7 +218,7 @@ class Run:
             self.stale = True
         if self._raised:
             raise self._raised[0]
-        check_end(End(self.status, self.require(), self.setting.scale, chart))
+        check_end(End(self.status, self.require(), self.context.scale, chart))
 
     def require(self) -> Prepared:
         if self.prepared is None:
@@ -232,12 +232,12 @@ class Run:
         return prepared
 
     def item(self, text: Any) -> Item:
-        return lookup.read_item(self.setting, self.prepared, text)
+        return lookup.read_item(self.context, self.prepared, text)
 
     def items(self, prepared: Prepared, key: str) -> tuple[Codes, Words]:
         if key not in self._columns:
             table = prepared.compiled.plan.tables[key]
-            width = self.setting.scale.width
+            width = self.context.scale.width
             self._columns[key] = prepared.chart.items(table.number, table.arity, width)
         return self._columns[key]
 
@@ -248,13 +248,13 @@ class Run:
             return prepared
         if self.taped is None:
             self.taped = self.replay().again(True, stop=stop)
-            self.facts.binding.derivatives = Derivatives()  # later runs keep a tape from the start
+            self.facts.binding.keep_tapes()
         return self.taped
 
     def replay(self) -> Replay:
         """What this run was made of. Raises where it cannot be differentiated."""
         prepared = self.ready()
-        differentiable(self.setting.scale)
+        differentiable(self.context.scale)
         if prepared.chart.report.partial:
             raise QueryError(
                 "the run was stopped in the middle of a step, so it has no gradient; stop it with max_pops instead"

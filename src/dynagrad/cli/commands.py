@@ -22,8 +22,9 @@ import typer
 from .. import __version__
 from ..charts.binding.context import read_facts
 from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
+from ..charts.chart import run_of
 from ..charts.limits import Limits
-from ..charts.program import Program, file_text
+from ..charts.program import Program, binding_of, chart_of, context_of, file_text
 from ..charts.replay import differentiable
 from ..errors import Error, ProgramWarning, QueryError, cut
 from ..facts.relation import Relation
@@ -226,10 +227,12 @@ def run(
     bound = program.bind()
     if grad:
         _check_gradients(program, relations, grad)
-        bound._keep_tapes()
+        binding_of(bound).keep_tapes()
     limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
     limits.check()
-    chart = bound._chart(relations, limits, "weights")._prepare(progress)._run(limits, progress)
+    chart = chart_of(bound, relations, limits)
+    run_of(chart).set_up(progress)  # compiling does not count towards a timeout
+    run_of(chart).bring_up(limits, chart, progress)
     answers = [answer(chart, text, item) for text, item in items]
     for text in grad:
         answers.extend(derivatives(chart, text, list(relations), timeout))
@@ -248,7 +251,7 @@ def run(
 
 def _note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
     """Says which inputs have no facts: allowed for declared ones, and often a slip."""
-    rules = program._setting.rules
+    rules = context_of(program).rules
     known = {axiom.item.key for axiom in rules.axioms} | set(relations)
     missing = [k for k in program.inputs if k not in known and not rules.predicates[k].external]
     if missing:
@@ -257,7 +260,7 @@ def _note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
 
 def _default_queries(program: Program) -> list[str]:
     """The declared outputs; without them, the predicates of heads and facts of the text that no rule reads, or all."""
-    rules = program._setting.rules
+    rules = context_of(program).rules
     read = {a.item.key for r in rules.rules for a in r.antecedents}
     asserted = {a.item.key for a in rules.axioms}
     defined = [k for k, p in rules.predicates.items() if p.defined or k in asserted]
@@ -281,7 +284,7 @@ def _check_ground(option: str, text: str) -> None:
 
 def _check_gradients(program: Program, relations: Mapping[str, Relation], items: Sequence[str]) -> None:
     """Refuses, before anything runs, derivatives that there cannot be."""
-    differentiable(program._setting.scale)
+    differentiable(context_of(program).scale)
     for text in items:
         key = parse_item(text).key
         if key not in program.predicates:
@@ -339,22 +342,22 @@ def explain(
 
 def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
     """The plan for these facts; where there are none, one for any facts."""
-    setting = program._setting
+    context = context_of(program)
     if relations:
-        read = read_facts(setting, relations, values is Values.probabilities)
-        return program.bind()._binding.prepare(read).compiled.plan
-    return assumed_plan(setting.rules, setting.domains, kinds(setting.rules, setting.domains, {}), setting.options)
+        read = read_facts(context, relations, values is Values.probabilities)
+        return binding_of(program.bind()).prepare(read).compiled.plan
+    return assumed_plan(context.rules, context.domains, kinds(context.rules, context.domains, {}), context.options)
 
 
 def header_plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
     """The plan of a header: for facts like these if there are some of every input, else for any of their kinds."""
-    setting = program._setting
+    context = context_of(program)
     given = {key for key, relation in relations.items() if relation.count}
-    given |= {axiom.item.key for axiom in setting.rules.axioms}
-    if given and given >= set(takers(setting.rules)):
+    given |= {axiom.item.key for axiom in context.rules.axioms}
+    if given and given >= set(takers(context.rules)):
         return _plan(program, relations, values)
-    read = settle_texts(setting.domains, read_facts(setting, relations, values is Values.probabilities))
-    return assumed_plan(setting.rules, setting.domains, kinds(setting.rules, setting.domains, read), setting.options)
+    read = settle_texts(context.domains, read_facts(context, relations, values is Values.probabilities))
+    return assumed_plan(context.rules, context.domains, kinds(context.rules, context.domains, read), context.options)
 
 
 @app.command(
@@ -398,9 +401,9 @@ def cpp(
         raise Error(f"--output {output}: that is the program itself")
     program = program_of(file, semiring, values, functions, hosted=False)
     plan = header_plan(program, facts_of(program, facts, values), values)
-    setting = program._setting
+    context = context_of(program)
     space = namespace(name or (output or file).stem)
-    text = header(plan, space, program_constants(setting.rules, setting.domains), gradient=gradient)
+    text = header(plan, space, program_constants(context.rules, context.domains), gradient=gradient)
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -261,7 +261,7 @@ class Dual:
         if not callable(function):
             raise Error(f"a Dual is applied to a function, and {shown(function)} is none{place()}")
         total: Any = 0.0
-        for factor, term in self._terms():
+        for factor, term in self.terms():
             y = term(function)
             if type(y) is not float and (isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y)):
                 raise Error(f"the functional of a Dual should give one real, and gave {shown(y)}{place()}")
@@ -270,47 +270,47 @@ class Dual:
             total = apply(ops.add, total, plain(y))
         return total
 
-    def _terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
+    def terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
         """The functionals that it is the sum of, with their factors."""
         return [] if self._combination is None else self._combination.terms()
 
-    def _halves(self, tag: int) -> tuple[Dual, Dual]:
+    def __dynagrad_halves__(self, tag: int) -> tuple[Dual, Dual]:
         """The functional without a tag that it may hold, and its tangent along it; see `splitting.split`."""
         return primal(tag, self), tangent(tag, self)
 
-    def _plus(self, other: Any) -> Dual:
+    def __dynagrad_plus__(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
             raise Error(f"a Dual adds up with Duals only, and {shown(other)} is none{place()}")
         if self._combination is None or other._combination is None:
             return other if self._combination is None else self
         return _dual(self._combination.plus(other._combination))
 
-    def _times(self, c: Any) -> Dual:
+    def __dynagrad_times__(self, c: Any) -> Dual:
         return self if self._combination is None else _dual(self._combination.times(c))
 
     def __add__(self, other: Any) -> Dual:
-        return self._plus(other)
+        return self.__dynagrad_plus__(other)
 
     def __sub__(self, other: Any) -> Dual:
-        return self._plus(-other)
+        return self.__dynagrad_plus__(-other)
 
     def __neg__(self) -> Dual:
-        return self._times(-1.0)
+        return self.__dynagrad_times__(-1.0)
 
     def __radd__(self, other: Any) -> Dual:
         """For `sum()`, which begins with 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __truediv__(self, c: Any) -> Dual:
-        return self._times(1.0 / c)
+        return self.__dynagrad_times__(1.0 / c)
 
     def __mul__(self, c: Any) -> Dual:
-        return self._times(c)
+        return self.__dynagrad_times__(c)
 
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(self._terms())} terms>"
+        return f"<Dual of {len(self.terms())} terms>"
 
 
 class At:

@@ -366,8 +366,8 @@ def add(a: Any, b: Any) -> Any:
 
 
 def _add_functions(f: Any, g: Any) -> Any:
-    if hasattr(f, "_plus"):
-        return f._plus(g)
+    if hasattr(f, "__dynagrad_plus__"):
+        return f.__dynagrad_plus__(g)
     if not callable(g):
         raise Error(f"a function can be added to a function only, and {shown(g)} is none{place()}")
     return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
@@ -409,6 +409,6 @@ def scale(c: Any, x: Any) -> Any:
 
 
 def _scale_function(c: Any, f: Any) -> Any:
-    if hasattr(f, "_times"):
-        return f._times(c)
+    if hasattr(f, "__dynagrad_times__"):
+        return f.__dynagrad_times__(c)
     return _combined(("scale", f, {"c": c}), combination(f).times(c))

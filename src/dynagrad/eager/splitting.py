@@ -152,12 +152,16 @@ class Part:
 
 def halves(tag: int, x: Any) -> tuple[Any, Any]:
     """As `split`, of whatever an adjoint may be: a number, or a functional that knows how to part itself."""
-    return x._halves(tag) if hasattr(x, "_halves") else split(tag, x)
+    return x.__dynagrad_halves__(tag) if hasattr(x, "__dynagrad_halves__") else split(tag, x)
 
 
 def times_tag(tag: int, x: Any) -> Any:
     """An adjoint without the tag, times the tag."""
-    return x._times(Bundle(tag, 0.0, 1.0)) if hasattr(x, "_halves") else bundle(tag, zero_like(x), x)
+    return (
+        x.__dynagrad_times__(Bundle(tag, 0.0, 1.0))
+        if hasattr(x, "__dynagrad_halves__")
+        else bundle(tag, zero_like(x), x)
+    )
 
 
 def contains(tag: int, x: Any) -> bool:

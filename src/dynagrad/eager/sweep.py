@@ -31,7 +31,7 @@ class Partial:
     def __init__(self, recorded: Recorded, delta: Any, total: Any = None) -> None:
         self.recorded, self.delta, self.total = recorded, delta, total
 
-    def _plus(self, other: Any) -> Any:
+    def __dynagrad_plus__(self, other: Any) -> Any:
         if type(other) is Partial:
             other.add_to(self.whole())
         elif type(other) is np.ndarray and other.dtype == np.float64:
@@ -75,7 +75,7 @@ def plus(a: Any, b: Any) -> Any:
         return a + b if type(a) is float else apply(ops.add, a, b)
     if type(b) is Partial and type(a) is not Partial:
         return b.onto(a)
-    return a._plus(b) if hasattr(type(a), "_plus") else apply(ops.add, a, b)
+    return a.__dynagrad_plus__(b) if hasattr(type(a), "__dynagrad_plus__") else apply(ops.add, a, b)
 
 
 def sweep(

@@ -258,6 +258,11 @@ class Table:
         return "\n".join([title, *lines])
 
 
+def relation_of(table: Table) -> Relation:
+    """The columns and numbers of a table, for the rooms that work with them."""
+    return table._relation
+
+
 make_table = maker(
     Table,
     "tables come from chart.query, chart.table and gradients; facts are given as they are, such as a list of tuples",

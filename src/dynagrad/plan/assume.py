@@ -22,7 +22,7 @@ class Assumed(Summary):
     """A summary made without facts: its numbers are guesses for estimates, and nothing else may depend on them."""
 
 
-def assume(rules: Rules, domains: Domains, kinds: Sequence[str]) -> Assumed:
+def assume(rules: Rules, kinds: Sequence[str]) -> Assumed:
     """What may be taken for granted of facts that are not known: nothing but the kinds of arguments."""
     members = {"int": (0, _MEMBERS - 1), "atom": (0, _MEMBERS - 1), "term": (0, -1)}
     summaries = {n: DomainSummary(kind, *members[kind]) for n, kind in enumerate(kinds)}
@@ -51,4 +51,4 @@ def assumed_plan(rules: Rules, domains: Domains, kinds: Sequence[str], options: 
     """
     options = options or Options()
     wanted = Options(options.until, options.functions, options.user, 0, options.vector)
-    return make_plan(rules, domains, assume(rules, domains, kinds), wanted)
+    return make_plan(rules, domains, assume(rules, kinds), wanted)

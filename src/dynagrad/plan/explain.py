@@ -13,7 +13,7 @@ from ..rules.semirings import SEMIRINGS
 from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
 from .assume import Assumed
-from .joins import item_variables, rough, step_variables
+from .joins import rough
 from .layout import DENSE_CELLS
 from .model import (
     Absent,
@@ -235,24 +235,21 @@ def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
     if join.driver is None:
         again = "in every round" if stage.strategy == "sweep" else "when the stage begins"
         yield f"       {again} ({cost}):"
-        bound = set[str]()
     else:
         item = rule.antecedents[join.driver].item
         yield f"       from each popped {_item(item)}, antecedent {join.driver + 1} ({cost}):"
-        bound = item_variables(item)
     for place, step in enumerate(join.steps):
-        text = _step(plan, rule, step, bound)
+        text = _step(plan, rule, step)
         if isinstance(step, Lookup | Scan) and step.antecedent in join.same:
             text += "; where it is the popped item itself, only its share that is old"
         if join.vector is not None and place == len(join.steps) - 1:
             text += f", side by side over {join.vector} as one vector operation"
             text += " wherever no fact is missing" if isinstance(step, Scan) and step.via == "index" else ""
         yield f"         - {text}"
-        bound |= step_variables(step, rule)
     yield f"         - contribute to {_item(rule.head)}"
 
 
-def _step(plan: Plan, rule: NormalRule, step: Step, bound: set[str]) -> str:
+def _step(plan: Plan, rule: NormalRule, step: Step) -> str:
     match step:
         case Lookup(antecedent=i):
             item = rule.antecedents[i].item

@@ -220,7 +220,7 @@ class JoinPlanner:
         while progress:
             progress = False
             for condition in list(at.waiting):
-                step = self._condition(condition, at.bound, rule)
+                step = self._condition(condition, at.bound)
                 if step is not None:
                     at.waiting.remove(condition)
                     at.steps.append(step)
@@ -239,7 +239,7 @@ class JoinPlanner:
                         at.rows *= min(1.0, self.matches(rule.antecedents[i].item, at.bound))
                         progress = True
 
-    def _condition(self, condition: Comparison | Equation | Negation, bound: set[str], rule: NormalRule) -> Step | None:
+    def _condition(self, condition: Comparison | Equation | Negation, bound: set[str]) -> Step | None:
         match condition:
             case Comparison(left=left, right=right):
                 return Filter(condition) if term_variables(left) | term_variables(right) <= bound else None

@@ -15,6 +15,7 @@ import dynagrad as dg
 from dynagrad.charts.binding.binding import Binding
 from dynagrad.charts.binding.context import read_facts
 from dynagrad.charts.binding.database import Database
+from dynagrad.charts.program import context_of
 from dynagrad.facts.relation import Relation
 
 PROGRAM = dg.Program("goal += a(X) * b(X).  a(axiom) = 9.  b(axiom) = 9.")
@@ -23,12 +24,12 @@ Rows = list[tuple[str, float]]
 
 
 def relation(key: str, rows: Any) -> Relation:
-    return read_facts(PROGRAM._setting, {key: rows}, False)[key]
+    return read_facts(context_of(PROGRAM), {key: rows}, False)[key]
 
 
 def database(bound: Rows, run: Rows) -> Database:
     """Facts of `a/1` that are bound, and facts of both predicates that are the run's own."""
-    binding = Binding(PROGRAM._setting, {"a/1": relation("a/1", bound)})
+    binding = Binding(context_of(PROGRAM), {"a/1": relation("a/1", bound)})
     return Database(binding, {"a/1": relation("a/1", run), "b/1": relation("b/1", run)})
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.charts.batch import in_order
+from dynagrad.charts.program import binding_of
 from interrupts import ctrl_c
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -30,7 +31,7 @@ def bound() -> dg.Bound:
 def summed(bound: dg.Bound, examples: list[Any], key: str, weights: Any = None, log: bool = False) -> Any:
     """The sum of the gradients of `goal`, chart by chart; the bound rows come first in each."""
     total: Any = 0.0
-    rows = len(bound._binding.given[key])
+    rows = len(binding_of(bound).given[key])
     for n, facts in enumerate(examples):
         chart = bound.run(facts)
         one = chart.gradient("goal")[key].values.reshape(-1)[:rows]

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.program import binding_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -707,7 +708,7 @@ class TestOpenFunctions:
 
     def test_bound_inputs_beside_open_ones(self, chain: dg.Bound) -> None:
         f = chain.function("total", inputs=["move/2", "emit/2"])
-        moves = chain._binding.given["move/2"].values.reshape(3, 3, *f.result_shapes[0])
+        moves = binding_of(chain).given["move/2"].values.reshape(3, 3, *f.result_shapes[0])
         x, ends = emissions(chain, 4), {"end/1": [(3,)]}
         fixed = chain.function("total", inputs=["emit/2"], facts={"emit/2": x, **ends})
         np.testing.assert_array_equal(f(moves, x, facts=ends), fixed(x))

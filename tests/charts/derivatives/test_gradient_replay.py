@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import dynagrad as dg
 from cases import CASES
 from charts.test_engine import AGENDAS, COMBINABLE, compiled, generated, given_facts, visible
+from dynagrad.charts.chart import run_of
 from dynagrad.rules.parse import parse
 from oracle import Key, Real, Struct, term
 from programs import combined
@@ -245,14 +246,14 @@ def derived(chart: Any, keys: Sequence[str], prefix: str) -> Iterator[tuple[Key,
 
 def ended_by_itself(chart: Any) -> set[str]:
     """The predicates that were done when the run was."""
-    prepared = chart._prepared
+    prepared = run_of(chart).prepared
     stages = prepared.compiled.plan.stages
     return {key for stage in stages if stage.number < prepared.chart.report.stage for key in stage.keys}
 
 
 def has_roots(chart: Any) -> bool:
     """Whether the program takes roots: at zero the chain rule has no answer, and the engine says so."""
-    return "sqrt(" in chart._setting.rules.source.text
+    return "sqrt(" in run_of(chart).context.rules.source.text
 
 
 def check(
@@ -268,11 +269,11 @@ def check(
 
     The class that derives forward is a compile of its own, which `forward=False` saves.
     """
-    pops = [(key.removeprefix(prefix), row) for key, row in chart._pops() if key.startswith(prefix)]
-    agenda = chart._setting.rules.agenda
+    pops = [(key.removeprefix(prefix), row) for key, row in run_of(chart).pops() if key.startswith(prefix)]
+    agenda = run_of(chart).context.rules.agenda
     source = f":- agenda {agenda}.\n{program.source}"
     ended = {key.removeprefix(prefix) for key in ended_by_itself(chart) if key.startswith(prefix)}
-    made = Solution if chart._prepared.compiled.plan.solves else Computation
+    made = Solution if run_of(chart).require().compiled.plan.solves else Computation
     computed = made(source, program.facts, pops, semiring=semiring, functions=program.functions, ended=ended)
     keys = visible(parse(program.source))
     items = dict(derived(chart, keys, prefix))
@@ -473,7 +474,7 @@ def moved(program: Any, semiring: str | None, random: np.random.Generator) -> Sh
 
 def swept(chart: Any) -> set[str]:
     """Predicates that the engine computes again in whole, without pops."""
-    stages = chart._prepared.compiled.plan.stages
+    stages = run_of(chart).require().compiled.plan.stages
     return {key for stage in stages if stage.strategy == "sweep" for key in stage.keys}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
 from dynagrad.charts.limits import Limits
 from dynagrad.codegen.rules.compiled import Stop
 from interrupts import ctrl_c
@@ -99,7 +100,7 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
     chart.gradient("goal")
     again = chart_of()  # which kept its tape
     expected = {
-        key: table.values.tolist() for key, table in again.gradient("goal").items() if key in chart._state.facts.run
+        key: table.values.tolist() for key, table in again.gradient("goal").items() if key in run_of(chart).facts.run
     }
     stops, limit, found = 0, 0.0, None
     while found is None:
@@ -111,7 +112,7 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
         else:
             assert {key: found[key].values.tolist() for key in expected} == expected
     assert stops
-    assert again._state.facts is not None and list(again.query("goal")) == list(chart.query("goal"))
+    assert run_of(again).facts is not None and list(again.query("goal")) == list(chart.query("goal"))
 
 
 def test_a_question_that_is_still_to_be_compiled_goes_on_for_the_next_call() -> None:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
+from dynagrad.charts.program import binding_of
 from dynagrad.codegen.rules import context as class_context
 from dynagrad.codegen.rules.program import generate
 from dynagrad.plan.model import Derivatives, Passes
@@ -104,7 +106,7 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", CASES)
 def test_both_classes_have_the_same_members_and_slots(name: str) -> None:
     """Nothing is compiled: charts of one class are looked at as those of the other."""
-    plan = dg.Program(CASES[name][0], CASES[name][1]).run(facts_of(name), max_pops=0)._state.ready().compiled.plan
+    plan = run_of(dg.Program(CASES[name][0], CASES[name][1]).run(facts_of(name), max_pops=0)).ready().compiled.plan
     taped = replace(plan, derivatives=Derivatives())
     forward = generate(taped, passes=Passes.FORWARD)
     backward = generate(taped, passes=Passes.BACKWARD, like=forward)
@@ -146,7 +148,7 @@ def test_a_gradient_after_a_run_is_that_of_a_class_with_both_passes(name: str, b
     assert len(built) == forward + 1 and "int64_t backward()" in built[-1]
 
     whole = dg.Program(text, semiring).bind({})
-    whole._binding.derivatives = Derivatives()
+    binding_of(whole).derivatives = Derivatives()
     first = whole.run(facts).gradient("goal")
     assert built[-1] != built[forward]
     for key in facts:
@@ -156,9 +158,9 @@ def test_a_gradient_after_a_run_is_that_of_a_class_with_both_passes(name: str, b
 def test_the_run_that_is_made_again_has_the_library_and_the_facts_of_the_run(built: list[str]) -> None:
     bound = dg.Program(PARSING, "log").bind(SENTENCE)
     chart = bound.run()
-    before = chart._state.ready()
+    before = run_of(chart).ready()
     chart.gradient("goal")
-    taped = chart._state.taped
+    taped = run_of(chart).taped
     assert taped is not None and taped.compiled.engine.path == before.compiled.engine.path
     assert [a and a.facts for a in taped.chart.weights] == [b and b.facts for b in before.chart.weights]
     assert before.chart.report.tape == 0 < taped.chart.report.tape

@@ -19,6 +19,8 @@ import dynagrad as dg
 import examples
 from dynagrad import cli
 from dynagrad.charts.binding.encoding import kinds, program_constants
+from dynagrad.charts.chart import run_of
+from dynagrad.charts.program import binding_of, context_of
 from dynagrad.cli import demo
 from dynagrad.cli.commands import header_plan
 from dynagrad.cli.inputs import Values
@@ -79,7 +81,7 @@ def printed(chart: str, label: str, key: str) -> str:
 
 def setting_of(source: str, semiring: str | None = None) -> Any:
     functions = {"distance/2": lambda x, y: 0.0} if "external" in source else {}
-    return dg.Program(source, semiring, functions)._setting
+    return context_of(dg.Program(source, semiring, functions))
 
 
 def any_header(name: str, source: str, semiring: str | None = None, gradient: bool = True) -> str:
@@ -92,8 +94,8 @@ def any_header(name: str, source: str, semiring: str | None = None, gradient: bo
 def fitted_header(name: str, source: str, facts: Mapping[str, Any]) -> str:
     """The header of a program for facts like these."""
     program = dg.Program(source)
-    setting = program._setting
-    plan = header_plan(program, program.bind(facts)._binding.given, Values.weights)
+    setting = context_of(program)
+    plan = header_plan(program, binding_of(program.bind(facts)).given, Values.weights)
     return header(plan, name, program_constants(setting.rules, setting.domains))
 
 
@@ -356,7 +358,7 @@ def test_what_cannot_be_is_refused_with_a_message(said):
 
 def test_only_what_needs_python_is_refused():
     longest = dg.Semiring(0.0, 1.0, lambda a, b: a + b, lambda a, b: a * b)
-    plan = dg.Program("a(X) += b(X).", longest).run({"b/1": [("x", 1.0)]})._prepared.compiled.plan
+    plan = run_of(dg.Program("a(X) += b(X).", longest).run({"b/1": [("x", 1.0)]})).require().compiled.plan
     with pytest.raises(dg.Error, match="can be written only of programs without"):
         header(plan, "x", {})
 

@@ -626,7 +626,7 @@ def test_a_long_chain_of_views_takes_time_in_proportion(kind):
         if kind == "of records":
             v[:] = x
         for i in range(n):
-            v = v[:] if i % 2 else v._view(lambda whole: (steps.append(0), whole.reshape(3))[1])
+            v = v[:] if i % 2 else v.viewed(lambda whole: (steps.append(0), whole.reshape(3))[1])
             if kind == "written to":
                 v[0] = v[0] + x[0]
         v[1] = x[1]

@@ -29,7 +29,7 @@ from ...plan.planner import Options, make_plan
 from ...rules import undefined
 from .background import Jobs
 from .background import until as left
-from .context import Setting, axiom_relations
+from .context import ProgramContext, axiom_relations
 from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
 from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
@@ -74,17 +74,17 @@ class Binding:
 
     def __init__(
         self,
-        setting: Setting,
+        context: ProgramContext,
         relations: Mapping[str, Relation],
         axioms: dict[str, Relation] | None = None,
         plans: _Plans | None = None,
     ) -> None:
-        self.setting = setting
+        self.context = context
         self.given = dict(relations)  # as given, without the axioms of the text
-        self.axioms = axioms = axiom_relations(setting.rules, setting.scale) if axioms is None else axioms
+        self.axioms = axioms = axiom_relations(context.rules, context.scale) if axioms is None else axioms
         merged = dict(relations)
         for key, axiom in axioms.items():
-            merged[key] = concatenate(merged[key], axiom, setting.scale.one) if key in merged else axiom
+            merged[key] = concatenate(merged[key], axiom, context.scale.one) if key in merged else axiom
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
         self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made of this one
@@ -96,7 +96,7 @@ class Binding:
         self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"setting": self.setting, "given": self.given}
+        return {"setting": self.context, "given": self.given}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["setting"], state["given"])  # type: ignore[misc]  # the lock and what is kept are made anew
@@ -117,9 +117,14 @@ class Binding:
 
     def with_relations(self, relations: Mapping[str, Relation]) -> Binding:
         """A binding of other facts to the same program; plans that fit are shared."""
-        made = Binding(self.setting, relations, self.axioms, self._plans)
+        made = Binding(self.context, relations, self.axioms, self._plans)
         made.derivatives = self.derivatives
         return made
+
+    def keep_tapes(self) -> None:
+        """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
+        if self.derivatives is None:
+            self.derivatives = Derivatives()
 
     def quiet(self) -> Binding:
         """This binding, of which all that is doubtful was said before."""
@@ -130,12 +135,12 @@ class Binding:
         """This binding, or one where columns from files have the types that the shared facts give them."""
         if not any(isinstance(c, TextColumn) for r in self.relations.values() for c in r.columns):
             return self
-        settled = settle_texts(self.setting.domains, self.relations)
+        settled = settle_texts(self.context.domains, self.relations)
         given = {
             key: replace(relation, columns=tuple(c.take(np.arange(relation.count)) for c in settled[key].columns))
             for key, relation in self.given.items()
         }
-        return Binding(self.setting, given)
+        return Binding(self.context, given)
 
     # -- preparing a run
 
@@ -144,10 +149,10 @@ class Binding:
         relations = dict(self.relations)
         for key, relation in instead.items():
             axiom = self.axioms.get(key)
-            relations[key] = relation if axiom is None else concatenate(relation, axiom, self.setting.scale.one)
+            relations[key] = relation if axiom is None else concatenate(relation, axiom, self.context.scale.one)
         for key, relation in run.items():
             known = relations.get(key)
-            relations[key] = relation if known is None else concatenate(known, relation, self.setting.scale.one)
+            relations[key] = relation if known is None else concatenate(known, relation, self.context.scale.one)
         return relations
 
     def prepare(
@@ -173,25 +178,25 @@ class Binding:
         `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
         clock `time.monotonic`, it raises NotConverged, and compiling goes on.
         """
-        setting = self.setting
+        context = self.context
         relations = self.gathered(run, instead or {})
         mixed = {key: relations[key] for key in {**(instead or {}), **run}}
         chosen = None if mixed else self._kinds
         if chosen is None:
-            undefined(setting.rules, relations)
+            undefined(context.rules, relations)
         if chosen is None and any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
-            relations = settle_texts(setting.domains, relations)
+            relations = settle_texts(context.domains, relations)
             mixed = {
                 key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
             }
         if chosen is None:
-            chosen = kinds(setting.rules, setting.domains, relations)
+            chosen = kinds(context.rules, context.domains, relations)
             if not mixed and all(relations[key] is relation for key, relation in self.relations.items()):
                 self._kinds = chosen
         if not self._looked_at:
             self._looked_at = True
-            warn(setting, relations)
-        superior = until is not None and is_superior(setting, relations)
+            warn(context, relations)
+        superior = until is not None and is_superior(context, relations)
         stop = until if superior else None
         patience = None if deadline is None else Stop(deadline)
         with self._locked(deadline):
@@ -199,23 +204,23 @@ class Binding:
             known = base.known
             alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
             start = known.encoding if like is None or not like.keeps(known.encoding) else like
-            encoding = start.extend(setting.domains, mixed) if mixed else start
-            fresh = {key: encoding.codes(setting.domains, r) for key, r in mixed.items()}
+            encoding = start.extend(context.domains, mixed) if mixed else start
+            fresh = {key: encoding.codes(context.domains, r) for key, r in mixed.items()}
             if alone is not None:
                 ranks, compiled = alone
             else:
-                summary, ranks = summarise(setting, known, encoding, relations, fresh)
+                summary, ranks = summarise(context, known, encoding, relations, fresh)
                 present = frozenset(k for k, r in relations.items() if r.count)
                 options = replace(
-                    setting.options, until=stop, changing=changing, derivatives=derivatives, iterate=iterate
+                    context.options, until=stop, changing=changing, derivatives=derivatives, iterate=iterate
                 )
                 compiled = self._compiled(base, summary, present, options, progress, deadline)
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
-            loaded = load_shared(setting, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
+            loaded = load_shared(context, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
             base.loaded[id(compiled.generated)] = loaded
-        prepared = set_up(setting, compiled, loaded, facts, room, patience)
+        prepared = set_up(context, compiled, loaded, facts, room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if changing:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())
@@ -224,9 +229,9 @@ class Binding:
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
         base = self._bases.get(chosen)
         if base is None or not set(base.known.codes) >= set(shared):
-            constants = program_constants(self.setting.rules, self.setting.domains)
-            encoding = Encoding.start(chosen, constants).extend(self.setting.domains, shared)
-            known = CodedFacts.of(self.setting, encoding, shared)
+            constants = program_constants(self.context.rules, self.context.domains)
+            encoding = Encoding.start(chosen, constants).extend(self.context.domains, shared)
+            known = CodedFacts.of(self.context, encoding, shared)
             base = self._bases[chosen] = _Base(chosen, known, self._plans.of(chosen))
         return base
 
@@ -249,7 +254,7 @@ class Binding:
         self.compiling += time.monotonic() - began
         if not self._said and not compiled.plan.changes:
             self._said = True
-            warn_of_iteration(self.setting, compiled.plan)
+            warn_of_iteration(self.context, compiled.plan)
         return compiled
 
     def _made(
@@ -261,7 +266,7 @@ class Binding:
         deadline: float | None,
     ) -> CompiledPlan:
         _, marks, options = key
-        rough = rounded(self.setting, base.known, summary)
+        rough = rounded(self.context, base.known, summary)
         tool = self._plans.compiler  # where there is none, that is said before anything else is done
         without = replace(options, derivatives=None)
         ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
@@ -269,7 +274,7 @@ class Binding:
         def work() -> CompiledPlan:
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, progress, tool)
-            plan = make_plan(self.setting.rules, self.setting.domains, rough, options)
+            plan = make_plan(self.context.rules, self.context.domains, rough, options)
             return compile_plan(plan, progress, tool)
 
         while True:

@@ -26,7 +26,7 @@ from .encoding import syntax_value
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProgramContext:
     """The parts of a program that its bindings need."""
 
     rules: Rules
@@ -56,14 +56,14 @@ class Setting:
 
 
 def read_facts(
-    setting: Setting, facts: Mapping[str, Any], probabilities: bool, *, bare: bool = False, strict: bool = False
+    context: ProgramContext, facts: Mapping[str, Any], probabilities: bool, *, bare: bool = False, strict: bool = False
 ) -> dict[str, Relation]:
     """Facts in any form as relations. Raises FactError for a predicate that takes none.
 
     One that the program does not use is passed over with a warning, so that one table serves several programs, unless
     this is `strict`. Rows without values have the value one, unless they are wanted `bare`.
     """
-    known = setting.rules.predicates
+    known = context.rules.predicates
     relations: dict[str, Relation] = {}
     if not isinstance(facts, Mapping):
         raise FactError(f'{shown(facts)} is no dict of facts; give one from predicates to rows: {{"rewrite/3": rows}}')
@@ -79,14 +79,14 @@ def read_facts(
             continue
         if known[key].external:
             raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
-        shape, finite, _ = setting.scale.given(probabilities)
+        shape, finite, _ = context.scale.given(probabilities)
         declared = known[key].types or ()
         floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
         relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
-        if not bare and not probabilities and relation.values is None and _counts_from_nought(setting):
+        if not bare and not probabilities and relation.values is None and _counts_from_nought(context):
             relation = replace(relation, values=np.ones(relation.count), value_shape=shape)
         if probabilities:
-            relation = from_probabilities(setting.scale, relation)
+            relation = from_probabilities(context.scale, relation)
         relations[key] = relation
     return relations
 
@@ -102,9 +102,9 @@ def unused(key: str, known: Collection[str], *, strict: bool = False) -> None:
     warn(f"The program does not use `{cut(key)}`, so the facts given for it are passed over.")
 
 
-def _counts_from_nought(setting: Setting) -> bool:
+def _counts_from_nought(context: ProgramContext) -> bool:
     """Whether the one of the semiring is not the number one, of a program that has no semiring but runs as one."""
-    return setting.rules.semiring is None and setting.scale.shape == "float" and setting.scale.one != 1.0
+    return context.rules.semiring is None and context.scale.shape == "float" and context.scale.one != 1.0
 
 
 def from_probabilities(scale: Scale, relation: Relation) -> Relation:

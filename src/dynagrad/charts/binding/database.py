@@ -16,7 +16,7 @@ from ...errors import QueryError, cut
 from ...facts.relation import Array, Relation, concatenate, matching, take
 from ...facts.terms import item_text
 from .binding import Binding
-from .context import Setting
+from .context import ProgramContext
 from .encoding import kinds, settle_texts
 
 
@@ -29,8 +29,8 @@ class Database:
     instead: Mapping[str, Relation] = field(default_factory=dict)
 
     @property
-    def setting(self) -> Setting:
-        return self.binding.setting
+    def context(self) -> ProgramContext:
+        return self.binding.context
 
     # -- what there is
 
@@ -39,7 +39,7 @@ class Database:
         shared, run = self.instead.get(key, self.binding.given.get(key)), self.run.get(key)
         if shared is None or run is None:
             return run if shared is None else shared
-        return concatenate(shared, run, self.setting.scale.one)
+        return concatenate(shared, run, self.context.scale.one)
 
     def gathered(self) -> dict[str, Relation]:
         """All facts, the axioms of the text among them."""
@@ -66,7 +66,7 @@ class Database:
     def added(self, relation: Relation) -> Database:
         """With more facts. Raises `FactError` where they do not fit."""
         here = self.own(relation.key)
-        return self._fitting(relation if here is None else concatenate(here, relation, self.setting.scale.one))
+        return self._fitting(relation if here is None else concatenate(here, relation, self.context.scale.one))
 
     def retracted(self, gone: Relation) -> Database:
         """Without any copy of some facts. Raises `QueryError` where one of them is not there."""
@@ -75,7 +75,7 @@ class Database:
         here = self.own(gone.key)
         if here is None or not here.count:
             raise QueryError(f"there are no facts of {gone.key} to retract")
-        among, found = matching(here, gone, self.setting.scale.one)
+        among, found = matching(here, gone, self.context.scale.one)
         if not found.all():
             row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
             raise QueryError(f"{cut(item_text(gone.key, row))} is no fact of this chart, so it cannot be retracted")
@@ -87,11 +87,11 @@ class Database:
         if here is None:
             return self._fitting(relation)
         kept = np.flatnonzero(~matching(here, replace(relation, values=None), None)[0])
-        return self._fitting(concatenate(take(here, kept), relation, self.setting.scale.one))
+        return self._fitting(concatenate(take(here, kept), relation, self.context.scale.one))
 
     def _fitting(self, relation: Relation) -> Database:
         known = {**self.binding.relations, **self.instead, **self.run, relation.key: relation}
-        kinds(self.setting.rules, self.setting.domains, settle_texts(self.setting.domains, known))
+        kinds(self.context.rules, self.context.domains, settle_texts(self.context.domains, known))
         return self._with(relation)
 
     def _with(self, relation: Relation) -> Database:

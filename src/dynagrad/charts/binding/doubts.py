@@ -20,23 +20,23 @@ from ...rules import show
 from ...rules.checks.doubts import diverging
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Equation, Float, Integer, Item, Symbol, Term
-from .context import Setting
+from .context import ProgramContext
 from .encoding import syntax_value
 
 _CONSTANTS = (Symbol, Integer, Float)
 _MOST_NAMED = 4  # constants named in one warning; the rest are counted
 
 
-def warn(setting: Setting, relations: Mapping[str, Relation]) -> None:
+def warn(context: ProgramContext, relations: Mapping[str, Relation]) -> None:
     """Issues what there is to say about a program and its facts, axioms among them."""
-    for text in (*_unmatched(setting, relations), *_probabilities(setting, relations), *_stated(setting, relations)):
+    for text in (*_unmatched(context, relations), *_probabilities(context, relations), *_stated(context, relations)):
         issue(text)
 
 
-def warn_of_iteration(setting: Setting, plan: Plan) -> None:
+def warn_of_iteration(context: ProgramContext, plan: Plan) -> None:
     """Warns of sums in cycles that a plan iterates, where it shows no order and does not solve them."""
     iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
-    for keys, text in diverging(setting.rules) if iterated else ():
+    for keys, text in diverging(context.rules) if iterated else ():
         if keys & iterated:
             issue(text)
 
@@ -44,12 +44,12 @@ def warn_of_iteration(setting: Setting, plan: Plan) -> None:
 # -- constants -------------------------------------------------------------------------------------------------------
 
 
-def _unmatched(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+def _unmatched(context: ProgramContext, relations: Mapping[str, Relation]) -> Iterator[str]:
     """Constants that items of right sides ask for, where nothing that could stand there is equal to them."""
     found: dict[tuple[int, Term], Item] = {}
-    made = _made(setting)
-    for item, number, constant in _asked(setting):
-        domain = setting.domains.domains[number]
+    made = _made(context)
+    for item, number, constant in _asked(context):
+        domain = context.domains.domains[number]
         if (number, constant) in found or (number, constant) in made or domain.arithmetic or domain.nested:
             continue
         columns = [relations[k].columns[i] for k, i in domain.positions if k in relations]
@@ -61,7 +61,7 @@ def _unmatched(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[
     named = [f"`{show(constant)}` in `{show(item)}`" for (_, constant), item in list(found.items())[:_MOST_NAMED]]
     more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
     word, them = ("constant", "it") if len(found) == 1 else ("constants", "them")
-    source = setting.rules.source
+    source = context.rules.source
     message = (
         f"No fact has the {word} {', '.join(named)}{more}, so what asks for {them} gives nothing. A variable starts "
         "with a capital letter."
@@ -70,27 +70,27 @@ def _unmatched(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[
     yield str(ProgramError(message, source.text, first.span, source.filename))
 
 
-def _asked(setting: Setting) -> Iterator[tuple[Item, int, Term]]:
+def _asked(context: ProgramContext) -> Iterator[tuple[Item, int, Term]]:
     """The constants of right sides, each with its item and its domain."""
-    for rule in setting.rules.rules:
+    for rule in context.rules.rules:
         for antecedent in rule.antecedents:
             item = antecedent.item
-            if setting.rules.predicates[item.key].external:
+            if context.rules.predicates[item.key].external:
                 continue
             for argument, term in enumerate(item.arguments):
                 if isinstance(term, _CONSTANTS):
-                    yield item, setting.domains.of[item.key, argument], term
+                    yield item, context.domains.of[item.key, argument], term
 
 
-def _made(setting: Setting) -> set[tuple[int, Term]]:
+def _made(context: ProgramContext) -> set[tuple[int, Term]]:
     """The constants that rules themselves bring into a domain: those of heads, and of equations."""
     made: set[tuple[int, Term]] = set()
-    for rule in setting.rules.rules:
+    for rule in context.rules.rules:
         for argument, term in enumerate(rule.head.arguments):
-            made.add((setting.domains.of[rule.head.key, argument], term))
+            made.add((context.domains.of[rule.head.key, argument], term))
         for condition in rule.conditions:
             if isinstance(condition, Equation):
-                variables = setting.domains.variables[rule.number]
+                variables = context.domains.variables[rule.number]
                 for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
                     number = variables.get(getattr(one, "name", ""))
                     if number is not None:
@@ -110,9 +110,9 @@ def _holds(column: Column, value: Any) -> bool:
 # -- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _probabilities(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+def _probabilities(context: ProgramContext, relations: Mapping[str, Relation]) -> Iterator[str]:
     """Facts whose numbers all lie between 0 and 1, where a number is the log of a weight."""
-    if not SEMIRINGS[setting.scale.name].logs:
+    if not SEMIRINGS[context.scale.name].logs:
         return
     for key, relation in relations.items():
         values = relation.values
@@ -120,20 +120,20 @@ def _probabilities(setting: Setting, relations: Mapping[str, Relation]) -> Itera
             continue
         if values.min() >= 0 and values.max() <= 1 and int(((values > 0) & (values < 1)).sum()) > 1:
             yield (
-                f"The values of `{key}` all lie between 0 and 1, and in `{setting.scale.name}` a value is the log of a "
+                f"The values of `{key}` all lie between 0 and 1, and in `{context.scale.name}` a value is the log of a "
                 'weight. If they are probabilities, say so with values="probabilities".'
             )
             return
 
 
-def _stated(setting: Setting, relations: Mapping[str, Relation]) -> Iterator[str]:
+def _stated(context: ProgramContext, relations: Mapping[str, Relation]) -> Iterator[str]:
     """Facts with values of a predicate whose items are worth one each: in a semiring, what `:-` derives."""
-    if setting.rules.semiring is None:
+    if context.rules.semiring is None:
         return
-    given = setting.scale.one
+    given = context.scale.one
     one = np.hstack([np.ravel(part) for part in (given if isinstance(given, tuple) else (given,))])
     for key, relation in relations.items():
-        if setting.rules.predicates[key].aggregator != "|=" or relation.values is None:
+        if context.rules.predicates[key].aggregator != "|=" or relation.values is None:
             continue
         if bool((relation.values != one).any()):
             yield (

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...codegen.rules.compiled import CompiledPlan, FactTable, NativeChart, Stop, WeightTable, World
 from ...facts.relation import Array, Codes, Relation
 from ...semirings import Scale
-from .context import Setting
+from .context import ProgramContext
 from .encoding import Encoding, TermCodes, data_value, flat_terms
 from .summary import CodedFacts
 
@@ -107,7 +107,7 @@ class Loaded:
 
 
 def load_shared(
-    setting: Setting,
+    context: ProgramContext,
     compiled: CompiledPlan,
     before: Loaded | None,
     known: CodedFacts,
@@ -130,7 +130,7 @@ def load_shared(
         loaded.facts[key] = _facts(compiled, loaded.world, loaded.terms, run.relations[key], known.codes[key], stop)
     for key in wanted:
         if key not in loaded.weights and not run.along.tangents(key):
-            words = jet_words(setting.scale, run.relations[key], loaded.order)
+            words = jet_words(context.scale, run.relations[key], loaded.order)
             loaded.weights[key] = WeightTable(loaded.facts[key], words, stop)
     return loaded
 
@@ -139,7 +139,7 @@ def load_shared(
 
 
 def set_up(
-    setting: Setting,
+    context: ProgramContext,
     compiled: CompiledPlan,
     loaded: Loaded,
     run: RunFacts,
@@ -161,26 +161,26 @@ def set_up(
         if key not in run.fresh:
             tangents = along.tangents(key)
             if tangents:
-                held = WeightTable(facts, jet_words(setting.scale, relations[key], along.order, tangents), stop)
+                held = WeightTable(facts, jet_words(context.scale, relations[key], along.order, tangents), stop)
             else:
                 held = loaded.weights[key]
             weights[compiled.plan.tables[key].number] = held
     for key, columns in run.fresh.items():
         if key in compiled.plan.tables:
             facts = _facts(compiled, world, terms, relations[key], columns, stop)
-            words = jet_words(setting.scale, relations[key], compiled.plan.order, along.tangents(key))
+            words = jet_words(context.scale, relations[key], compiled.plan.order, along.tangents(key))
             weights[compiled.plan.tables[key].number] = WeightTable(facts, words, stop)
     for key, table in compiled.plan.tables.items():
         n = table.number
-        if weights[n] is None and table.kind != "external" and _takes_facts(setting, compiled, key):
+        if weights[n] is None and table.kind != "external" and _takes_facts(context, compiled, key):
             empty = [np.zeros(0, np.int32)] * table.arity
             weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
-    chart = NativeChart(compiled.engine, world, weights, _constants(setting.scale, compiled, along))
+    chart = NativeChart(compiled.engine, world, weights, _constants(context.scale, compiled, along))
     return Prepared(compiled, chart, encoding, terms, relations, run.ranks, along=along)
 
 
-def _takes_facts(setting: Setting, compiled: CompiledPlan, key: str) -> bool:
-    predicate = setting.rules.predicates[key]
+def _takes_facts(context: ProgramContext, compiled: CompiledPlan, key: str) -> bool:
+    predicate = context.rules.predicates[key]
     return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
 
 
@@ -231,18 +231,18 @@ def intern(prepared: Prepared, values: Sequence[Any]) -> Codes:
     return _numbers_of(prepared.chart.world, prepared.terms, values)
 
 
-def load(setting: Setting, prepared: Prepared, relation: Relation) -> tuple[WeightTable, Codes]:
+def load(context: ProgramContext, prepared: Prepared, relation: Relation) -> tuple[WeightTable, Codes]:
     """A relation in the world of a chart that is there already: its table, and the codes of its rows."""
     compiled, world = prepared.compiled, prepared.chart.world
-    codes = coded(setting, prepared, relation)
+    codes = coded(context, prepared, relation)
     columns = list(codes.T)
     facts = FactTable(compiled.engine, world, compiled.plan.tables[relation.key].number, columns, relation.count)
-    return WeightTable(facts, jet_words(setting.scale, relation, compiled.plan.order)), codes
+    return WeightTable(facts, jet_words(context.scale, relation, compiled.plan.order)), codes
 
 
-def coded(setting: Setting, prepared: Prepared, relation: Relation) -> Codes:
+def coded(context: ProgramContext, prepared: Prepared, relation: Relation) -> Codes:
     """The codes of a relation in the world of a chart: a row for each of its rows."""
-    columns = prepared.encoding.codes(setting.domains, relation)
+    columns = prepared.encoding.codes(context.domains, relation)
     codes = _coded(prepared.chart.world, prepared.terms, relation, columns)
     return np.stack(codes, axis=1) if codes else np.zeros((relation.count, 0), np.int32)
 

@@ -19,7 +19,7 @@ from ...plan.order import ordered_pairs
 from ...plan.planner import Options
 from ...plan.right_sides import numbers
 from ...rules.semirings import SEMIRINGS
-from .context import Setting
+from .context import ProgramContext
 from .encoding import Encoding
 
 MOST_ARCS = 2_000_000
@@ -42,13 +42,13 @@ class CodedFacts:
     gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(setting: Setting, encoding: Encoding, relations: Mapping[str, Relation]) -> CodedFacts:
-        codes = {key: encoding.codes(setting.domains, relation) for key, relation in relations.items()}
+    def of(context: ProgramContext, encoding: Encoding, relations: Mapping[str, Relation]) -> CodedFacts:
+        codes = {key: encoding.codes(context.domains, relation) for key, relation in relations.items()}
         return CodedFacts(encoding, codes, {key: _distinct(c, relations[key].count) for key, c in codes.items()})
 
 
 def summarise(
-    setting: Setting,
+    context: ProgramContext,
     known: CodedFacts,
     encoding: Encoding,
     relations: Mapping[str, Relation],
@@ -57,7 +57,7 @@ def summarise(
     """What the plan may know of facts, and ranks of atoms that they order; `fresh` has codes of those not shared."""
     codes = {**known.codes, **fresh}
     ranks: dict[int, Codes] = {}
-    for number, sources in setting.rank_sources.items():
+    for number, sources in context.rank_sources.items():
         if encoding.domains[number].kind == "atom":
             found = _ranks(known, encoding, number, sources, codes, fresh)
             if found is not None:
@@ -67,10 +67,10 @@ def summarise(
     facts = {}
     for key, relation in relations.items():
         columns = codes[key]
-        steady = key not in fresh and not any(setting.domains.of[key, i] in ranks for i in range(relation.arity))
+        steady = key not in fresh and not any(context.domains.of[key, i] in ranks for i in range(relation.arity))
         gaps = known.gaps.get(key) if steady else None
         if gaps is None:
-            gaps = _gaps(setting, key, shape, columns, ranks)
+            gaps = _gaps(context, key, shape, columns, ranks)
             if steady:
                 known.gaps[key] = gaps
         distinct = known.distinct.get(key) if key not in fresh else None
@@ -79,14 +79,14 @@ def summarise(
 
 
 def _gaps(
-    setting: Setting, key: str, shape: Summary, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+    context: ProgramContext, key: str, shape: Summary, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
 ) -> dict[tuple[int, int], int]:
     """The least differences between ordered columns of a relation."""
     gaps = {}
-    for i, j in ordered_pairs(setting.domains, shape, key, len(columns)):
+    for i, j in ordered_pairs(context.domains, shape, key, len(columns)):
         a, b = columns[i], columns[j]
         if a is not None and b is not None and len(a):
-            rank = ranks.get(setting.domains.of[key, i])
+            rank = ranks.get(context.domains.of[key, i])
             low, high = (rank[a], rank[b]) if rank is not None else (a, b)
             gaps[i, j] = int((high.astype(np.int64) - low).min())
     return gaps
@@ -173,22 +173,22 @@ def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
 # -- using one ---------------------------------------------------------------------------------------------------------
 
 
-def rounded(setting: Setting, known: CodedFacts, summary: Summary) -> Summary:
+def rounded(context: ProgramContext, known: CodedFacts, summary: Summary) -> Summary:
     """The summary that a plan is made from: of facts of a run, which differ from run to run, only rough numbers."""
     facts = {
         key: f
         if key in known.distinct
-        else replace(f, rows=int(rough(f.rows)), distinct=_distinct_counts(f, setting, summary, key))
+        else replace(f, rows=int(rough(f.rows)), distinct=_distinct_counts(f, context, summary, key))
         for key, f in summary.facts.items()
     }
     return Summary(summary.domains, facts)
 
 
-def _distinct_counts(facts: FactSummary, setting: Setting, summary: Summary, key: str) -> tuple[int, ...]:
+def _distinct_counts(facts: FactSummary, context: ProgramContext, summary: Summary, key: str) -> tuple[int, ...]:
     """For facts of a run: as many values as the domain allows."""
     counts = []
     for i in range(len(facts.distinct)):
-        domain = summary.domains[setting.domains.of[key, i]]
+        domain = summary.domains[context.domains.of[key, i]]
         most = rough(facts.rows if domain.kind == "term" else domain.count)
         counts.append(int(min(rough(facts.rows), most)))
     return tuple(counts)
@@ -231,21 +231,21 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
 
 
 def ordered(
-    setting: Setting, plan: Plan, key: str, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
+    context: ProgramContext, plan: Plan, key: str, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
 ) -> bool:
     """Whether other facts of a predicate are in the order that a plan relies on."""
     if not plan.gaps:
         return True
     relied = plan.gaps.get(key, {})
-    found = _gaps(setting, key, plan.summary, columns, ranks)
+    found = _gaps(context, key, plan.summary, columns, ranks)
     return all(pair in relied and relied[pair] <= gap for pair, gap in found.items())
 
 
-def is_superior(setting: Setting, relations: Mapping[str, Relation]) -> bool:
+def is_superior(context: ProgramContext, relations: Mapping[str, Relation]) -> bool:
     """Whether no fact and no constant makes anything better: then what a best-first search pops is final."""
-    sign = SEMIRINGS[setting.scale.name].superior_sign
+    sign = SEMIRINGS[context.scale.name].superior_sign
     if sign is None:
         return False
-    constants = [n for rule in setting.rules.rules for n in numbers(rule.value)]
+    constants = [n for rule in context.rules.rules for n in numbers(rule.value)]
     given = [r.values for r in relations.values() if r.values is not None and r.count]
     return all(sign * n >= 0 for n in constants) and all(bool((sign * v >= 0).all()) for v in given)

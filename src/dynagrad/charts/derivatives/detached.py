@@ -16,13 +16,13 @@ import numpy as np
 from ...calls import public
 from ...errors import QueryError
 from ...facts.relation import take
-from ...facts.table import Table, make_table
+from ...facts.table import Table, make_table, relation_of
 from ...rules.syntax import Item, Term, Variable
-from ..binding.context import Setting
+from ..binding.context import ProgramContext
 from ..binding.decoding import matches
 from ..binding.loading import Prepared
 from ..lookup import check_needed, constants, place, read_known, unknown
-from .gradient import Gradient, Tangents
+from .gradient import Gradient, Tangents, by_items
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Signatures:
         return number
 
 
-def _known(setting: Setting, prepared: Prepared) -> Signatures:
-    predicates, plan, scale = setting.rules.predicates, prepared.compiled.plan, setting.scale
+def _known(context: ProgramContext, prepared: Prepared) -> Signatures:
+    predicates, plan, scale = context.rules.predicates, prepared.compiled.plan, context.scale
     return Signatures(
         tuple(key for key, predicate in predicates.items() if not predicate.external),
         tuple(key for key, predicate in predicates.items() if predicate.external),
@@ -84,11 +84,11 @@ class KeptGradient(Gradient):
         return self._known.number(self._by_item, item)
 
 
-def kept_gradient(gradient: Gradient, setting: Setting, prepared: Prepared) -> tuple[Any, ...]:
+def kept_gradient(gradient: Gradient, context: ProgramContext, prepared: Prepared) -> tuple[Any, ...]:
     """What makes a gradient again, for `__reduce__`."""
     tables = {key: gradient[key] for key in gradient}
-    items = {key: gradient._of_items(key) for key in tables if key in prepared.compiled.plan.tables}
-    return KeptGradient, (tables, items, gradient.value, _known(setting, prepared))
+    items = {key: by_items(gradient, key) for key in tables if key in prepared.compiled.plan.tables}
+    return KeptGradient, (tables, items, gradient.value, _known(context, prepared))
 
 
 # -- tangents ----------------------------------------------------------------------------------------------------------
@@ -115,12 +115,12 @@ class KeptTangents(Tangents):
         check_needed(self._known.fixed, item.key, constants(item))
         table = self._by_item[item.key]
         rows = [n for n, row in enumerate(table) if matches(item.arguments, row[:-1])]
-        return make_table(take(table._relation, np.array(rows, np.int64)))
+        return make_table(take(relation_of(table), np.array(rows, np.int64)))
 
 
-def kept_tangents(tangents: Tangents, setting: Setting, prepared: Prepared) -> tuple[Any, ...]:
+def kept_tangents(tangents: Tangents, context: ProgramContext, prepared: Prepared) -> tuple[Any, ...]:
     """What makes tangents again, for `__reduce__`."""
-    known = _known(setting, prepared)
+    known = _known(context, prepared)
     items = {}
     for key in known.keys:
         if key in prepared.compiled.plan.tables:

@@ -36,7 +36,7 @@ def read_directions(replay: Replay, prepared: Prepared, direction: Any) -> dict[
     for key, rows in direction.items():
         if not isinstance(key, str):
             raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
-        check_known(replay.facts.setting, prepared, key)
+        check_known(replay.facts.context, prepared, key)
         given[key] = replay.facts.for_all(key, read_direction(replay, key, rows))
     return given
 
@@ -61,7 +61,7 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
         counted = isinstance(rows, list) and bool(rows)  # an empty list has no rows
     if counted and len(rows) != own.count and all(isinstance(x, int | float | np.number) for x in rows):
         raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
-    relation = read_facts(replay.facts.setting, {key: rows}, False, bare=True, strict=True)[key]
+    relation = read_facts(replay.facts.context, {key: rows}, False, bare=True, strict=True)[key]
     if not relation.count:
         return np.zeros((own.count, width))
     if relation.values is None:

@@ -372,7 +372,7 @@ class Function:
         for (slot, n), name, given in zip(slots, names, arrays, strict=True):
             array = _array(what + name, given, self._core.slot_shapes(slot)[n])
             if slot.kind == "x":
-                finite = self._core.binding.setting.scale.finite if slot.mask == 0 and not what else "finite"
+                finite = self._core.binding.context.scale.finite if slot.mask == 0 and not what else "finite"
                 self._check(self._core.given[n], array, finite, "" if finite != "finite" else what)
             elif not np.isfinite(array).all():
                 raise Error(f"{what}{name} is NaN or infinite")
@@ -442,7 +442,7 @@ class Open:
     ) -> None:
         self.bound, self.goals, self.listed, self.inputs, self.limits = bound, goals, listed, inputs, limits
         binding = bound._binding
-        scale = binding.setting.scale
+        scale = binding.context.scale
         self.pair = (scale.width,) if scale.shape == "expectation" else ()
         self.shapes: list[tuple[int | None, ...]] = []
         for key in inputs:
@@ -541,18 +541,18 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
     """The function of some facts' numbers that the rules are. Raises where there is none."""
     limits.check()
     binding = bound._binding
-    differentiable(binding.setting.scale)
+    differentiable(binding.context.scale)
     listed = not isinstance(goal, str)
     goals = tuple(_listed(goal, "the goals")) if listed else (goal,)
     for item in goals:
         if not isinstance(item, str):
             raise QueryError(f'{shown(item)} is no item; write it as in rules, such as "constit(np,0,2)"')
-        ground(read_item(binding.setting, None, item))
+        ground(read_item(binding.context, None, item))
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise Error(f'inputs is a list of predicates, such as ["rewrite/3"], and {shown(inputs)} is none')
     if not inputs:
         raise Error('inputs is empty; name the predicates whose numbers are the arguments, such as ["rewrite/3"]')
-    known = binding.setting.rules.predicates
+    known = binding.context.rules.predicates
     for n, key in enumerate(inputs):
         if not isinstance(key, str) or key not in known:
             near = nearest(key, known) if isinstance(key, str) else ""

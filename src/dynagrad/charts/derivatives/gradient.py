@@ -233,7 +233,7 @@ class Gradient(Mapping[str, Table]):
                 self._tables[key] = shaped(replay, key, numbers)
 
     def __iter__(self) -> Iterator[str]:
-        predicates = self._asked.replay.facts.setting.rules.predicates
+        predicates = self._asked.replay.facts.context.rules.predicates
         return (key for key, predicate in predicates.items() if not predicate.external)
 
     def __len__(self) -> int:
@@ -268,7 +268,7 @@ class Gradient(Mapping[str, Table]):
         prepared, scale = self._asked.prepared, self._asked.replay.scale
         table = prepared.compiled.plan.tables.get(key)
         if table is None:  # what the outputs do not need
-            arity = self._asked.replay.facts.setting.rules.predicates[key].arity
+            arity = self._asked.replay.facts.context.rules.predicates[key].arity
             none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
             return make_table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
         self._still()
@@ -283,14 +283,6 @@ class Gradient(Mapping[str, Table]):
         if self._counts is not None:  # of `real`
             numbers = numbers * held.view(np.float64) / self._counts
         return self._items(prepared, key, codes, numbers)
-
-    def _of_items(self, key: str) -> Table:
-        """The table of a predicate's items: that of its facts, unless there are copies of them, or axioms."""
-        replay = self._asked.replay
-        own = replay.facts.own(key)
-        if own is None or replay.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
-            return self._derived(key)
-        return self[key]
 
     def __reduce__(self) -> tuple[Any, ...]:
         assert self._keep is not None
@@ -338,6 +330,15 @@ class Gradient(Mapping[str, Table]):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{key}: {len(table):,}" for key, table in self._tables.items())
         return f"<Gradient of {self.value}: {sizes or 'no facts'}>"
+
+
+def by_items(gradient: Gradient, key: str) -> Table:
+    """The table of a predicate's items: that of its facts, unless there are copies of them, or axioms."""
+    replay = gradient._asked.replay
+    own = replay.facts.own(key)
+    if own is None or replay.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
+        return gradient._derived(key)
+    return gradient[key]
 
 
 class Tangents:

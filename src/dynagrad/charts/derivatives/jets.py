@@ -31,7 +31,7 @@ from ...forks import kept, renewed
 from ..binding.binding import Binding
 from ..binding.database import Database
 from ..binding.loading import Along, Prepared
-from ..chart import Chart, make_chart
+from ..chart import Chart, make_chart, run_of
 from ..ends import End, check_replayed
 from ..limits import Limits
 from ..lookup import place_of, read_item, words_at, zero_of
@@ -116,12 +116,12 @@ class Core:
     ) -> None:
         self.binding, self.goals, self.listed, self.inputs, self.limits = binding, goals, listed, inputs, limits
         self.given = [binding.given[key] for key in inputs]
-        scale = binding.setting.scale
+        scale = binding.context.scale
         self.width = scale.width  # how many numbers a value has
         self.pair = (scale.width,) if scale.shape == "expectation" else ()  # the axes of a value
         self.shapes = [(*(r.dense_shape if r.dense_shape is not None else (r.count,)), *self.pair) for r in self.given]
         until = limits.until  # checks the item, too
-        self.until = None if until is None else read_item(binding.setting, None, until).key
+        self.until = None if until is None else read_item(binding.context, None, until).key
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.binding, self.goals, self.listed, self.inputs, self.limits
@@ -148,7 +148,7 @@ class Core:
 
     def run(self, order: int, adjoint: bool, x: Mapping[int, Sequence[Array]]) -> Pass:
         """The program over jets of the facts, whose components x has."""
-        plain = self.binding.setting.scale.name == "plain"
+        plain = self.binding.context.scale.name == "plain"
         most = MOST_ORDERS_PLAIN if plain else MOST_ORDERS
         if order > most:
             what = "a program of plain arithmetic" if plain else "a program of rules"
@@ -163,7 +163,7 @@ class Core:
         along = Along(directions, (None,) * order, parts)
         chart = make_chart(binding, {}, self.limits, False)
         try:
-            prepared = chart._state.over(derivatives, along, chart)
+            prepared = run_of(chart).over(derivatives, along, chart)
         except NotConverged:
             if not order or chart.status == "done":  # it did not begin
                 raise
@@ -175,9 +175,9 @@ class Core:
         except ValueRangeError:
             if order and chart.status == "bad_value":
                 again = make_chart(binding, {}, self.limits, False)
-                again._state.over(class_of(*self._class(0, False)), Along(), again)  # says so where it is the value
-                over = chart._require()
-                check_replayed(End(chart.status, over, self.binding.setting.scale))
+                run_of(again).over(class_of(*self._class(0, False)), Along(), again)  # says so where it is the value
+                over = run_of(chart).require()
+                check_replayed(End(chart.status, over, self.binding.context.scale))
             raise
         return Pass(self, chart, prepared, order)
 
@@ -200,7 +200,7 @@ class Core:
 
     def with_numbers(self, relation: Relation, array: Array) -> Relation:
         """A relation with the numbers of an argument."""
-        r, shape = relation, self.binding.setting.scale.shape
+        r, shape = relation, self.binding.context.scale.shape
         values = array.reshape(r.count, *self.pair)
         return Relation(r.key, r.count, r.columns, values, shape, r.dense_shape, r.names)
 
@@ -216,14 +216,14 @@ class Pass:
     def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
         self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
         self._lock = renewed(threading.RLock())
-        setting = core.binding.setting
+        context = core.binding.context
         self.values = np.zeros((len(core.goals), 1 << order, core.width))
         self.places: list[tuple[str, list[int]] | None] = []
         for row, goal in zip(self.values, core.goals, strict=True):
-            key, codes = place_of(setting, prepared, goal)
+            key, codes = place_of(context, prepared, goal)
             words = words_at(prepared, key, codes, row.size)
             if words is None or codes is None:
-                row[0] = 0.0 if core.pair else zero_of(setting, key)
+                row[0] = 0.0 if core.pair else zero_of(context, key)
                 self.places.append(None)
             else:
                 row[:] = words.view(np.float64).reshape(row.shape)
@@ -232,7 +232,7 @@ class Pass:
     @kept
     def replay(self) -> Replay:
         """What the run was made of. Raises where it cannot be differentiated."""
-        return self.chart._state.replay()
+        return run_of(self.chart).replay()
 
     def results(self, outs: Sequence[Slot], cotangents: Mapping[int, Sequence[Array]]) -> list[Any]:
         """Some components that come out, as arrays of their shapes; those of gradients take a pass back."""
@@ -312,7 +312,7 @@ class Pass:
         """Raises where a goal in logs weighs nothing."""
         if (
             self.places[n] is not None
-            and self.core.binding.setting.scale.name == "log"
+            and self.core.binding.context.scale.name == "log"
             and not np.isfinite(self.values[n, 0, 0])
         ):
             raise NotDifferentiable(

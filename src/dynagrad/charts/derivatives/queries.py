@@ -18,17 +18,19 @@ import numpy.typing as npt
 
 from ...codegen.rules.compiled import Stop
 from ...errors import NotDifferentiable, QueryError, shown
+from ...facts.readers import read
 from ...facts.relation import Relation, row_numbers
+from ...facts.table import Table
 from ...plan.right_sides import numbers
 from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
-from ..binding.context import Setting
+from ..binding.context import ProgramContext
 from ..binding.loading import Along
 from ..lookup import find, place_of, table_of, value_of, words_at, words_of, zero_of
 from ..replay import differentiable
 from ..run import Run
 from .detached import kept_gradient, kept_tangents
 from .directions import read_cotangent, read_directions
-from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, row_adjoints
+from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, like, row_adjoints
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,14 @@ class Ran:
     stop: Stop | None = None
 
     @property
-    def setting(self) -> Setting:
-        return self.run.setting
+    def context(self) -> ProgramContext:
+        return self.run.context
 
     def value(self, item: Any) -> Any:
-        return value_of(self.setting, self.run.ready(), item)
+        return value_of(self.context, self.run.ready(), item)
 
     def derived(self, item: Any) -> bool:
-        return words_of(self.setting, self.run.ready(), item)[1] is not None
+        return words_of(self.context, self.run.ready(), item)[1] is not None
 
 
 # -- gradients and tangents --------------------------------------------------------------------------------------------
@@ -62,15 +64,15 @@ def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = 
             value = tuple(sum(c * pair[i] for c, pair in terms) for i in (0, 1))
         else:
             value = float(sum(c * float(v) for c, v in terms))
-    setting = ran.setting
+    context = ran.context
     return Gradient(
         asked,
         value,
-        lambda item: place_of(setting, asked.prepared, item),
-        lambda prepared, key, codes, numbers: table_of(setting, prepared, key, codes, numbers.view(np.uint64)),
+        lambda item: place_of(context, asked.prepared, item),
+        lambda prepared, key, codes, numbers: table_of(context, prepared, key, codes, numbers.view(np.uint64)),
         counts,
         ran.stop,
-        lambda gradient: kept_gradient(gradient, setting, asked.prepared),
+        lambda gradient: kept_gradient(gradient, context, asked.prepared),
     )
 
 
@@ -96,6 +98,13 @@ def row_gradient(ran: Ran, item: Any, keys: Sequence[str], cotangent: float) -> 
     return [row_adjoints(replay, prepared, key, ran.stop)[: count(key)] for key in keys]
 
 
+def own_tables(ran: Ran, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
+    """Derivatives by the facts of this run alone, in the order of their rows, as a table for each predicate."""
+    run = ran.run.facts.run
+    own = [run[key] if key in run else read(key, []) for key in keys]
+    return [like(relation, ran.context.scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
+
+
 def tangents(ran: Ran, direction: Any) -> Tangents:
     """The derivatives of all items along a direction."""
     replay = ran.run.replay()
@@ -104,9 +113,9 @@ def tangents(ran: Ran, direction: Any) -> Tangents:
     return Tangents(
         replay.scale,
         prepared,
-        lambda item: place_of(ran.setting, prepared, item),
-        lambda pattern, items: find(ran.setting, prepared, pattern, items),
-        lambda tangents: kept_tangents(tangents, ran.setting, prepared),
+        lambda item: place_of(ran.context, prepared, item),
+        lambda pattern, items: find(ran.context, prepared, pattern, items),
+        lambda tangents: kept_tangents(tangents, ran.context, prepared),
     )
 
 
@@ -119,7 +128,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
     seeds = []
     for item, given in items:
         cotangent = read_cotangent(item, given)
-        key, codes = place_of(ran.setting, prepared, item)
+        key, codes = place_of(ran.context, prepared, item)
         words = words_at(prepared, key, codes, scale.width)
         if words is None or codes is None:
             continue
@@ -141,19 +150,19 @@ def outside(ran: Ran, item: Any, goal: Any) -> Any:
     """What a derivation of the goal has beside the item, in the semiring's scale."""
     _check_sums(ran, OUTSIDE)
     asked = _asked(ran, [(goal, 1.0)], whole=True)
-    key, codes = place_of(ran.setting, asked.prepared, item)
+    key, codes = place_of(ran.context, asked.prepared, item)
     words = asked.item(key, codes, ran.stop)
-    return zero_of(ran.setting, key) if words is None else asked.replay.scale.value(words)
+    return zero_of(ran.context, key) if words is None else asked.replay.scale.value(words)
 
 
 def marginal(ran: Ran, item: Any, goal: Any) -> float:
     """The probability, or the expected number, of uses of the item in a derivation of the goal."""
     _check_sums(ran, MARGINAL)
     if not ran.derived(goal):  # it has no derivation that the item could be in
-        place_of(ran.setting, ran.run.ready(), item)
+        place_of(ran.context, ran.run.ready(), item)
         return 0.0
     share = float(gradient(ran, [(goal, 1.0)]).item(item))
-    if ran.setting.scale.name != "real":
+    if ran.context.scale.name != "real":
         return share
     total = _total(ran, goal)
     return 0.0 if share == 0 else share * float(ran.value(item)) / total
@@ -162,7 +171,7 @@ def marginal(ran: Ran, item: Any, goal: Any) -> float:
 def expected_counts(ran: Ran, goal: Any) -> Gradient:
     """How often each fact and each item is used in a derivation of the goal, on average."""
     _check_sums(ran, COUNT)
-    real = ran.setting.scale.name == "real"
+    real = ran.context.scale.name == "real"
     total = _total(ran, goal) if real and ran.derived(goal) else 1.0 if real else None
     return gradient(ran, [(goal, 1.0)], total)
 
@@ -173,17 +182,17 @@ def entropy(ran: Ran, goal: Any) -> float:
     replay = ran.run.replay()
     log = replay.scale.name == "log"
     directions = {}
-    for key, predicate in ran.setting.rules.predicates.items():
+    for key, predicate in ran.context.rules.predicates.items():
         if predicate.external:
             raise QueryError(f"the entropy needs the weights of all facts, and those of {key} are a function's")
-    if not log and any(n < 0 for rule in ran.setting.rules.rules for n in numbers(rule.value)):
+    if not log and any(n < 0 for rule in ran.context.rules.rules for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
     for key, relation in replay.facts.gathered().items():
-        apart = _copies_apart(ran.setting, key)
+        apart = _copies_apart(ran.context, key)
         directions[key] = _along_temperature(relation, log, apart)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
     prepared = replay.again(False, Along((directions,), (constants,)), stop=ran.stop)
-    words = words_at(prepared, *place_of(ran.setting, prepared, goal), 2)
+    words = words_at(prepared, *place_of(ran.context, prepared, goal), 2)
     if words is None:
         raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")
     total, tangent = (float(x) for x in words.view(np.float64))
@@ -192,12 +201,12 @@ def entropy(ran: Ran, goal: Any) -> float:
     return total - tangent if log else math.log(total) - tangent / total
 
 
-def _copies_apart(setting: Setting, key: str) -> bool:
+def _copies_apart(context: ProgramContext, key: str) -> bool:
     """Whether the weight of copies of a fact is no sum of theirs: in programs without a semiring that run as one."""
-    predicate = setting.rules.predicates[key]
-    if setting.rules.semiring is not None or predicate.defined:
+    predicate = context.rules.predicates[key]
+    if context.rules.semiring is not None or predicate.defined:
         return False
-    return SEMIRINGS[setting.scale.name].copies[predicate.aggregator] != "sum"
+    return SEMIRINGS[context.scale.name].copies[predicate.aggregator] != "sum"
 
 
 def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArray[np.float64]:
@@ -221,8 +230,8 @@ def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArra
 
 def _check_sums(ran: Ran, what: str) -> None:
     """Raises where the program's values are no weights of derivations."""
-    name = ran.setting.scale.name
-    differentiable(ran.setting.scale)
+    name = ran.context.scale.name
+    differentiable(ran.context.scale)
     if what not in SEMIRINGS[name].sums:
         allowed = [other for other, row in SEMIRINGS.items() if what in row.sums]
         raise NotDifferentiable(

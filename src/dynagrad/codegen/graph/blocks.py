@@ -426,7 +426,7 @@ class Block:
             if memory is not None:
                 self.take_over(node, memory)
             else:
-                self._copy(update.base, self.fresh(node).text)
+                self.copy_elements(update.base, self.fresh(node).text)
         else:
             made = self.fresh(node)
             if update.zeros and node.type.size:
@@ -436,7 +436,7 @@ class Block:
         if code_of(node)[0] == "on_diagonal":
             return self._on_diagonal(node, pointer)
         for piece in update.pieces:
-            domain = self._region(node, piece.pattern, piece.holes)
+            domain = self._region(piece.pattern, piece.holes)
             if size(domain):
                 write = functools.partial(_write, piece, pointer, node.shape)
                 self._nest(domain, set(), write)
@@ -459,7 +459,7 @@ class Block:
                         self.index(hole, node.shape[axis])
                 axis += 1
 
-    def _region(self, node: Node, pattern: Sequence[object], holes: Sequence[Node]) -> tuple[int, ...]:
+    def _region(self, pattern: Sequence[object], holes: Sequence[Node]) -> tuple[int, ...]:
         arrays = [h for h in holes if h.ndim]
         given = iter(holes)
         out: list[int] = []
@@ -492,7 +492,7 @@ class Block:
 
         self._nest(value.shape, set(), fill)
 
-    def _copy(self, node: Node, to: str) -> None:
+    def copy_elements(self, node: Node, to: str) -> None:
         """All elements of an array, wherever it is or made as they are copied."""
         if not node.type.size:
             return

@@ -197,7 +197,7 @@ def _loop(block: Block, node: Node) -> None:
             memory = block.dying(a) if sum(b is a for b in node.arguments) == 1 else None
             if memory is None:
                 memory = block.room(type, _preferred(block, node, i))
-                block._copy(a, memory.text)
+                block.copy_elements(a, memory.text)
             states.append(code.named(own[i], "a"))
             code.line(f"{type.cxx}* {states[-1]} = {memory.text};")
         memories.append(memory)
@@ -212,13 +212,12 @@ def _loop(block: Block, node: Node) -> None:
         inner = block.inner(loop.body, [*inputs, *captured], None, sure, placed)
         for v in loop.body.inputs[len(inputs) :]:  # each round begins with what is on a stack from outside
             inner.uses[v] = inner.uses.get(v, 0) + 1
-        start = len(code.lines)
-        swaps.next_states(inner, inner.run(), states, types, start)
+        swaps.next_states(inner, inner.run(), states, types)
         inner.close()
 
     def around() -> None:
         if count is not None and length is not None:
-            _repeat(block, node, loop, states, captured, length, body)
+            _repeat(block, loop, states, captured, length, body)
         else:
             _while(block, loop, states, types, captured, body)
 
@@ -251,9 +250,7 @@ class _Swaps:
         self.places: list[tuple[int, int]] = []
         self.moved: set[int] = set()
 
-    def next_states(
-        self, inner: Block, found: list[Value], states: Sequence[str], types: Sequence[Type], start: int
-    ) -> None:
+    def next_states(self, inner: Block, found: list[Value], states: Sequence[str], types: Sequence[Type]) -> None:
         """The end of a round: states become what was found."""
         code = self.block.code
         own = {s: i for i, s in enumerate(states)}
@@ -334,7 +331,6 @@ def _while(
 
 def _repeat(
     block: Block,
-    node: Node,
     loop: Loop,
     states: list[str],
     captured: list[Value],

@@ -137,7 +137,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
 def write_joins(context: ClassContext, stage: Stage) -> None:
     """The functions of a stage's rules, and those that pop its items."""
     for join in stage.fires:
-        _fire(context, stage, join)
+        _fire(context, join)
     for join in stage.drives:
         context.drive(join)
     if stage.strategy in AGENDAS:
@@ -146,7 +146,7 @@ def write_joins(context: ClassContext, stage: Stage) -> None:
                 _pop(context, stage, context.plan.tables[key])
 
 
-def _fire(context: ClassContext, stage: Stage, join: Join) -> None:
+def _fire(context: ClassContext, join: Join) -> None:
     if context.shapes is not None:
         context.calls[join.rule.number, join.driver] = context.shapes.call(join, [])
         return

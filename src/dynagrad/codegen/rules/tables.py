@@ -50,14 +50,14 @@ def write_facts(context: ClassContext, table: TableLayout) -> None:
     out.line()
 
 
-def _simple(context: ClassContext, index: IndexPlan) -> bool:
+def _simple(index: IndexPlan) -> bool:
     names = [t.name for t in index.pattern if isinstance(t, Variable)]
     return len(names) == len(index.pattern) == len(set(names))
 
 
 def _grouping(context: ClassContext, table: TableLayout, index: IndexPlan) -> None:
     out = context.out
-    if _simple(context, index):
+    if _simple(index):
         columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
         keys = ", ".join([*(str(columns[v]) for v in index.by), "0"])
         out.line(f"static constexpr int32_t columns{index.number}[] = {{{keys}}};")

@@ -116,11 +116,11 @@ def _look(content: Any, index: Any) -> Any:
     """`content[index]`, of what numpy holds or a node."""
     if not isinstance(content, Node) and not holds_node(index):
         return content[index]
-    index = _without_masks(index, np.shape(content) if not isinstance(content, Node) else content.shape)
+    index = _without_masks(index)
     return node_of(content)[index]
 
 
-def _without_masks(index: Any, shape: tuple[int, ...]) -> Any:
+def _without_masks(index: Any) -> Any:
     """Masks that are known as whole numbers."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if any(isinstance(p, Masked) for p in parts):
@@ -197,7 +197,7 @@ def placed(content: Any, index: Any, value: Any) -> Any:
         raise Error(f"{describe(value)} cannot be written into an array")
     if given.kind != t.kind and t.kind != "real":
         raise Error(f"{describe(value)} cannot be written into {describe(content)}; convert one of them")
-    place = _without_masks(index, node.shape)
+    place = _without_masks(index)
     return places.at_set(node, place, _with_fewer_axes(as_type(value, shaped(t, given)), node[place]))
 
 
@@ -298,7 +298,7 @@ def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
     if t is None or given is None:
         raise Error(f"{describe(z)} cannot be added to an array")
     z = as_type(z, shaped(t, given))
-    place = _without_masks(place, t.shape)
+    place = _without_masks(place)
     store(s, x, places.at_add(node_of(content), place, -z if negative else z))
 
 

@@ -330,7 +330,7 @@ def _enter_binary(name: str) -> None:
     primitive(name)(handler)
 
 
-def _enter_unary(name: str, compute: Callable[[Any], Any], method: str) -> None:
+def _enter_unary(name: str) -> None:
     def handler(s: Specialiser, a: Any) -> Any:
         return unary(s, name, a)
 
@@ -358,8 +358,8 @@ def unary(s: Specialiser, name: str, a: Any) -> Any:
 
 for _name in PYTHON:
     _enter_binary(_name)
-for _name, (_compute, _method) in UNARY.items():
-    _enter_unary(_name, _compute, _method)
+for _name in UNARY:
+    _enter_unary(_name)
 
 
 @primitive("update")

@@ -94,7 +94,7 @@ def of_dual(s: Specialiser, function: Any) -> Any:
 
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         total = constant(0.0)
-        for factor, term in function._terms():
+        for factor, term in function.terms():
             total = total + factor * _real(s.call(term, list(given)))
         return total
 

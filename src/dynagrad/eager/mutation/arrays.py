@@ -94,7 +94,7 @@ class MutableArray(Number):
     def held(self) -> Sequence[Any]:
         return (self.settled(),)
 
-    def _view(self, step: Callable[[Any], Any]) -> Any:
+    def viewed(self, step: Callable[[Any], Any]) -> Any:
         """What a function of numpy makes of this array: a view where it is one in numpy, or else a new array."""
         memory = self._memory
         if memory.is_number:
@@ -214,14 +214,14 @@ class MutableArray(Number):
             rest, options = _settled(rest), _settled(options)
             if function in SPLITS:
                 return pieces(first, function, rest, options)
-            return first._view(lambda whole: function(whole, *rest, **options))
+            return first.viewed(lambda whole: function(whole, *rest, **options))
         if function in WRITES and arguments and type(arguments[0]) is MutableArray:
             return WRITES[function](arguments[0], *_settled(list(arguments[1:])), **_settled(dict(options)))
         if function is np.einsum and (one := rearranged(arguments)) is not None and type(one[0]) is MutableArray:
             x, names, output = one
             if any(len({n for n, c in zip(shape_of(x), names, strict=True) if c == letter}) > 1 for letter in output):
                 raise ValueError(f"einsum: axes with the same letter differ in length in {names!r}")
-            return x._view(
+            return x.viewed(
                 lambda whole: (
                     strided(whole, names, output)
                     if type(whole) is np.ndarray
@@ -284,11 +284,11 @@ class MutableArray(Number):
 
     @property
     def T(self) -> Any:
-        return self._view(np.transpose)
+        return self.viewed(np.transpose)
 
     @property
     def mT(self) -> Any:
-        return self._view(lambda whole: np.swapaxes(whole, -1, -2))
+        return self.viewed(lambda whole: np.swapaxes(whole, -1, -2))
 
     @property
     def flat(self) -> Any:
@@ -300,20 +300,20 @@ class MutableArray(Number):
 
     def reshape(self, *shape: Any, order: Any = "C") -> Any:
         wanted = shape[0] if len(shape) == 1 else shape
-        return self._view(lambda whole: np.reshape(whole, wanted, order=order))
+        return self.viewed(lambda whole: np.reshape(whole, wanted, order=order))
 
     def transpose(self, *axes: Any) -> Any:
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes or None
-        return self._view(lambda whole: np.transpose(whole, order))
+        return self.viewed(lambda whole: np.transpose(whole, order))
 
     def ravel(self, order: Any = "C") -> Any:
-        return self._view(lambda whole: np.ravel(whole, order))
+        return self.viewed(lambda whole: np.ravel(whole, order))
 
     def squeeze(self, axis: Any = None) -> Any:
-        return self._view(lambda whole: np.squeeze(whole, axis))
+        return self.viewed(lambda whole: np.squeeze(whole, axis))
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
-        return self._view(lambda whole: np.swapaxes(whole, axis1, axis2))
+        return self.viewed(lambda whole: np.swapaxes(whole, axis1, axis2))
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         return np.diagonal(self, offset, axis1, axis2)

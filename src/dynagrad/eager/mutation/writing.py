@@ -52,7 +52,7 @@ def pieces(x: Any, function: Any, rest: Sequence[Any], options: dict[str, Any]) 
     def piece(i: int) -> Callable[[Any], Any]:
         return lambda whole: function(whole, *rest, **options)[i]
 
-    return [x._view(piece(i)) for i in range(count)]
+    return [x.viewed(piece(i)) for i in range(count)]
 
 
 def _writing(function: Any, value_at: int, value_name: str) -> Callable[..., None]:

@@ -186,7 +186,7 @@ def _as_array(original: Any) -> Any:
     def ours(a: Any, dtype: Any = None, **options: Any) -> Any:
         if type(a) in LIFTS:
             if type(a) is MutableArray and original in _LAID_OUT:
-                return _typed(f"np.{original.__name__}", a._view(original), dtype)
+                return _typed(f"np.{original.__name__}", a.viewed(original), dtype)
             found = _typed(f"np.{original.__name__}", a, dtype)
             return found if shape_of(a) else array_of(found)
         if isinstance(a, np.ndarray) or not holds_number(a):

@@ -242,7 +242,7 @@ class Pullback:
             with opened(self.tape.tag):  # what a gradient asks for
                 return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
         cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
-        if any(isinstance(c, Dual) and c._terms() for c in leaves(cotangent)):
+        if any(isinstance(c, Dual) and c.terms() for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
         masks = Masks() if beside_nan or beside_zero else None

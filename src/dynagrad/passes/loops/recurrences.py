@@ -171,7 +171,7 @@ def _plan(node: Node) -> LinearStates | None:
     if not 1 <= len(carried) <= MOST_CARRIED:
         return None
     moving = {counter, *(states[i] for i in stacks)}
-    forms = _linear(series, {states[i]: i for i in carried}, {states[i] for i in added}, moving)
+    forms = _linear(series, {states[i]: i for i in carried}, {states[i] for i in added})
     if forms is None:
         return None
     results = {i: forms.get(body.outputs[i], {NUMBER: body.outputs[i]}) for i in carried}
@@ -207,9 +207,7 @@ def _depends(nodes: Sequence[Node] | dict[Node, None], on: set[Node]) -> set[Nod
     return found
 
 
-def _linear(
-    series: Sequence[Node], carried: dict[Node, int], sums: set[Node], moving: set[Node]
-) -> dict[Node, Linear] | None:
+def _linear(series: Sequence[Node], carried: dict[Node, int], sums: set[Node]) -> dict[Node, Linear] | None:
     """The values that depend on what is carried as linear forms of it; None where one is not linear."""
     forms: dict[Node, Linear] = {v: {i: _ONE} for v, i in carried.items()}
     for node in series:

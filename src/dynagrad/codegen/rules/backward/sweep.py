@@ -349,7 +349,7 @@ class BackWriter(JoinWriter):
             f"{shift}, {self._factors});  // side by side over {comment(variable)}"
         )
 
-    def _along(self, name: str, found: str, head_name: str, to: str) -> None:
+    def _along(self, name: str, found: str, _: str, to: str) -> None:
         self.out.line(
             f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
             f"{self._head_adjoints()}.data + {to}, {self._factors});"
