@@ -398,7 +398,7 @@ class Computation:
 
         agenda = _Agenda(waiting, rests)
         for instance in stage.fires:
-            values = [self._passenger(item, chart) for item in instance.items]
+            values = [self._antecedent(item, chart) for item in instance.items]
             agenda.send((instance.rule.head.key, instance.head), self._value(instance, values))
         if stage.pops is not None:
             unfold()
@@ -457,7 +457,7 @@ class Computation:
                 if other == item:
                     values.append(new if i <= driver else old)
                 else:
-                    values.append(self._passenger(other, chart))
+                    values.append(self._antecedent(other, chart))
             if any(value is None for value in values):
                 continue
             how = self.arithmetic.sends(instance.rule.head.key)
@@ -469,7 +469,7 @@ class Computation:
                 sent -= self._value(instance, values)
             agenda.send((instance.rule.head.key, instance.head), sent)
 
-    def _passenger(self, item: Key, chart: Mapping[Key, Any]) -> Any:
+    def _antecedent(self, item: Key, chart: Mapping[Key, Any]) -> Any:
         if item[0] in self.external:
             return self.arithmetic.read(self.functions[item[0].rsplit("/", 1)[0]](*item[1]))
         return chart.get(item)

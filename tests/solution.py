@@ -38,7 +38,7 @@ class Solution(Computation):
             known = {**chart, **values}
             found: dict[Key, list[Any]] = {item: list(those) for item, those in waiting.items()}
             for instance in instances.values():
-                numbers = [self._passenger(item, known) for item in instance.items]
+                numbers = [self._antecedent(item, known) for item in instance.items]
                 if not any(number is None for number in numbers):
                     head = (instance.rule.head.key, instance.head)
                     found.setdefault(head, []).append(self._value(instance, numbers))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dynagrad.autodiff.derive import generate_adjoints, increments, sweep, tangent, tangents
+from dynagrad.autodiff.accumulation import sweep
+from dynagrad.autodiff.derive import generate_adjoints, increments, tangent, tangents
 from dynagrad.errors import Error
 from dynagrad.ir import constant, evaluate, order, trace, variable
 from dynagrad.ir.ops import scalars as ops

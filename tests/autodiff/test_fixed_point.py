@@ -11,13 +11,14 @@ import dynagrad as dg
 from dynagrad.autodiff import fixed_point as implicit
 from dynagrad.autodiff.custom_rules import apply
 from dynagrad.autodiff.derive import generate_adjoints, tangents
-from dynagrad.autodiff.fixed_point import joined, pieces, solver
+from dynagrad.autodiff.fixed_point import solver
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir import cos, real, variable
 from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh
 from dynagrad.ir.ops.arrays import matmul
+from dynagrad.ir.ops.ravelling import ravel, unravel
 from dynagrad.ir.types import arrays
 
 x, a = variable("x"), variable("a")
@@ -53,14 +54,14 @@ def linear(n: int) -> tuple[GraphFunction, Node, Node]:
     m, b = fresh(arrays(real, (n + 1, n + 1))), fresh(arrays(real, (n + 1,)))
     types = [arrays(real, (n,)), real]
     states = [fresh(t) for t in types]
-    new = matmul(m, joined(states)) + b
-    return solver(Graph((*states, m, b), tuple(pieces(new, types))), 2), m, b
+    new = matmul(m, ravel(states)) + b
+    return solver(Graph((*states, m, b), tuple(unravel(new, [t.shape for t in types]))), 2), m, b
 
 
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_a_linear_equation(n: int) -> None:
     made, m, b = linear(n)
-    solution = joined(apply(made, np.zeros(n), 0.0, 1e-14, 500, m, b))
+    solution = ravel(apply(made, np.zeros(n), 0.0, 1e-14, 500, m, b))
     weights = np.arange(1.0, n + 2.0)
     back = generate_adjoints([solution], [constant(weights)], [m, b])
     dm, db = fresh(m.type), fresh(b.type)
@@ -152,7 +153,7 @@ def test_vectors_and_their_pieces() -> None:
     types = [arrays(real, (2, 2)), real, arrays(real, (3,)), arrays(real, (0,))]
     nodes = [fresh(t) for t in types]
     values = [np.arange(4.0).reshape(2, 2), 4.0, np.arange(5.0, 8.0), np.zeros(0)]
-    found = everywhere(Graph(tuple(nodes), (joined(nodes), *pieces(joined(nodes), types))), *values)
+    found = everywhere(Graph(tuple(nodes), (ravel(nodes), *unravel(ravel(nodes), [t.shape for t in types]))), *values)
     np.testing.assert_array_equal(found[0], np.arange(8.0))
     for piece, value in zip(found[1:], values, strict=True):
         np.testing.assert_array_equal(piece, value)

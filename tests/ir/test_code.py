@@ -7,11 +7,12 @@ import types
 import numpy as np
 import pytest
 
-from dynagrad.ir.code import BY_NUMPY, FAMILIES, code_of
+from dynagrad.ir.code import BY_NUMPY, FAMILIES, code_of, pattern_at
 from dynagrad.ir.node import Node, fresh
 from dynagrad.ir.operation import Operation
 from dynagrad.ir.ops import arrays, determinants, matrices, reductions
-from dynagrad.ir.ops.places import NEW, Slice, index_of
+from dynagrad.ir.ops.places import HOLE, NEW, Slice, index_of
+from dynagrad.ir.show import operation_text
 from dynagrad.ir.types import arrays as array_type
 from dynagrad.ir.types import real
 
@@ -118,10 +119,14 @@ def test_the_pattern_of_an_index_is_the_index(index: object) -> None:
     assert put == ("place", read[1], (4, 5))
 
 
-def test_an_index_with_arrays_in_it_has_no_pattern() -> None:
-    assert code_of(arrays.getitem(([1, 1],))(real_of(4))) == ()
-    assert code_of(arrays.getitem((np.array([True, False]),))(real_of(2))) == ()
-    assert code_of(arrays.place(([1, 1],), (4,))(real_of(2))) == ()
+def test_arrays_in_an_index_are_holes_of_its_pattern() -> None:
+    for taken, filled in (([1, 1], [1, 1]), (np.array([True, False, False, True]), [0, 3])):
+        operation = arrays.getitem((taken,))
+        assert code_of(operation(real_of(4))) == ("getitem", (HOLE,))
+        found = pattern_at(operation, (4,))
+        assert found is not None and [h.tolist() for h in found[1]] == [filled]
+    assert code_of(arrays.place(([1, 1],), (4,))(real_of(2))) == ("place", (HOLE,), (4,))
+    assert operation_text(arrays.getitem((slice(1, 3), [1, 0]))(real_of(4, 5)), ["x"]) == "x[1:3, [1, 0]]"
 
 
 def test_an_operation_without_a_tag_has_none() -> None:

@@ -140,7 +140,7 @@ class TestBounds:
         assert bounds.gap(*rule.head.arguments) == NO_BOUND
         assert bounds.least([(rule.head.arguments[0], 1), (rule.head.arguments[1], -1)]) == NO_BOUND
 
-    def test_a_passenger_that_ends_before_the_driver_precedes_it(self) -> None:
+    def test_another_antecedent_that_ends_before_the_driver_precedes_it(self) -> None:
         plan = planned(CKY, {**GRAMMAR, **SENTENCE})
         rule = plan.rules.rules[1]
         bounds = DifferenceBounds(rule, {"constit/3": {(1, 2): 1}}, plan.domains, plan.summary)

@@ -7,6 +7,7 @@ count, `residuals.py` what loops save for the way back and `rematerialisation.py
 """
 
 from . import control_flow  # noqa: F401  -- its rules are entered into the table of `derive`
-from .derive import generate_adjoints, sweep, tangents
+from .accumulation import sweep
+from .derive import generate_adjoints, tangents
 
 __all__ = ["generate_adjoints", "sweep", "tangents"]

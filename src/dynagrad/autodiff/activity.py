@@ -7,6 +7,9 @@ a partial derivative which may be infinite asks here which elements count, and m
 An adjoint is a graph, and how it was made tells: by moving elements about, by adding to places of zeros, by choices.
 Weights are computed for it, zero for what does not count and more for what does: as an array, where that is known now,
 or else as a graph. What comes out of loops and calls counts as a whole.
+
+On a tape an adjoint is an array of numbers, which does not tell how it was made; there `eager/masks.py` follows the
+choices from cell to cell as the sweep goes.
 """
 
 from __future__ import annotations

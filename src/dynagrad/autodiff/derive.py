@@ -219,32 +219,6 @@ def _popped(node: Node, derivatives: Node) -> Several:
     return [rest, *(next(left) if kind == "real" else None for kind in kinds)]
 
 
-def sweep(
-    order: Sequence[Key],
-    seed: Mapping[Key, Value],
-    add: Callable[[Value, Value], Value],
-    generate: Callable[[Key, Value], Iterable[tuple[Key, Value]]],
-    keep: Collection[Key],
-) -> dict[Key, Value]:
-    """Go backward over a let-series and return the adjoints of what is to be kept.
-
-    The first increment of an adjoint initialises it, the others are added. It is final when the sweep reaches its
-    value, because everything that uses a value stands after it: then `generate` says what it adds to the arguments,
-    and it is dropped unless it is to be kept. What was never reached is not in the result.
-    """
-    adjoints = dict(seed)
-    kept: dict[Key, Value] = {}
-    for step in reversed(order):
-        delta = adjoints.pop(step, None)
-        if delta is None:
-            continue
-        if step in keep:
-            kept[step] = delta
-        for argument, increment in generate(step, delta):
-            adjoints[argument] = add(adjoints[argument], increment) if argument in adjoints else increment
-    return kept
-
-
 def generate_adjoints(
     outputs: Sequence[Node],
     cotangents: Sequence[Node | float | None],

@@ -22,10 +22,11 @@ from ..ir.failures import failing
 from ..ir.node import Node, constant, fresh, whole
 from ..ir.ops import integers
 from ..ir.ops import scalars as ops
-from ..ir.ops.arrays import concatenate, getitem, matmul, reshape, stack, swap
+from ..ir.ops.arrays import matmul, stack, swap
 from ..ir.ops.determinants import sign_of_determinant
 from ..ir.ops.matrices import inverse
 from ..ir.ops.places import at_set
+from ..ir.ops.ravelling import ravel, unravel
 from ..ir.ops.reductions import extreme, total
 from ..ir.tracing import cond, repeat, while_
 from ..ir.types import Type, arrays, integer, real
@@ -38,25 +39,6 @@ UNROLLED = 8  # columns of A that are computed one by one
 ILL = 1e15  # from this condition on a matrix is singular
 
 GOING, SETTLED, NAN, INFINITE = failures.UNSETTLED, 1, failures.NAN, failures.INFINITE  # how far an iteration is
-
-# -- vectors -----------------------------------------------------------------------------------------------------------
-
-
-def joined(nodes: Sequence[Node]) -> Node:
-    """All reals of some values in one vector."""
-    flat = [reshape((n.type.size,))(n) for n in nodes]
-    found: Node = flat[0] if len(flat) == 1 else concatenate(0, len(flat))(*flat)
-    return found
-
-
-def pieces(flat: Node, types: Sequence[Type]) -> list[Node]:
-    """The values of these types whose reals are in the vector."""
-    out, at = [], 0
-    for t in types:
-        piece = flat if t.size == flat.size and t.shape else getitem(slice(at, at + t.size))(flat)
-        out.append(reshape(t.shape)(piece) if t.shape else getitem(at)(flat))
-        at += t.size
-    return out
 
 
 def _largest(xs: Sequence[Node]) -> Node:
@@ -189,7 +171,7 @@ class _Implicit:
             return [ops.multiply(r, factor) if r.type.size else r for r in right]
         [inverted] = custom_rules.apply(_inverted(self.size, first.type), matrix, first)
         inverted = swap(inverted) if transposed else inverted
-        return pieces(matmul(inverted, joined(right)), self.types)
+        return unravel(matmul(inverted, ravel(right)), [t.shape for t in self.types])
 
     @kept
     def _matrix(self) -> Node:
@@ -198,8 +180,9 @@ class _Implicit:
         inputs, outputs = self.step.inputs[: self.states], self.step.outputs
 
         def along(flat: Node) -> Node:
-            seeds: dict[Node, Any] = dict(zip(inputs, pieces(flat, self.types), strict=True))
-            return joined(custom_rules.filled(tangents(outputs, seeds), self.types))
+            seeds: dict[Node, Any] = dict(zip(inputs, unravel(flat, [t.shape for t in self.types]), strict=True))
+            vector: Node = ravel(custom_rules.filled(tangents(outputs, seeds), self.types))
+            return vector
 
         if n == 1:
             [at] = [i for i, v in enumerate(inputs) if v.type.size]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 import re
 from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..facts.terms import canonical, item_text, term_text
 from ..rules import parse_item
+from ..rules.aggregators import AGGREGATORS
 from ..rules.checks.report import nearest
 from ..rules.show import show
 from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
@@ -234,9 +234,7 @@ def zero_of(context: ProgramContext, key: str) -> Any:
     """The value of an item of a predicate that was not derived."""
     if context.rules.semiring is not None:
         return copy.deepcopy(context.scale.zero)
-    return {"*=": 1.0, "max=": -math.inf, "log+=": -math.inf, "min=": math.inf, "&=": 1.0}.get(
-        context.rules.predicates[key].aggregator, 0.0
-    )
+    return AGGREGATORS[context.rules.predicates[key].aggregator].zero
 
 
 # -- all items that match ----------------------------------------------------------------------------------------------

@@ -20,8 +20,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..calls import strict_options
 from ..eager.dispatch import lift
 from ..eager.mutation.arrays import MutableArray
@@ -33,6 +31,7 @@ from ..ir import Node
 from ..ir.control import Graph
 from ..ir.node import as_node
 from ..ir.operation import Operation
+from ..ir.ops.ravelling import unravel
 from ..runtime.compiling.toolchain import warn_without_compiler
 
 if TYPE_CHECKING:
@@ -153,21 +152,11 @@ class _Version:
             values = list(self.native(*(real_part(leaf) if isinstance(leaf, Number) else leaf for leaf in leaves)))
         if self._reals:
             found = lift(self._operation, tuple(leaves))
-            for i, part in zip(self._reals, pieces(found, [outputs[i].type.shape for i in self._reals]), strict=True):
+            shapes = [outputs[i].type.shape for i in self._reals]
+            parts = unravel(found, shapes) if len(shapes) > 1 else [found]  # one result stands for itself
+            for i, part in zip(self._reals, parts, strict=True):
                 values[i] = part
         return self.made.output(values)
-
-
-def pieces(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Iterator[Any]:
-    """What the vector of all results stands for; one result stands for itself."""
-    if len(shapes) == 1:
-        yield flat
-        return
-    at = 0
-    for shape in shapes:
-        size = int(np.prod(shape, dtype=int))
-        yield np.reshape(flat[at : at + size], shape) if shape else flat[at]
-        at += size
 
 
 def _leaves(x: Any) -> Iterator[Any]:

@@ -8,6 +8,8 @@ that the chain rule has no answer.
 
 Choices are made by elementwise operations, and by those that pick elements or move them; where an operation mixes all
 elements, as a product of matrices does, all of them are alive.
+
+(In graphs the adjoint itself tells, see `autodiff/activity.py`.)
 """
 
 from __future__ import annotations

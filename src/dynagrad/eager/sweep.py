@@ -1,4 +1,4 @@
-"""The reverse pass over a tape: the sweep of `autodiff/derive.py`, whose order is that of the cells' numbers, backward.
+"""The reverse pass over a tape: the sweep of `autodiff/accumulation.py`, from the last cell to the first.
 
 A cell's number is larger than those of all cells that it was made of, so one look at each entry is enough, without
 recursion and without searching. What an entry means is in `tape.py`.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.derive import sweep as graph_sweep
+from ..autodiff.accumulation import sweep as graph_sweep
 from ..ir.operation import apply
 from ..ir.ops import scalars as ops
 from .masks import Masks

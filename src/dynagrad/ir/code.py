@@ -13,13 +13,16 @@ code knows it. An elementwise operation goes to ops/scalars.py, and its `cxx` is
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import Error
 from .node import Node
 from .operation import Operation
-from .ops.places import pattern_of
+from .ops.places import Pattern, pattern_of
+from .types import Shape
 
 
 @dataclass(frozen=True)
@@ -142,8 +145,6 @@ def code_of(node: Node) -> tuple[Any, ...]:
     """The tag of a node's operation, () where it has none; Python's index is a pattern then, as ir/ops/places.py has
     it.
 
-    The pattern depends on the shape of the array. An index with arrays in it makes none, and so no tag.
-
     >>> from dynagrad.ir.ops.arrays import getitem
     >>> from dynagrad.ir.node import fresh
     >>> from dynagrad.ir.types import arrays, real
@@ -155,12 +156,22 @@ def code_of(node: Node) -> tuple[Any, ...]:
         return ()
     if code[0] not in ("getitem", "place"):
         return code
-    shape = node.arguments[0].type.shape if code[0] == "getitem" else code[2]
-    parts = code[1] if isinstance(code[1], tuple) else (code[1],)
-    if not all(i is None or i is Ellipsis or (isinstance(i, int | slice) and not isinstance(i, bool)) for i in parts):
-        return ()
-    pattern, _ = pattern_of(shape, code[1])
-    return (code[0], pattern, *code[2:])
+    found = pattern_at(node.operation, node.arguments[0].type.shape)
+    return () if found is None else (code[0], found[0], *code[2:])
+
+
+@functools.lru_cache(maxsize=4096)
+def pattern_at(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Any, ...]] | None:
+    """The pattern of an index of Python's, and the arrays that fill its holes; None where it makes none.
+
+    The pattern depends on the shape of the array, which is that of the argument or, of `place`, known to the operation.
+    """
+    code = operation.code
+    assert isinstance(code, tuple)
+    try:
+        return pattern_of(shape if code[0] == "getitem" else code[2], code[1])
+    except Error:
+        return None
 
 
 def family_of(operation: Operation) -> Family | None:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from .code import code_of, family_of
+from .code import code_of, family_of, pattern_at
 from .control import CALL, COND, EMPTY, PART, REPEAT, WHILE, Branches, Called, Graph, GraphFunction, Loop, part_types
 from .node import Node, order
 from .operation import Operation
@@ -247,7 +247,9 @@ def operation_text(node: Node, given: Sequence[str]) -> str:
     if not code:
         return f"{operation.name}({', '.join(given)})"
     if code[0] in ("item", "getitem"):
-        return f"{given[0]}{_index(code[1], node.arguments[0].type.shape, given[1:])}"
+        found = pattern_at(operation, node.arguments[0].type.shape) if code[0] == "getitem" else None
+        holes = given[1:] if found is None else [_short(np.asarray(h).tolist()) for h in found[1]]
+        return f"{given[0]}{_index(code[1], node.arguments[0].type.shape, holes)}"
     if code[0] in ("add_at", "set_at"):
         return f"{code[0]}({given[0]}, {_index(code[1], node.type.shape, given[2:])}, {given[1]})"
     if code[0] == "place":

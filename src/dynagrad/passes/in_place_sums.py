@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.code import family_of
+from ..ir.code import code_of, family_of
 from ..ir.control import PART, REPEAT, WHILE, Graph
 from ..ir.node import Node, intern, order
 from ..ir.ops import scalars as ops
 from ..ir.ops.places import Pattern, adding
-from .views import code_of, places_of
+from .views import places_of
 
 DEEP = 100
 """So many sums within each other are made, and no more."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..ir.code import FAMILIES
+from ..ir.code import FAMILIES, code_of
 from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Loop
 from ..ir.node import Node
 from ..ir.ops.places import HOLE, Pattern, Slice
 from ..ir.types import Shape
 from .loops.index_forms import Form, Index, flat, name, number, strides
-from .views import code_of, is_view, places_of, through
+from .views import is_view, places_of, through
 
 LARGEST_LOOPED = 1 << 15
 """Products of matrices of more multiplications than this are made by a function of the runtime."""

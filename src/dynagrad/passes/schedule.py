@@ -12,11 +12,12 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..ir.code import code_of
 from ..ir.control import CALL, COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, WHILE, Graph, part_types
 from ..ir.node import Node, order
 from ..ir.types import Shape
 from .roles import Fold, fold_of, role, simple, update_of
-from .views import code_of, places_of
+from .views import places_of
 
 LARGEST_CLUSTER = 250  # nodes
 LONG, SHORT_CLUSTER = 800, 4  # nodes of a graph that is written out round by round: what is short is often the same

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
-from ..ir.code import FAMILIES
+from ..ir.code import FAMILIES, code_of, pattern_at
 from ..ir.node import Node, constant
 from ..ir.operation import Operation
-from ..ir.ops.places import HOLE, NEW, Pattern, Slice, pattern_of
+from ..ir.ops.places import HOLE, NEW, Pattern, Slice
 from ..ir.types import Shape
 from .loops.index_forms import ZERO, Form, Index, apart, flat, number
 
@@ -25,26 +24,11 @@ Ask = Callable[[Node, Index, int], Form]
 Lengths = dict[str, int]
 
 
-def code_of(node: Node) -> tuple[Any, ...]:
-    """What native code makes of the node's operation, () where nothing is said; an index is a pattern."""
-    code = node.operation.code
-    if not isinstance(code, tuple):
-        return ()
-    if code[0] in ("getitem", "place"):
-        read = _pattern(node.operation, node.arguments[0].shape)
-        return () if read is None else (code[0], read[0], *code[2:])
-    return code
-
-
 @functools.lru_cache(maxsize=4096)
-def _pattern(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Node, ...]] | None:
+def _index(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Node, ...]] | None:
     """The pattern of an index of Python's, and constants that fill its holes; None where it makes none."""
-    code = operation.code
-    try:
-        pattern, holes = pattern_of(shape if code[0] == "getitem" else code[2], code[1])
-    except Error:
-        return None
-    return pattern, tuple(map(constant, holes))
+    found = pattern_at(operation, shape)
+    return None if found is None else (found[0], tuple(map(constant, found[1])))
 
 
 def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
@@ -53,7 +37,7 @@ def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
     if not isinstance(code, tuple) or code[0] not in ("item", "getitem", "place", "set_at", "add_at"):
         return None
     if code[0] in ("getitem", "place"):
-        return _pattern(node.operation, node.arguments[0].shape)
+        return _index(node.operation, node.arguments[0].shape)
     return code[1], node.arguments[1 if code[0] == "item" else 2 :]
 
 

@@ -1,26 +1,13 @@
-"""What aggregators do to values: how a contribution, or a copy of a fact, enters the value of an item. Their C++ is in
-`codegen/rules/combine.py`.
+"""How contributions, and copies of facts, enter the values of a plan's items.
+
+What each aggregator is by itself says the table of `rules/aggregators.py`.
 """
 
 from __future__ import annotations
 
+from ..rules.aggregators import AGGREGATORS
 from ..rules.semirings import SEMIRINGS
 from .model import Join, Plan, Stage, TableLayout
-
-# How a contribution enters the value of a head in plain arithmetic.
-KINDS = {
-    "+=": "sum",
-    "log+=": "softmax",
-    "*=": "product",
-    "max=": "select",
-    "min=": "select",
-    "=": "select",
-    "|=": "step",
-    "&=": "step",
-}
-
-TRUTHS = ("|=", "&=")
-"""Aggregators whose values are 0 and 1, whatever comes."""
 
 
 def stated(plan: Plan, table: TableLayout) -> bool:
@@ -36,7 +23,7 @@ def states(plan: Plan, join: Join) -> bool:
 def head_kind(plan: Plan, table: TableLayout) -> str:
     """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
     if plan.semiring == "plain":
-        return KINDS[table.aggregator]
+        return AGGREGATORS[table.aggregator].kind
     if stated(plan, table):
         return "step"
     return "select" if plan.selective else "sum"

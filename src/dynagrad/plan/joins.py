@@ -165,9 +165,9 @@ class JoinPlanner:
         bound = set[str]() if driver is None else item_variables(rule.antecedents[driver].item)
         if from_head:
             bound = item_variables(rule.head)
-        passengers = [i for i in range(len(rule.antecedents)) if i != driver]
-        external = [i for i in passengers if self.rules.predicates[rule.antecedents[i].item.key].external]
-        scanned = [i for i in passengers if i not in external]
+        others = [i for i in range(len(rule.antecedents)) if i != driver]
+        external = [i for i in others if self.rules.predicates[rule.antecedents[i].item.key].external]
+        scanned = [i for i in others if i not in external]
         if len(scanned) <= 6:
             best: _Search | None = None
             for order in permutations(scanned):

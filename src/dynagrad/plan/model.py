@@ -148,7 +148,7 @@ class Join:
     steps: tuple[Step, ...]
     from_head: bool = False
     vector: str | None = None  # the variable over which the last scan and the head run side by side
-    same: tuple[int, ...] = ()  # passengers that may be the driver's own item
+    same: tuple[int, ...] = ()  # other antecedents that may be the driver's own item
     cost: float = 0.0
 
 

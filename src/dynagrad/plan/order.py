@@ -480,14 +480,14 @@ def form_gap(form: LinearForm, high: Item, low: Item, bounds: DifferenceBounds) 
 
 def precedes(
     rule: NormalRule,
-    passenger: int,
+    other: int,
     driver: int,
     levels: Sequence[LinearForm],
     bounds: DifferenceBounds,
 ) -> bool:
-    """Whether the passenger's level is surely under the driver's."""
+    """Whether the other antecedent's level is surely under the driver's."""
     for form in levels:
-        least = form_gap(form, rule.antecedents[driver].item, rule.antecedents[passenger].item, bounds)
+        least = form_gap(form, rule.antecedents[driver].item, rule.antecedents[other].item, bounds)
         if least >= 1:
             return True
         if least != 0:

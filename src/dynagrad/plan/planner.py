@@ -5,11 +5,12 @@ It is long since stages, storage and indexes are decided together: each choice r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ProgramError
+from ..rules.aggregators import AGGREGATORS
 from ..rules.normal import NormalRule, Rules
 from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import AntecedentValue, Application, Compound, Expression, Item, Numeral, Term, Variable
@@ -167,26 +168,6 @@ def _strata(rules: Rules, keys: Sequence[frozenset[str]]) -> list[frozenset[str]
     return [frozenset(k for k, d in depth.items() if d == level) for level in levels]
 
 
-def _monotone(rules: Sequence[NormalRule], keys: frozenset[str], aggregator: str) -> bool:
-    """Whether better antecedents can only make better heads: sums, minima and maxima of recursive values."""
-
-    def fine(value: Expression, rule: NormalRule) -> bool:
-        match value:
-            case Numeral():
-                return True
-            case AntecedentValue():
-                return True
-            case Application(operator="+" | "min" | "max" | "lse", operands=operands):
-                return all(fine(o, rule) for o in operands)
-            case Application(operator="tanh" | "sigmoid" | "exp", operands=operands):
-                return all(fine(o, rule) for o in operands)
-            case Application(operator="-", operands=(left, right)):
-                return fine(left, rule) and _free_of(right, rule, keys)
-        return _free_of(value, rule, keys)
-
-    return all(fine(r.value, r) for r in rules) and aggregator in ("max=", "min=", "|=")
-
-
 def _free_of(value: Expression, rule: NormalRule, keys: frozenset[str]) -> bool:
     stack: list[Expression] = [value]
     while stack:
@@ -243,17 +224,14 @@ class _Planner:
             names = ", then ".join(f.name for f in levels.forms)
             reason = f"items become final in order of {names}; each is popped once"
             return _Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
-        if self.semiring != "plain" and {self.rules.predicates[k].aggregator for k in keys} == {"|="}:
+        if self.semiring != "plain" and self._aggregator(keys) == "|=":
             reason = "an item is worth one by being derived: first in, first out"
             return _Draft(members, "queue", "", (), False, reason)
         if self._grounds(keys):
             return self._solving(keys, members, edges, levels)
         self._refuse_products(keys)
         if self.semiring == "plain":
-            aggregators = {self.rules.predicates[k].aggregator for k in keys}
-            own = [r for k in keys for r in self.by_head.get(k, ())]
-            additive = aggregators == {"+="}
-            if not additive and not (len(aggregators) == 1 and _monotone(own, keys, next(iter(aggregators)))):
+            if self._aggregator(keys) != "+=" and not self._monotone(keys):
                 return _Draft(
                     members,
                     "sweep",
@@ -263,7 +241,7 @@ class _Planner:
                     "a contribution may get worse: all rules again until nothing changes",
                 )
         priority, why = self._priority()
-        if self.semiring == "plain" and {self.rules.predicates[k].aggregator for k in keys} <= {"min=", "max="}:
+        if self.semiring == "plain" and all(AGGREGATORS[self.rules.predicates[k].aggregator].sign for k in keys):
             priority, why = "value", "best first, since the aggregator selects"
         forms = levels.forms if levels is not None and not self.selective else ()
         if forms:
@@ -275,6 +253,30 @@ class _Planner:
             return _Draft(members, "heap" if forms else "queue", "", forms, False, reason)
         return _Draft(members, "heap", priority, forms, False, reason)
 
+    def _aggregator(self, keys: Iterable[str]) -> str | None:
+        """The aggregator of some predicates, where it is one."""
+        found = {self.rules.predicates[k].aggregator for k in keys}
+        return found.pop() if len(found) == 1 else None
+
+    def _monotone(self, members: Iterable[str]) -> bool:
+        """Whether better antecedents can only make better heads: sums, minima and maxima of recursive values."""
+        keys = frozenset(members)
+        aggregator = self._aggregator(keys)
+
+        def fine(value: Expression, rule: NormalRule) -> bool:
+            match value:
+                case Numeral() | AntecedentValue():
+                    return True
+                case Application(operator="+" | "min" | "max" | "lse" | "tanh" | "sigmoid" | "exp", operands=operands):
+                    return all(fine(o, rule) for o in operands)
+                case Application(operator="-", operands=(left, right)):
+                    return fine(left, rule) and _free_of(right, rule, keys)
+            return _free_of(value, rule, keys)
+
+        if aggregator is None or not AGGREGATORS[aggregator].best_first:
+            return False
+        return all(fine(rule.value, rule) for key in keys for rule in self.by_head.get(key, ()))
+
     def _grounds(self, keys: frozenset[str]) -> bool:
         """Whether the order of a recursive stage is that of its ground program, found as it runs."""
         if self.rules.agenda != "auto" or self.rules.solve == "iterate":
@@ -283,11 +285,8 @@ class _Planner:
             return False
         if any(self._grows(rule, keys) for key in keys for rule in self.by_head.get(key, ())):
             return False  # there may be no end to the items
-        if self.semiring == "plain":
-            aggregators = {self.rules.predicates[k].aggregator for k in keys}
-            own = [r for k in keys for r in self.by_head.get(k, ())]
-            if len(aggregators) == 1 and _monotone(own, keys, next(iter(aggregators))):
-                return False
+        if self.semiring == "plain" and self._monotone(keys):
+            return False
         self.iterates = self.options.iterate
         return not self.iterates
 
@@ -333,7 +332,7 @@ class _Planner:
     ) -> _Draft:
         """A stage that finds the components of its ground program, and solves those that are cyclic."""
         found = [unknowns(e.rule, keys, self.semiring) for e in edges]
-        additive = {self.rules.predicates[k].aggregator for k in keys} == {"+="}
+        additive = self._aggregator(keys) == "+="
         numeric = self.semiring in ("real", "log", "expectation", "count") or (self.semiring == "plain" and additive)
         if self.options.user is not None:  # its times need not commute, so one unknown has to stand at one end
             numeric = self.options.user.star is not None and set(found) <= {0, 1}
@@ -411,15 +410,7 @@ class _Planner:
                     reason=f"declared: {agenda}",
                 )
                 if d.strategy in ("levels", "heap", "queue")
-                and {self.rules.predicates[k].aggregator for k in d.keys} in ({"+="}, {"max="}, {"min="}, {"|="})
-                and (
-                    {self.rules.predicates[k].aggregator for k in d.keys} == {"+="}
-                    or _monotone(
-                        [r for k in d.keys for r in self.by_head.get(k, ())],
-                        frozenset(d.keys),
-                        self.rules.predicates[d.keys[0]].aggregator,
-                    )
-                )
+                and (self._aggregator(d.keys) == "+=" or self._monotone(d.keys))
                 else d
                 for d in drafts
             ]

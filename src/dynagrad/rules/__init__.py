@@ -2,8 +2,9 @@
 
 `syntax.py` says what a program is, `parse.py` makes one from text and `show.py` text from one, `normal.py` has the few
 forms that the plan reads and `normalise.py` rewrites a program to them, `types.py` groups arguments into domains,
-`check.py` refuses what cannot mean anything, by the checks of `checks/`. `semirings.py` is the table of semirings,
-`tables.py` and `remembered.py` keep what was worked out on disk. Nothing here knows of facts, storage or C++.
+`check.py` refuses what cannot mean anything, by the checks of `checks/`. What each semiring and each aggregator is
+stands in the tables of `semirings.py` and `aggregators.py`; `tables.py` and `remembered.py` keep what was worked out on
+disk. Nothing here knows of facts or storage.
 """
 
 from .check import check, undefined

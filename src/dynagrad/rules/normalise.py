@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import ProgramError, Span
 from ..ir.ops import ieee
+from .aggregators import AGGREGATORS
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
 from .show import show
@@ -407,16 +408,6 @@ def _replace_values(node: Expression, values: Mapping[int, Expression], depth: i
 
 # -- transient predicates --------------------------------------------------------------------------------------------
 
-# By the aggregator that a transient's value is made with: the operators that its sum, maximum or minimum may be pulled
-# out of, and at which operands.
-_LINEAR: Mapping[str, Mapping[str, tuple[int, ...]]] = {
-    "+=": {"*": (0, 1), "/": (0,), "neg": (0,)},
-    "max=": {"+": (0, 1), "-": (0,)},
-    "min=": {"+": (0, 1), "-": (0,)},
-    "log+=": {"+": (0, 1), "-": (0,)},
-    "|=": {"*": (0, 1)},
-}
-
 
 class _Unfolder:
     """Replaces each use of a transient predicate by what its rules say."""
@@ -515,8 +506,8 @@ class _Unfolder:
                 f"with `{rule.aggregator}`.",
                 span,
             )
-        places = _LINEAR.get(rule.aggregator)
-        if places is None or not _is_linear(rule.value, index, places):
+        places = AGGREGATORS[rule.aggregator].distributes
+        if not places or not _is_linear(rule.value, index, places):
             raise self.error(
                 f"The transient predicate `{key}` cannot be unfolded here: `{rule.aggregator}` does not distribute "
                 "over this use of its value.",

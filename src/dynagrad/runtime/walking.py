@@ -2,7 +2,7 @@
 
 A function of leaves becomes one of structures: lists, tuples and dicts of Python, nested, with known values in
 between. What has another structure, or leaves that the function does not take, goes to a function of Python. What
-leaves are is not known here.
+leaves are is not known here, nor how the structure of a call was found (`compiler/evaluate/signatures.py`).
 """
 
 from __future__ import annotations

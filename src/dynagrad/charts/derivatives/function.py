@@ -10,7 +10,6 @@ It is long by what users call, and by the one class that all of it comes from.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -26,7 +25,7 @@ from ...facts import readers
 from ...facts.relation import Relation, parse_key
 from ...forks import kept, renewed
 from ...ir.operation import Operation, apply
-from ...ir.ops import arrays
+from ...ir.ops.ravelling import ravel, unravel
 from ...ir.types import array as array_type
 from ...rules.checks.report import nearest
 from ..binding.binding import Binding
@@ -119,7 +118,7 @@ class Function:
         f = self._for(arrays, facts)
         if any(isinstance(a, Number) for a in arrays):
             found = apply(f._operation, *arrays)
-            return found if f._single else tuple(_parts(found, f._out_shapes))
+            return found if f._single else tuple(unravel(found, f._out_shapes))
         return f._value(arrays)
 
     @kept
@@ -139,7 +138,7 @@ class Function:
             return rule
 
         def adjoint(delta: Any, y: Any, *xs: Any) -> Sequence[Any]:
-            parts = [delta] if self._single else _parts(delta, self._out_shapes)
+            parts = [delta] if self._single else unravel(delta, self._out_shapes)
             return tuple(self.adjoint()(*xs, *parts))
 
         name = f"rules for {cut(str(self.goal), 40)}"
@@ -150,10 +149,7 @@ class Function:
         return Operation(name, (array_type,) * count, array_type, value, tuple(map(along, range(count))), "", adjoint)
 
     def _flat(self, results: Any) -> Any:
-        if self._single:
-            return results
-        pieces = [apply(arrays.reshape((-1,)), r) for r in results]
-        return apply(arrays.concatenate(0, len(pieces)), *pieces)
+        return results if self._single else ravel(results)
 
     @public
     def value(self, *arrays: Any, facts: Mapping[str, Any] | None = None) -> Any:
@@ -566,17 +562,6 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
     if all(key in binding.given for key in inputs):
         return make_function(Core(binding.settled(), goals, listed, tuple(inputs), limits), VALUE)
     return make_function(Open(bound, goals, listed, tuple(inputs), limits), VALUE)
-
-
-def _parts(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """Arrays that stand one after the other in one."""
-    found, start = [], 0
-    for shape in shapes:
-        size = math.prod(shape)
-        piece = apply(arrays.getitem((slice(start, start + size),)), flat)
-        found.append(apply(arrays.reshape(tuple(shape)), piece))
-        start += size
-    return found
 
 
 def _listed(given: Any, what: str) -> list[Any]:

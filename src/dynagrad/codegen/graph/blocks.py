@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from ...errors import Error
+from ...ir.code import code_of
 from ...ir.control import PART, Graph
 from ...ir.node import Node, order
 from ...ir.ops.places import NEW, Slice
@@ -23,7 +24,7 @@ from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.prepare import prepare
 from ...passes.roles import Piece, fold_of, initial, role, update_of
 from ...passes.schedule import LONG, Step, schedule
-from ...passes.views import code_of, is_view, through
+from ...passes.views import is_view, through
 from ..cxx import literal
 from .body import Body
 from .loops import NEUTRAL, Nest, nest, size, uniform

@@ -17,11 +17,12 @@ from typing import Protocol
 
 import numpy as np
 
+from ...ir.code import code_of
 from ...ir.node import Node
 from ...ir.types import Shape
 from ...passes.loops.index_forms import ZERO, Form, Index, flat, name, number, strides
 from ...passes.roles import Fold, Piece, role
-from ...passes.views import at_pattern, broadcast, code_of, through
+from ...passes.views import at_pattern, broadcast, through
 from ..cxx import literal
 from .body import Body
 

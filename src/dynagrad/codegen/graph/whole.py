@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import Error
+from ...ir.code import code_of
 from ...ir.node import Node
-from ...passes.views import code_of
 from .blocks import Block
 from .calls import along, failing, linear
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...plan.aggregators import TRUTHS
 from ...plan.model import Passes, TableLayout
+from ...rules.aggregators import AGGREGATORS
 from .context import ClassContext
 
 
@@ -123,7 +123,7 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
     """The `Copies` of a table: its plus, what each number is taken as, and which two cannot both be given."""
     plus = f"plus_{context.names.table[table.key]}"
     logs = str(context.plan.keeps_logs).lower()
-    if context.plain and table.aggregator in TRUTHS:
+    if context.plain and AGGREGATORS[table.aggregator].truth:
         truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
         return plus, truth, "nullptr", logs
     if table.aggregator == "=":

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
+from ...rules.aggregators import AGGREGATORS
 from ...rules.show import show
 from ...rules.syntax import Variable
-from ..cxx import Writer, comment
-from .combine import COMBINE, may_excuse, not_nothing
+from ..cxx import Writer, comment, literal
+from .combine import may_excuse, not_nothing
 from .scope import Names, PatternScope, RuleScope, local
 from .shapes import Shapes
 from .statements import JoinWriter
@@ -64,7 +65,7 @@ class ClassContext:
     def zero(self, table: TableLayout) -> str:
         if not self.plain:
             return "semiring::zero()"
-        zero = COMBINE[table.aggregator][1]
+        zero = literal(AGGREGATORS[table.aggregator].zero)
         return f"semiring::constant({zero})" if self.plan.order else zero
 
     def plus(self, table: TableLayout, a: str, b: str) -> str:

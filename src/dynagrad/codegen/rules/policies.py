@@ -8,6 +8,7 @@ from ...errors import ProgramError
 from ...plan.joins import term_variables
 from ...plan.model import Stage, TableLayout
 from ...plan.right_sides import called, own_value, to_node
+from ...rules.aggregators import AGGREGATORS
 from ...rules.syntax import Item, PriorityDeclaration, Variable
 from .context import ClassContext
 from .scope import PatternScope, RuleScope, local
@@ -35,7 +36,9 @@ def priority(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")
         return
     if context.plain and stage.priority == "value":
-        out.line(f"const double priority = {'-' if table.aggregator == 'min=' else ''}semiring::primal{current};")
+        out.line(
+            f"const double priority = {'-' if AGGREGATORS[table.aggregator].sign < 0 else ''}semiring::primal{current};"
+        )
         return
     out.line(f"const value_t now = {current};")
     out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")

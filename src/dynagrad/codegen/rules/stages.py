@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ...plan.aggregators import TRUTHS, head_kind, stated
+from ...plan.aggregators import head_kind, stated
 from ...plan.model import Join, Stage, TableLayout
+from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from .backward import resting
@@ -49,7 +50,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.close()
     leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
     out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
-    if context.plain and table.aggregator in TRUTHS:
+    if context.plain and AGGREGATORS[table.aggregator].truth:
         out.line("x = semiring::constant(semiring::primal(x) != 0);")
     if context.plan.resolves:
         out.line(f"if (!{name}.inside({context.stored(table)})) return;")

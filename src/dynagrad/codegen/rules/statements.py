@@ -33,7 +33,7 @@ class JoinWriter(RuleScope):
         self.plain = plan.semiring == "plain"
         self.product = factors(join.rule.value) if not self.plain else []
         self.weight: str | None = None  # the product so far
-        self.finders: dict[int, str] = {}  # passenger -> the local that finds its facts
+        self.finders: dict[int, str] = {}  # another antecedent -> the local that finds its facts
         self.unsettled = 0  # factors since it was last in range
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
         self.cells: dict[int, str] = {}  # antecedent -> its cell, of a derived item
@@ -194,10 +194,10 @@ class JoinWriter(RuleScope):
         find = self.finders.get(i, f"{name}.find")
         self.out.line(f"const int64_t {at} = {find}({self._stored(table, texts)});")
         self.out.open(f"if ({at} >= 0)")
-        self._passenger(i, at)
+        self._antecedent(i, at)
 
-    def _passenger(self, i: int, at: str) -> None:
-        """The item of passenger i stands at cell `at`: its value, old or new as the driver's place demands."""
+    def _antecedent(self, i: int, at: str) -> None:
+        """The item of another antecedent stands at cell `at`: its value, old or new as the driver's place demands."""
         value = f"{self.place(i)}.value[{at}]"
         self.cells[i] = at
         driver = self.join.driver
@@ -268,7 +268,7 @@ class JoinWriter(RuleScope):
                 if self.plan.changes is not None:  # what was deleted stays in the index
                     self.out.open(f"if ({name}.popped.test({at}))")
                 self._cell(item, table, at)
-        self._passenger(i, at)
+        self._antecedent(i, at)
 
     def _row(self, item: Item, table: TableLayout) -> tuple[str, int]:
         """The first cell of the row of a dense table in which all but the last stored argument are known, or -1."""

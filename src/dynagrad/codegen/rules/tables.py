@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...plan.model import IndexPlan, Stage, TableLayout
+from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
 from .access import write_view, write_views
 from .backward.adjoints import write_view as write_adjoint_view
 from .backward.sweep import write_table_members
-from .combine import COMBINE, JET_COMBINE, copies, may_excuse
+from .combine import copies, may_excuse
 from .context import ClassContext, level_type
 from .scope import local
 
@@ -25,7 +26,8 @@ def write_plus(context: ClassContext) -> None:
         if table.kind == "facts" and SEMIRINGS[context.plan.semiring].copies and context.plan.rules.semiring is None:
             body = copies(SEMIRINGS[context.plan.semiring].copies[table.aggregator], table.aggregator)
         if context.plain:
-            body = JET_COMBINE[table.aggregator] if context.plan.order else COMBINE[table.aggregator][0]
+            own = AGGREGATORS[table.aggregator]
+            body = own.jets if context.plan.order else own.plus
         context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
     context.out.line()
 

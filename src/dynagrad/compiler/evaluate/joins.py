@@ -4,6 +4,9 @@ A pattern says which parts of a value are known and which are numbers in the gra
 stay known, numbers that differ become nodes (whole numbers become reals where the other is one), and structures must
 agree, or `Mismatch` says where they do not. `flatten` takes the numbers out of a value, `build` puts others in. What is
 built of things with an identity is something new, unless it was the same thing on both sides.
+
+These are structures of abstract values, closures and things that change among them; those of Python's own values, which
+users give and get, are taken apart by `eager/pytree.py`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,11 @@ def leaf_type(x: Any) -> Type | None:
 
 
 def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
-    """The key and the parts of a structure of arguments."""
+    """The key and the parts of a structure of arguments.
+
+    Not those of `eager.pytree.parts`, which knows registered classes: how these are taken apart only the user's
+    functions know, which are not compiled. The key has what is known of a structure, as the names in a dict.
+    """
     kind = type(x)
     if kind is tuple or kind is list:
         return (kind, len(x)), x

@@ -12,9 +12,10 @@ import numpy as np
 
 from ...calls import strict_options
 from ...errors import Error, shown
+from ...ir.ops.arrays import shape_of
+from ...ir.ops.ravelling import ravel, size, unravel
 from ..numbers import plain, real_part
 from ..pytree import float_of, is_function, leaves, of_result, transform
-from ..vectors import join, part, size
 from .gradients import argument, jvp, own, vjp
 
 Function = Callable[..., Any]
@@ -163,12 +164,12 @@ def _result_names(value: Any) -> list[str]:
 
 def _structured(x: Any, vector: Any) -> Any:
     """A vector in the structure of something else."""
-    parts = iter(part(vector, list(leaves(x))))
+    parts = iter(unravel(vector, [shape_of(leaf) for leaf in leaves(x)]))
     return transform(x, lambda _: next(parts))
 
 
 def _vector(x: Any) -> Any:
-    return join([real_part(plain(leaf)) for leaf in leaves(x)])
+    return ravel([real_part(plain(leaf)) for leaf in leaves(x)])
 
 
 def _forward_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:

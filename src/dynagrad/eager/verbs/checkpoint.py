@@ -23,6 +23,8 @@ import numpy as np
 
 from ...calls import strict_options
 from ...errors import Error, shown
+from ...ir.ops.arrays import shape_of
+from ...ir.ops.ravelling import ravel, unravel
 from ..closures import Entry
 from ..copies import kept
 from ..numbers import Number, Tape, TapeCell, fresh, plain, real_part
@@ -30,7 +32,6 @@ from ..perturbations import inside, located, opened, sealed, taping
 from ..pytree import leaves, transform
 from ..sweep import plus, sweep
 from ..tape import Recorded
-from ..vectors import join, part
 
 Step = Callable[[Any], Any]
 Piece = tuple[int, int, int, Any]  # from stride a to stride b with so many states to keep, that at a included
@@ -162,7 +163,7 @@ class _Loop:
         if not used or not self.result:
             return final
         entry = Entry(lambda delta: self._pull(pieces, delta), list(used))
-        numbers = iter(part(self.tape.cell(join(self.result), entry), self.result))
+        numbers = iter(unravel(self.tape.cell(ravel(self.result), entry), list(map(shape_of, self.result))))
         return transform(final, lambda _: next(numbers))
 
     def _measure(self) -> None:
@@ -266,7 +267,7 @@ class _Loop:
             if number is not None and increment is not None:
                 total[number] = plus(total[number], increment) if number in total else increment
 
-        deltas: list[Any] = list(part(delta, self.result))
+        deltas: list[Any] = unravel(delta, list(map(shape_of, self.result)))
         stack, last = list(pieces), pieces[-1][1] if pieces else 0
         with opened(tape.tag, tape=tape), tape.pause(None), sealed(fresh()), taping():
             while stack:

@@ -23,14 +23,14 @@ from ...ir import failures
 from ...ir.failures import failure
 from ...ir.operation import Operation
 from ...ir.ops import scalars as ops
-from ...ir.ops.arrays import linear
+from ...ir.ops.arrays import linear, shape_of
+from ...ir.ops.ravelling import ravel, size, unravel
 from ..numbers import Bundle, Number, Tape, TapeCell, fresh, plain, real_part, zero_like
 from ..perturbations import inside, located, opened
 from ..pytree import is_function, leaves, together, transform
 from ..splitting import split
 from ..sweep import sweep
 from ..tape import Recorded, Scalars
-from ..vectors import join, part, size
 from .gradients import argument
 
 
@@ -81,7 +81,7 @@ def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) 
                 solve = _inverse(f, x, max_steps)
         corrections += 1
         residual = [_infinitesimal(ops.subtract(b, a)) for a, b in zip(leaves(y), leaves(z), strict=True)]
-        change = iter(residual if not reals else part(solve(join(residual)), reals))
+        change = iter(residual if not reals else unravel(solve(ravel(residual)), [shape_of(r) for r in reals]))
         y = transform(y, lambda r, change=change: ops.add(r, next(change)))  # type: ignore[misc]  # the default binds the value of this round
 
 
@@ -191,11 +191,11 @@ Maps = tuple[Callable[[Any], Any], Callable[[Any], Any]]  # a linear map of plai
 def _along(f: Callable[[Any], Any], x: Any, direction: Any) -> Any:
     """The derivative of f at x along a vector, as a plain vector."""
     tag = fresh()
-    tangents = iter(part(direction, list(leaves(x))))
+    tangents = iter(unravel(direction, [shape_of(leaf) for leaf in leaves(x)]))
     with opened(tag):
         z = _called(f, transform(x, lambda r: Bundle(tag, r, next(tangents))))
         pairs = [split(tag, leaf) for leaf in leaves(z)]
-    return join([real_part(zero_like(p) if d is None else d) for p, d in pairs])
+    return ravel([real_part(zero_like(p) if d is None else d) for p, d in pairs])
 
 
 def _dense(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
@@ -221,12 +221,14 @@ def _iterated(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
         with _no_tapes(), opened(tape.tag, tape=tape):
             inputs = transform(x, tape.cell)
             seed: dict[int, Any] = {}
-            for leaf, c in zip(leaves(_called(f, inputs)), part(direction, list(leaves(x))), strict=True):
+            for leaf, c in zip(
+                leaves(_called(f, inputs)), unravel(direction, [shape_of(leaf) for leaf in leaves(x)]), strict=True
+            ):
                 if isinstance(leaf, TapeCell) and leaf.tape is tape:
                     seed[leaf.number] = ops.add(seed[leaf.number], c) if leaf.number in seed else c
             cells = list(leaves(inputs))
             adjoints = sweep(tape, seed, {cell.number for cell in cells}, free=True)
-        return join([real_part(plain(adjoints.get(cell.number, zero_like(cell)))) for cell in cells])
+        return ravel([real_part(plain(adjoints.get(cell.number, zero_like(cell)))) for cell in cells])
 
     def along(direction: Any) -> Any:
         with _no_tapes():

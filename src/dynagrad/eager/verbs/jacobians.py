@@ -14,11 +14,11 @@ import numpy as np
 
 from ...calls import strict_options
 from ...errors import Error
+from ...ir.ops.ravelling import size
 from ..closures import Dual, like
 from ..numbers import shape_of
 from ..perturbations import place
 from ..pytree import is_function, is_real, leaves, of_result, together, transform
-from ..vectors import size
 from .gradients import argument, chosen, jvp, marked, needs_function, own, rows
 from .returned import calls_differentiated, snapshot
 

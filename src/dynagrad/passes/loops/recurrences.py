@@ -200,6 +200,7 @@ def _added(state: Node, after: Node, uses: dict[Node, int]) -> Node | None:
 
 
 def _depends(nodes: Sequence[Node] | dict[Node, None], on: set[Node]) -> set[Node]:
+    """The nodes that depend on some, in whatever way: in steps too, other than `autodiff.derive.connected`."""
     found = set(on)
     for node in order(nodes):
         if any(a in found for a in node.arguments):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
+from ..aggregators import AGGREGATORS
 from ..normal import NormalRule, Rules
 from ..normalise import item_variables
 from ..show import show
@@ -130,7 +131,7 @@ def check_cycles(rules: Rules, uses: Mapping[str, Mapping[str, None]], report: R
         recursive = [(i, a) for i, a in enumerate(rule.antecedents) if not a.side and a.item.key in within]
         if not recursive or rules.semiring is not None:
             continue
-        if rule.aggregator in ("max=", "min=", "|=", "&="):
+        if AGGREGATORS[rule.aggregator].monotone:
             for index, antecedent in recursive:
                 if _falls(rule.value, index):
                     cycle = cycle_of(uses, head, antecedent.item.key, within)

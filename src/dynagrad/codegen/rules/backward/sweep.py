@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from ....plan.aggregators import head_kind, stage_of
 from ....plan.model import Join, Plan, Scan, Stage, TableLayout
 from ....plan.right_sides import product_order
+from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.show import show
 from ...cxx import comment
@@ -120,10 +121,10 @@ def improves(context: ClassContext, table: TableLayout, where: str) -> str:
     """Whether a contribution `x` takes the place of the number `where`."""
     if not context.plain:
         return f"semiring::better(x, {where})"
-    if table.aggregator == "=":
+    sign = AGGREGATORS[table.aggregator].sign
+    if not sign:
         return "false"
-    sign = ">" if table.aggregator == "max=" else "<"
-    return f"semiring::primal(x) {sign} semiring::primal({where})"
+    return f"semiring::primal(x) {'>' if sign > 0 else '<'} semiring::primal({where})"
 
 
 # -- joins -------------------------------------------------------------------------------------------------------------
@@ -167,14 +168,14 @@ class BackWriter(JoinWriter):
         self.targets[driver] = "gupdate"
         super()._driver(driver)
 
-    def _passenger(self, i: int, at: str) -> None:
+    def _antecedent(self, i: int, at: str) -> None:
         name = self.names.table[self.rule.antecedents[i].item.key]
         self.targets[i] = f"g_{name}[{at}]"
         if i in self.join.same and i > (self.join.driver or 0):
             self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
         if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for
             self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
-        super()._passenger(i, at)
+        super()._antecedent(i, at)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
         if self.rule.antecedents[antecedent].side:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from ....plan.layout import DENSE_CELLS
 from ....plan.model import Plan, TableLayout
 from ....plan.order import rank_sources
+from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Compound, Float, Integer, Symbol
-from ...cxx import array, string
-from ..combine import COMBINE
+from ...cxx import array, literal, string
 from ..program import Generated
 
 Constant = str | int | float
@@ -168,7 +168,7 @@ def data(
         for t in dense
         for place, i in enumerate(t.order)
     ]
-    zeros = [COMBINE[t.aggregator][1] if plan.semiring == "plain" else "0" for t in tables]
+    zeros = [literal(AGGREGATORS[t.aggregator].zero) if plan.semiring == "plain" else "0" for t in tables]
     return [
         "struct gap_t { int table, i, j; int64_t least; };",
         "struct source_t { int domain, table, i, j; };",

@@ -18,6 +18,7 @@ from __future__ import annotations
 from ....plan.aggregators import head_kind, stage_of
 from ....plan.model import Plan, Stage, TableLayout
 from ....plan.polynomials import polynomial, recursive
+from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Numeral
 from ..context import ClassContext
@@ -43,7 +44,7 @@ def gains(plan: Plan, stage: Stage) -> bool:
         return False
     if SEMIRINGS[plan.semiring].order == "value":
         return True
-    if plan.semiring != "plain" or any(plan.tables[k].aggregator not in ("min=", "max=") for k in stage.keys):
+    if plan.semiring != "plain" or any(not AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys):
         return False
     keys = frozenset(stage.keys)
     for join in stage.drives:

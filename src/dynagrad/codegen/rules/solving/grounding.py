@@ -32,7 +32,7 @@ class EdgeWriter(JoinWriter):
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
         pass
 
-    def _passenger(self, i: int, at: str) -> None:
+    def _antecedent(self, i: int, at: str) -> None:
         key = self.rule.antecedents[i].item.key
         if key in self.stage.keys:
             self.inside.append((self.names.table[key], at))
@@ -73,10 +73,10 @@ class GroundWriter(JoinWriter):
         self._number(driver, "cell")
         super()._driver(driver)
 
-    def _passenger(self, i: int, at: str) -> None:
+    def _antecedent(self, i: int, at: str) -> None:
         self.at[i] = at
         self._number(i, at)
-        super()._passenger(i, at)
+        super()._antecedent(i, at)
 
     def _logs(self) -> str:
         """The log of the weight of an instance whose one unknown is its own head."""
