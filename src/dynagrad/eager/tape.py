@@ -15,6 +15,7 @@ import numpy as np
 from ..autodiff.frugal import follow
 from ..errors import NotDifferentiable
 from ..ir.buffers import SMALLEST
+from ..ir.code import family_of
 from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import sum_to
@@ -26,22 +27,20 @@ Pull = Callable[[Any], Iterable[tuple[int, Any]]]  # from a cell's adjoint to in
 CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum, ops.fminimum, ops.fmaximum})
 """Operations whose result is one of their arguments, element by element; what was not chosen is not connected."""
 
-_LEAVES_OUT = frozenset(["getitem", "take_along", "max", "min", "diagonal", "triangle"])
-_MOVES = _LEAVES_OUT | frozenset(
-    ["windows", "overlaps"]
-    + ["place", "put_along", "on_diagonal", "sort", "roll", "reshape", "transpose"]
-    + ["stack", "concatenate", "broadcast", "sum_to", "sum"]
-)
-
 
 def moves(operation: Operation) -> bool:
     """Whether each element of the result is an element of an argument, or a sum of some: the others do not matter."""
-    return type(operation.code) is tuple and operation.code[0] in _MOVES
+    return _elements(operation) != "computed"
 
 
 def leaves_out(operation: Operation) -> bool:
     """The same, where elements of the argument may be in none of the result."""
-    return type(operation.code) is tuple and operation.code[0] in _LEAVES_OUT
+    return _elements(operation) == "picked"
+
+
+def _elements(operation: Operation) -> str:
+    family = family_of(operation)
+    return "computed" if family is None else family.elements
 
 
 _ndarray = np.ndarray

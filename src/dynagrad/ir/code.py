@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import Error
 from .node import Node
@@ -39,32 +39,58 @@ class Family:
     moves: bool = False  # whether it only moves elements, and adds zeros: the sum of two is one of the sum
     shown: tuple[str, ...] | None = None  # what the text of a graph calls its parameters; None where they have no names
     joins: bool = False  # whether its arguments stand side by side in the result
+    elements: Literal["computed", "kept", "picked"] = "computed"
+    """Whether each element of the result is one of an argument, or a sum of some; `picked`: not of all of them."""
 
 
 FAMILIES: Mapping[str, Family] = {
-    "broadcast": Family((), "the argument, repeated to the node's shape", role="view", shown=()),
+    "broadcast": Family((), "the argument, repeated to the node's shape", role="view", shown=(), elements="kept"),
     "sum_to": Family(
         (),
         "summed over what broadcasting to the argument's shape would have repeated",
         role="fold",
         fold="plus",
         shown=(),
+        elements="kept",
     ),
-    "reshape": Family((), "the same elements in the order of C", role="view", same=True, moves=True, shown=()),
+    "reshape": Family(
+        (), "the same elements in the order of C", role="view", same=True, moves=True, shown=(), elements="kept"
+    ),
     "transpose": Family(
-        ("axes",), "axis i is axis axes[i] of the argument", role="view", same=True, moves=True, shown=("axes",)
+        ("axes",),
+        "axis i is axis axes[i] of the argument",
+        role="view",
+        same=True,
+        moves=True,
+        shown=("axes",),
+        elements="kept",
     ),
     "sum": Family(
-        ("axes", "keepdims"), "the sum over axes, counted from 0", role="fold", fold="plus", shown=("axis", "keepdims")
+        ("axes", "keepdims"),
+        "the sum over axes, counted from 0",
+        role="fold",
+        fold="plus",
+        shown=("axis", "keepdims"),
+        elements="kept",
     ),
     "prod": Family(
         ("axes", "keepdims"), "the product over axes", role="fold", fold="times", shown=("axis", "keepdims")
     ),
     "max": Family(
-        ("axes", "keepdims"), "the largest over axes", role="fold", fold="larger", shown=("axis", "keepdims")
+        ("axes", "keepdims"),
+        "the largest over axes",
+        role="fold",
+        fold="larger",
+        shown=("axis", "keepdims"),
+        elements="picked",
     ),
     "min": Family(
-        ("axes", "keepdims"), "the smallest over axes", role="fold", fold="smaller", shown=("axis", "keepdims")
+        ("axes", "keepdims"),
+        "the smallest over axes",
+        role="fold",
+        fold="smaller",
+        shown=("axis", "keepdims"),
+        elements="picked",
     ),
     "winners": Family(("largest", "axes"), "truth values: where the first largest, or smallest, of the axes stands"),
     "logsumexp": Family(("axes", "keepdims"), "the log of the sum of exponentials over axes"),
@@ -77,27 +103,48 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "add_at": Family(("pattern",), "the first argument, with the second added at a place", role="update"),
     "set_at": Family(("pattern",), "the first argument, with the second standing at a place", role="update"),
-    "getitem": Family(("index",), "the argument at Python's index, see `code_of`", role="view"),
-    "place": Family(("index", "shape"), "zeros of that shape with the argument at an index", role="update", moves=True),
-    "take_along": Family(("axis",), "np.take_along_axis; the second argument is places"),
-    "put_along": Family(
-        ("axis", "shape"), "zeros of that shape with the first argument added at the places of the second"
+    "getitem": Family(("index",), "the argument at Python's index, see `code_of`", role="view", elements="picked"),
+    "place": Family(
+        ("index", "shape"),
+        "zeros of that shape with the argument at an index",
+        role="update",
+        moves=True,
+        elements="kept",
     ),
-    "sort": Family(("axis",), "in ascending order; NaN comes last", shown=("axis",)),
+    "take_along": Family(("axis",), "np.take_along_axis; the second argument is places", elements="picked"),
+    "put_along": Family(
+        ("axis", "shape"),
+        "zeros of that shape with the first argument added at the places of the second",
+        elements="kept",
+    ),
+    "sort": Family(("axis",), "in ascending order; NaN comes last", shown=("axis",), elements="kept"),
     "argsort": Family(
         ("axis",), "the places in ascending order, equals as they stand; NaN comes last", shown=("axis",)
     ),
-    "roll": Family(("shift", "axis"), "moved round an axis", role="each", moves=True),
-    "triangle": Family(("lower", "k"), "matrices with zeros above, or else below, the k-th diagonal", role="each"),
-    "diagonal": Family(("offset",), "the diagonals of matrices", role="view"),
-    "on_diagonal": Family(
-        ("offset", "shape"), "matrices of zeros, of that shape together, with the argument on a diagonal", role="update"
+    "roll": Family(("shift", "axis"), "moved round an axis", role="each", moves=True, elements="kept"),
+    "triangle": Family(
+        ("lower", "k"), "matrices with zeros above, or else below, the k-th diagonal", role="each", elements="picked"
     ),
-    "concatenate": Family(("axis",), "the arguments along an axis", role="update", joins=True, shown=("axis",)),
-    "stack": Family(("axis",), "the arguments along a new axis", role="update", joins=True, shown=("axis",)),
+    "diagonal": Family(("offset",), "the diagonals of matrices", role="view", elements="picked"),
+    "on_diagonal": Family(
+        ("offset", "shape"),
+        "matrices of zeros, of that shape together, with the argument on a diagonal",
+        role="update",
+        elements="kept",
+    ),
+    "concatenate": Family(
+        ("axis",), "the arguments along an axis", role="update", joins=True, shown=("axis",), elements="kept"
+    ),
+    "stack": Family(
+        ("axis",), "the arguments along a new axis", role="update", joins=True, shown=("axis",), elements="kept"
+    ),
     "matmul": Family((), "as numpy's", role="fold", shown=()),
-    "windows": Family(("axes",), "the stretches along axes, of which the node's new last axes are one", role="view"),
-    "overlaps": Family(("axes", "sizes", "shape"), "windows of these sizes added up to an array of that shape"),
+    "windows": Family(
+        ("axes",), "the stretches along axes, of which the node's new last axes are one", role="view", elements="kept"
+    ),
+    "overlaps": Family(
+        ("axes", "sizes", "shape"), "windows of these sizes added up to an array of that shape", elements="kept"
+    ),
     "convolve": Family(("full",), "of two rows: where they overlap, or where the second lies within the first"),
     "einsum": Family(
         ("inputs", "output"), "letters of each argument and of the result: see `arrays.einsum`", role="fold"

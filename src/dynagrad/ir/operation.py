@@ -94,6 +94,8 @@ class Operation:
     """What an element costs, roughly in additions."""
     in_loops: str = ""
     """The function of the runtime that loops over arrays call instead of that in `cxx`: the compiler vectorises it."""
+    cxx_at: tuple[tuple[float, str], ...] = ()
+    """C++ for some values of the last argument, where that is a constant."""
     keeps_kind: bool = False
     """Whether whole numbers and truth values in the first argument stay what they are, and are no reals."""
     elementwise: bool = field(init=False)
@@ -123,7 +125,7 @@ class Operation:
             "call": _CALL.fullmatch(self.cxx) is not None,
             "infix": _INFIX.fullmatch(self.cxx) is not None,
             "written": tuple(self.cxx.count(f"{{{i}}}") for i in range(len(self.arguments))),
-            "divides": " / " in self.cxx or "sqrt(" in self.cxx,
+            "divides": any(" / " in text or "sqrt(" in text for text in (self.cxx, *(text for _, text in self.cxx_at))),
             "on_floats": self.value if kinds <= {real, array} else None,
             "on_arrays": self.value if self.array is None and kinds == {array} else self.array,
         }

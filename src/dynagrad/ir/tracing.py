@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import Error
+from .code import family_of
 from .control import (
     EMPTY,
     LOOPS,
@@ -36,8 +37,6 @@ from .value_numbering.reciprocal_roots import share_roots
 from .value_numbering.subsumed_loops import subsumed
 
 Trace = Callable[..., Sequence[Any]]
-
-_AT_PLACES = frozenset({"item", "add_at", "set_at"})
 
 
 def now() -> int:
@@ -125,8 +124,8 @@ def close(
 
 def _may_fail(node: Node) -> bool:
     """Whether a node is not computed before it is asked for: it may not end, or an index may be out of range."""
-    code = node.operation.code
-    if isinstance(code, tuple) and code[0] in _AT_PLACES:
+    family = family_of(node.operation)
+    if family is not None and family.parameters == ("pattern",):
         return any(a.type.kind == "integer" and not a.is_constant for a in node.arguments)
     return node.operation in LOOPS
 

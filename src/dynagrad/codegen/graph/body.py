@@ -7,7 +7,7 @@ from __future__ import annotations
 from ...ir.names import source_name
 from ...ir.node import Node
 from ...passes.loops.linear_forms import Bounds
-from ..cxx import Writer
+from ..cxx import Writer, literal
 
 STRETCH = 800
 """Lines of straight code that compilers are given at once: they take far more than twice as long for twice as many."""
@@ -54,19 +54,15 @@ class Body(Writer):
 
     def operation(self, node: Node, arguments: list[str], in_loop: bool) -> str:
         """The text of an elementwise operation on names and literals."""
-        self.divides = self.divides or node.operation.divides or node.operation.name == "power"
+        self.divides = self.divides or node.operation.divides
         return _operation(node, arguments, in_loop)
 
 
 def _operation(node: Node, arguments: list[str], in_loop: bool) -> str:
-    name = node.operation.name
-    if name == "power":
-        power = _POWERS.get(arguments[1])
-        if power is not None:
-            return power.format(arguments[0])
-    if in_loop and node.operation.in_loops:
-        return f"{node.operation.in_loops}({', '.join(arguments)})"
-    return node.operation.cxx.format(*arguments)
-
-
-_POWERS = {"2.0": "{0} * {0}", "3.0": "{0} * {0} * {0}", "1.0": "{0}", "(-1.0)": "1.0 / {0}", "0.0": "1.0"}
+    operation = node.operation
+    for value, text in operation.cxx_at:
+        if arguments[-1] == literal(value):
+            return text.format(*arguments)
+    if in_loop and operation.in_loops:
+        return f"{operation.in_loops}({', '.join(arguments)})"
+    return operation.cxx.format(*arguments)

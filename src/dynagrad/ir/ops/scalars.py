@@ -48,6 +48,7 @@ def _real(
     traits: Trait = PLAIN,
     cost: int = CALL,
     in_loops: str = "",
+    cxx_at: tuple[tuple[float, str], ...] = (),
 ) -> Operation:
     """An operation from reals to a real, with as many arguments as there are rules."""
     return declare(
@@ -65,6 +66,7 @@ def _real(
             traits=traits,
             cost=cost,
             in_loops=in_loops,
+            cxx_at=cxx_at,
         )
     )
 
@@ -184,6 +186,7 @@ power: Operation = _real(
     series=lambda n, y, a, b: series.power(n, y, a, b, log),
     traits=Trait.DEAR,
     in_loops="vector::pow",
+    cxx_at=((2.0, "{0} * {0}"), (3.0, "{0} * {0} * {0}"), (1.0, "{0}"), (-1.0, "1.0 / {0}"), (0.0, "1.0")),
 )
 
 
