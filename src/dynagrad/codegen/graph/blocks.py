@@ -144,7 +144,7 @@ class Block:
         if (hole, length) not in self.all_checked:
             p = self.whole_pointer(hole)
             at = self.code.name("k")
-            self.code.line(f"const int64_t {at} = first_outside({p}, {hole.type.size}, {length});")
+            self.code.let(f"const int64_t {at} = first_outside({p}, {hole.type.size}, {length});")
             self.code.line(f"if ({at} >= 0) return call.index({p}[{at}], {length});")
             self.all_checked[hole, length] = True
         return True
@@ -369,7 +369,7 @@ class Block:
         found = self.memory.get(base)
         text = self.code.name("p")
         at = f"{pointer} + {form}" if form != number(0) else pointer
-        self.code.line(f"const {node.type.cxx}* const {text} = {at};")
+        self.code.let(f"const {node.type.cxx}* const {text} = {at};")
         alias = Memory(text, False, until=self.now)
         if found is not None:
             alias.inside = found.inside or found.text

@@ -38,13 +38,26 @@ class Body(Writer):
         return self.name(prefix if said is None else f"{said.name}_")
 
     def line(self, text: str = "") -> None:
+        self._counted(STORE)
+        super().line(text)
+
+    def let(self, text: str) -> None:
+        """A line that gives a name to a value, and writes to no memory."""
+        self._counted(1)
+        super().line(text)
+
+    def open(self, text: str) -> None:
+        super().open(text)
+        self.straight = 0
+
+    def close(self, text: str = "}") -> None:
+        super().close(text)
+        self.straight = 0
+
+    def _counted(self, lines: int) -> None:
+        self.straight += lines
         if self.work is not None:
             self.work += 1
-        if text.endswith(("{", "}")):
-            self.straight = 0
-        else:
-            self.straight += 1 if text.startswith("const ") else STORE
-        super().line(text)
 
     def cut(self) -> None:
         """Ends the straight code so far, if it is long."""

@@ -134,12 +134,13 @@ def _cond(block: Block, node: Node) -> None:
         block.code.line(f"Stack {results[i]};")
         for lines, names in zip(written, stacks, strict=True):
             lines.append("    " * (block.code.depth + 1) + f"{results[i]} = {names[i]};")
-    block.code.line(f"if ({block.number(test)}) {{")
+    block.code.open(f"if ({block.number(test)})")
     block.code.lines += written[0]
     if written[1]:
-        block.code.line("} else {")
+        block.code.close("} else {")
+        block.code.depth += 1
         block.code.lines += written[1]
-    block.code.line("}")
+    block.code.close()
     for i, value in enumerate(final):
         if isinstance(value, Memory) and any(value is m for m in taken.values()):
             value.until = -1
@@ -276,7 +277,7 @@ class _Swaps:
         for i, text in numbers.items():
             if text in own:
                 values[i] = code.name("n")
-                code.line(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
+                code.let(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
             else:
                 values[i] = text
         for i, memory in moving.items():
@@ -388,7 +389,7 @@ def _rounds(block: Block, counter: str, length: str, light: bool, apart: bool, b
     elif light:
         end = code.name("end")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
-            code.line(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
+            code.let(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
             if apart:
                 code.line("DYNAGRAD_INDEPENDENT")
             with code.block(f"for (; {counter} < {end}; ++{counter})"):

@@ -143,11 +143,11 @@ class UnitWriter(TranslationUnit):
             t = node.type.cxx
             if node.shape:
                 name = f"in{k}" if source_name(node.birth) is None else code.named(node, "in")
-                code.line(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
+                code.let(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(Memory(name, False))
             else:
                 name = code.named(node, "x")
-                code.line(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
+                code.let(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(name)
         prefer: dict[Node, str] = {}
         for k, node in enumerate(graph.outputs):
@@ -155,7 +155,14 @@ class UnitWriter(TranslationUnit):
                 code.line(f"{node.type.cxx}* const out{k} = static_cast<{node.type.cxx}*>(outputs[{k}]);")
                 prefer.setdefault(node, f"out{k}")
         arena = Arena()
-        self._statements(code, arena, graph, inputs, prefer, [f"outputs[{k}]" for k in range(len(graph.outputs))])
+        self._statements(
+            code,
+            arena,
+            graph,
+            inputs,
+            prefer,
+            [f"*static_cast<{node.type.cxx}*>(outputs[{k}])" for k, node in enumerate(graph.outputs)],
+        )
         code.line("return kDone;")
         head = (
             f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
@@ -179,8 +186,6 @@ class UnitWriter(TranslationUnit):
         for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
             if isinstance(value, Memory):
                 arrays.append((value, f"out{k}", node.type))
-            elif numbers[k].startswith("outputs["):
-                code.line(f"*static_cast<{node.type.cxx}*>({numbers[k]}) = {value};")
             else:
                 code.line(f"{numbers[k]} = {value};")
             code.cut()

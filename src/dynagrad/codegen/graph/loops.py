@@ -306,10 +306,9 @@ class Nest:
                 first, end = ("begin", "end") if cut and depth == 1 else ("0", str(length))
                 if depth == last and self.independent:
                     code.line("DYNAGRAD_INDEPENDENT")
-                code.line(f"for (int64_t {counter} = {first}; {counter} < {end}; ++{counter}) {{")
-                code.depth += 1
+                code.open(f"for (int64_t {counter} = {first}; {counter} < {end}; ++{counter})")
             for text in self.before[depth]:
-                code.line(text)
+                code.let(text)
             if cut and not depth:
                 cut.open(code)
         for text in self.stores:
@@ -320,8 +319,7 @@ class Nest:
             for text in self.after[depth]:
                 code.line(text)
             if depth:
-                code.depth -= 1
-                code.line("}")
+                code.close()
         if before is not None and code.work is not None:
             code.work = before + (code.work - before) * size(self.domain)
 
@@ -357,8 +355,7 @@ class _Cut:
                 code.line(f"{t.cxx} {place}_of[kMostParts];")
                 code.line(f"{t.cxx}* const {place} = {place}_of;")
         given = "[=](int64_t begin, int64_t end, [[maybe_unused]] int64_t part)"
-        code.line(f"in_parallel({self.length}, {self.grain}, {given} {{")
-        code.depth += 1
+        code.open(f"in_parallel({self.length}, {self.grain}, {given}")
         for t, place in self.totals:
             if t.array:
                 code.line(f"{t.cxx}* const {t.name} = {place} + part * {t.size};")
@@ -368,8 +365,7 @@ class _Cut:
         for t, place in self.totals:
             if not t.array:
                 code.line(f"{place}[part] = {t.name};")
-        code.depth -= 1
-        code.line(f"}}, {self.unit});")
+        code.close(f"}}, {self.unit});")
         for t, place in self.totals:
             code.line(t.begin)
             with code.block(f"for (int64_t part = 0; part < parts_of({self.length}, {self.grain}); ++part)"):

@@ -13,9 +13,10 @@ from ...ir.code import code_of
 from ...ir.node import Node
 from .blocks import Block
 from .calls import along, failing, linear
+from .calls.status import Status
 
 Call = Callable[..., str]
-"""(node, result, *arguments) -> a statement of C++, or an expression of status with `status:` before it."""
+"""(node, result, *arguments) -> a statement of C++, or a `Status`."""
 
 
 def _axis(node: Node, axis: int) -> tuple[int, int, int]:
@@ -53,7 +54,7 @@ def write(block: Block, node: Node) -> None:
             arguments.append(block.whole_pointer(a))
             continue
         single = code.name("c")
-        code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
+        code.let(f"const {a.type.cxx} {single} = {block.number(a)};")
         arguments.append(f"&{single}")
     if node.shape:
         result = block.fresh(node).text
@@ -74,11 +75,11 @@ def write(block: Block, node: Node) -> None:
         at = block.program.host(node)
         given = ", ".join(arguments) or "nullptr"
         array = code.name("given")
-        code.line(f"const void* const {array}[] = {{{given}}};")
+        code.let(f"const void* const {array}[] = {{{given}}};")
         code.line(f"if (!host_operation(call, {at}, {array}, {result})) return call.host();")
         return
-    if text.startswith("status:"):
+    if isinstance(text, Status):
         status = code.name("status")
-        code.line(f"if (const int64_t {status} = {text[7:]}; {status} != kDone) return {status};")
+        code.line(f"if (const int64_t {status} = {text}; {status} != kDone) return {status};")
     else:
         code.line(text)

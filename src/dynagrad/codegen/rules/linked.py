@@ -5,8 +5,6 @@ An object is named by its source. What is in it is said where it is written, see
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...plan.model import Plan
 from ...rules.semirings import SEMIRINGS
 
@@ -18,7 +16,7 @@ def objects(plan: Plan, semiring: str) -> tuple[str, ...]:
     """The sources of all objects that the class of a plan needs."""
     if not any(stage.strategy == "solve" for stage in plan.stages):
         return (_RUNTIME,)
-    return (_RUNTIME, _SOLVED, *map(_instantiated, _solvers(plan, semiring)))
+    return (_RUNTIME, _SOLVED, *(_instantiated(*made) for made in _solvers(plan, semiring).items()))
 
 
 def declarations(plan: Plan, semiring: str) -> list[str]:
@@ -29,19 +27,19 @@ def declarations(plan: Plan, semiring: str) -> list[str]:
     return ["#ifdef DYNAGRAD_LINKED", "namespace dynagrad {", *found, "}", "#endif", ""]
 
 
-def _solvers(plan: Plan, semiring: str) -> Sequence[str]:
-    """The templates that solve the components of a plan, over semirings of the runtime."""
+def _solvers(plan: Plan, semiring: str) -> dict[str, str]:
+    """The templates that solve the components of a plan, over semirings of the runtime, and which others they use."""
     if plan.semiring == "user" or SEMIRINGS[plan.semiring].source:
-        return []
+        return {}
     stages = [s for s in plan.stages if s.strategy == "solve" and s.unknowns]
-    found = {f"System<{semiring}, {s.unknowns}>": None for s in stages}
+    found = {f"System<{semiring}, {s.unknowns}>": "" for s in stages}
     if any(s.stable for s in stages):
-        found[f"Columns<{semiring}>"] = None
-    return list(found)
+        found[f"Columns<{semiring}>"] = f"System<{semiring}, 1>"
+    return found
 
 
-def _instantiated(name: str) -> str:
+def _instantiated(name: str, uses: str) -> str:
     headers = ["ground", "columns", "closed", *(["jets"] if "Jets" in name else [])]
     includes = "".join(f"#include <dynagrad/{header}.hpp>\n" for header in headers)
-    inside = f"extern template struct System<{name[8:-1]}, 1>;\n" if name.startswith("Columns<") else ""
+    inside = f"extern template struct {uses};\n" if uses else ""
     return f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n"

@@ -1,7 +1,7 @@
 """Operations along an axis by the functions of `dynagrad/graphs/along.hpp`: what is called for which tag.
 
-A rule gives a statement of C++, an expression of a status with `status:` before it, or None for what is left to Python:
-the largest over axes that are not side by side, and places that are repeated along other axes.
+A rule gives a statement of C++, a `Status`, or None for what is left to Python: the largest over axes that are not
+side by side, and places that are repeated along other axes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ....ir.code import code_of
 from ....ir.node import Node
 from ....ir.types import Shape
+from .status import Status
 
 Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
 
@@ -67,7 +68,7 @@ def _along(name: str) -> Rule:
             return None
         parts = split(whole, (axis,))
         assert parts is not None
-        return f"status:{name}(call, {out}, {x}, {order}, {parts[0]}, {parts[1]}, {places[axis]}, {parts[2]})"
+        return Status(f"{name}(call, {out}, {x}, {order}, {parts[0]}, {parts[1]}, {places[axis]}, {parts[2]})")
 
     return rule
 
@@ -78,7 +79,7 @@ def _sort(node: Node, out: str, x: str) -> str | None:
     if parts is None or node.type.kind != ("real" if code[0] == "sort" else "integer"):
         return None
     to = f"{out}, nullptr" if code[0] == "sort" else f"nullptr, {out}"
-    return f"status:sort_along(call, {to}, {x}, {parts[0]}, {parts[1]}, {parts[2]})"
+    return Status(f"sort_along(call, {to}, {x}, {parts[0]}, {parts[1]}, {parts[2]})")
 
 
 def _convolve(node: Node, out: str, a: str, v: str) -> str | None:

@@ -9,6 +9,7 @@ from ....ir.code import code_of
 from ....ir.failures import FAILURES, RAISED
 from ....ir.node import Node
 from ...cxx import string
+from .status import Status
 
 FIRST = 80  # `kFailure` in failure.hpp
 
@@ -20,14 +21,14 @@ def _write(node: Node, out: str, code: str, steps: str, change: str) -> str:
     text = '""'
     for number, (_, words) in FAILURES.items():
         text = f'*{code} == {number} ? "{words}" : {text}'
-    return f"status:failure(call, *{code}, {text}, *{steps}, *{change})"
+    return Status(f"failure(call, *{code}, {text}, *{steps}, *{change})")
 
 
 def _raise(node: Node, out: str, token: str, test: str, *numbers: str) -> str:
     text = string(code_of(node)[1])
     casts = ["" if a.type.kind == "real" else "(long long)" for a in node.arguments[2:]]
     given = "".join(f", {cast}*{number}" for cast, number in zip(casts, numbers, strict=True))
-    return f"status:raised(call, {RAISED}, {text}{given})"
+    return Status(f"raised(call, {RAISED}, {text}{given})")
 
 
 def rule_of(node: Node) -> Callable[..., str] | None:

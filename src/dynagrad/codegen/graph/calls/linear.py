@@ -1,7 +1,7 @@
 """Linear algebra by the functions of the runtime: what is called for which tag, with which sizes, from which header.
 
-A rule gives a statement of C++, an expression of a status with `status:` before it, or None for what is left to Python:
-stacks of matrices of which each operand repeats others.
+A rule gives a statement of C++, a `Status`, or None for what is left to Python: stacks of matrices of which each
+operand repeats others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ....ir.code import code_of
 from ....ir.node import Node
 from ....ir.types import Shape
+from .status import Status
 
 Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
 
@@ -57,8 +58,8 @@ def _solve(node: Node, out: str, a: str, b: str) -> str | None:
     if moves is None:
         return None
     if _count(stack) == 1:
-        return f"status:solve(call, {out}, {a}, {b}, {n}, {m})"
-    return f"status:solve(call, {_count(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})"
+        return Status(f"solve(call, {out}, {a}, {b}, {n}, {m})")
+    return Status(f"solve(call, {_count(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})")
 
 
 def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
@@ -69,7 +70,7 @@ def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
         return None
     steps, flag = (n * n * moves[0], n * m * moves[1]), "true" if code_of(node)[1] else "false"
     count = _count(node.shape[:-2])
-    return f"status:solve_lower(call, {count}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n}, {m}, {flag})"
+    return Status(f"solve_lower(call, {count}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n}, {m}, {flag})")
 
 
 def _lower_product(node: Node, out: str, a: str, b: str) -> str | None:
@@ -86,7 +87,7 @@ def _of_matrices(name: str) -> Rule:
         shape = node.arguments[0].shape
         text = f"{name}(call, {_count(shape[:-2])}, {out}, {a}, {shape[-1]})"
         strict = name == "inverse" and code_of(node)[1:] == (True,)
-        return f"status:differentiable(call, {text})" if strict else f"status:{text}"
+        return Status(f"differentiable(call, {text})" if strict else text)
 
     return rule
 
@@ -95,7 +96,7 @@ def _of_determinant(place: int) -> Rule:
     def rule(node: Node, out: str, a: str) -> str:
         shape = node.arguments[0].shape
         places = ", ".join(out if i == place else "nullptr" for i in range(3))
-        return f"status:determinant(call, {_count(shape[:-2])}, {places}, {a}, {shape[-1]})"
+        return Status(f"determinant(call, {_count(shape[:-2])}, {places}, {a}, {shape[-1]})")
 
     return rule
 
