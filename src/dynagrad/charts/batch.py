@@ -38,6 +38,7 @@ from ..errors import (
 from ..facts.relation import Relation, fact_text
 from ..facts.table import Table, relation_of
 from ..rules.checks.report import nearest
+from ..rules.semirings import SEMIRINGS
 from ..semirings import Scale
 from .derivatives.gradient import like
 from .replay import differentiable
@@ -324,12 +325,9 @@ class Objective:
             raise Error('a gradient needs an item that it is of, such as query="goal"')
         if not isinstance(objective, str) or objective not in ("sum", "log"):
             raise Error(f'objective={shown(objective)}: it is "sum", of the values, or "log", the sum of their logs')
-        if objective == "log" and scale.name not in ("real", "plain"):
-            why = (
-                "its values are pairs, which have no log"
-                if scale.name == "expectation"
-                else f"its values are {'costs' if scale.name == 'tropical' else 'logs'} already"
-            )
+        row = SEMIRINGS[scale.name]
+        if objective == "log" and (row.times_adds or row.shape != "float"):
+            why = f"its values are {row.numbers}" + (" already" if row.times_adds else ", which have no log")
             raise Error(f'objective="log" has no meaning in the {scale.name} semiring: {why}; use "sum"')
         return Objective(query, objective == "log", _cotangents(cotangents, count))
 

@@ -8,6 +8,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, Any
 
 from ..rules.normal import NormalRule, Rules
+from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import Comparison, Equation, Item, Term
 from ..rules.types import Domains
 
@@ -285,7 +286,7 @@ class Plan:
     @property
     def keeps_logs(self) -> bool:
         """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
-        return self.semiring == "log" and any(stage.unknowns for stage in self.stages)
+        return SEMIRINGS[self.semiring].adds_logs and any(stage.unknowns for stage in self.stages)
 
     def bounded(self, table: TableLayout) -> bool:
         """Whether the error bound of a component is kept with its items, so that a change of others can leave it."""

@@ -333,7 +333,7 @@ class _Planner:
         """A stage that finds the components of its ground program, and solves those that are cyclic."""
         found = [unknowns(e.rule, keys, self.semiring) for e in edges]
         additive = self._aggregator(keys) == "+="
-        numeric = self.semiring in ("real", "log", "expectation", "count") or (self.semiring == "plain" and additive)
+        numeric = SEMIRINGS[self.semiring].equations or (self.semiring == "plain" and additive)
         if self.options.user is not None:  # its times need not commute, so one unknown has to stand at one end
             numeric = self.options.user.star is not None and set(found) <= {0, 1}
         most = max(1, *(f or 0 for f in found)) if numeric and None not in found else 0
@@ -705,7 +705,7 @@ class _Planner:
         """The variable over which the last scan and the head run side by side, if they may."""
         if self.options.derivatives is not None and self.options.derivatives.order:
             return None  # not for rows of jets; the order of what arrives is the same without them
-        if self.semiring not in ("real", "log") or draft.strategy not in ("levels", "solve") or not join.steps:
+        if not SEMIRINGS[self.semiring].rows or draft.strategy not in ("levels", "solve") or not join.steps:
             return None
         if join.driver is None or (join.rule.number, join.driver) in draft.inner:
             return None  # an item at hand may be the head, or be among what is found

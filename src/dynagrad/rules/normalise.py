@@ -18,6 +18,7 @@ from ..ir.ops import ieee
 from .aggregators import AGGREGATORS
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .parse import MAX_DEPTH
+from .semirings import means_plus
 from .show import show
 from .syntax import (
     ONE,
@@ -282,7 +283,7 @@ class _Normaliser:
             number = body.value if isinstance(body, Numeral) else None if self.semiring else _constant(body)
             if number is not None:
                 return Axiom(head, number, rule.span, rule.aggregator)
-        stated = rule.aggregator == "|=" and self.semiring != "boolean"  # where it is no other way to write plus
+        stated = rule.aggregator == "|=" and not means_plus("|=", self.semiring)
         aggregator = rule.aggregator if self.semiring is None or stated else "+="
         return NormalRule(0, head, aggregator, tuple(antecedents), body, tuple(conditions), rule.text, rule.span)
 
@@ -708,7 +709,7 @@ def _aggregators(source: Source, defined: set[str], semiring: str | None) -> dic
     A constant asserted by `=` says nothing about the aggregator; one with `max=` does.
     """
     if semiring is not None:
-        stated = {rule.head.key for rule in source.rules if rule.aggregator == "|=" and semiring != "boolean"}
+        stated = {rule.head.key for rule in source.rules if rule.aggregator == "|=" and not means_plus("|=", semiring)}
         return dict.fromkeys(stated & defined, "|=")
     found = {key: "=" for key in defined}
     for rule in reversed(source.rules):

@@ -49,6 +49,19 @@ class BuiltIn:
     """Which item is best popped first: that of the largest update, the best, or the first to arrive."""
     selective: bool = False
     """Whether plus picks one of its arguments."""
+    written: str = ""
+    """An aggregator that plus may be written as, beside `+=`."""
+    numbers: str = "numbers"
+    """What its numbers are, in messages: weights, logs, costs, pairs."""
+    adds_logs: bool = False
+    """Whether plus adds what its numbers are the logs of: a native number is a weight with an exponent of its own, of
+    which several may be multiplied before it is brought into range, and a gradient one with respect to logs."""
+    rows: bool = False
+    """Whether a row of it can be joined with another as one operation on vectors (`rows.hpp`)."""
+    equations: bool = False
+    """Whether values in a cycle solve polynomial equations, as linear algebra and Newton's method do."""
+    underflows: bool = False
+    """Whether a number may become too small, and lose digits, without being zero."""
     times_adds: bool = False
     """Whether times is addition, so that the one is 0: of logs and of costs."""
     logs: bool = False
@@ -87,6 +100,10 @@ SEMIRINGS: dict[str, BuiltIn] = {
         recognised=("+=", "*"),
         copies={**_SELECT, "+=": "sum"},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
+        numbers="weights",
+        rows=True,
+        equations=True,
+        underflows=True,
     ),
     "log": BuiltIn(
         "Log",
@@ -101,6 +118,10 @@ SEMIRINGS: dict[str, BuiltIn] = {
         recognised=("log+=", "+"),
         copies={"=": "select", "+=": "shift", "log+=": "sum"},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
+        numbers="logs",
+        adds_logs=True,
+        rows=True,
+        equations=True,
     ),
     "viterbi": BuiltIn(
         "Viterbi",
@@ -118,6 +139,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         recognised=("max=", "+"),
         copies={**_SELECT, "+=": "shift"},
         sums=_MODEST,
+        numbers="logs",
     ),
     "tropical": BuiltIn(
         "Tropical",
@@ -134,6 +156,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         recognised=("min=", "+"),
         copies={**_SELECT, "+=": "shift"},
         sums=_MODEST,
+        numbers="costs",
     ),
     "boolean": BuiltIn(
         "Boolean",
@@ -147,6 +170,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         selective=True,
         superior_sign=0.0,
         from_probabilities=lambda p: p > 0,
+        written="|=",
     ),
     "count": BuiltIn(
         "Count",
@@ -158,6 +182,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         no_derivatives="derivations of the count semiring are whole numbers, which do not change by degrees",
         weight="unsigned __int128",
         order="arrival",
+        equations=True,
     ),
     "expectation": BuiltIn(
         "Expectation<{vector}>",
@@ -169,6 +194,9 @@ SEMIRINGS: dict[str, BuiltIn] = {
         jets="Jets<Expectation<{vector}>, {order}>",
         from_probabilities=lambda p: p,
         sums=frozenset({OUTSIDE}),
+        numbers="pairs",
+        equations=True,
+        weight="struct {{ double p; double r[{vector}]; }}",
     ),
     "plain": BuiltIn(
         "Plain",
@@ -201,3 +229,9 @@ depends on the one at hand is asked of it."""
 def declarable() -> tuple[str, ...]:
     """The names that a program may declare."""
     return tuple(name for name, row in SEMIRINGS.items() if row.declared)
+
+
+def means_plus(aggregator: str, semiring: str | None) -> bool:
+    """Whether an aggregator is another way to write the plus of a semiring."""
+    row = SEMIRINGS.get(semiring or "")
+    return row is not None and aggregator == row.written

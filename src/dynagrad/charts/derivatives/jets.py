@@ -28,6 +28,7 @@ import numpy.typing as npt
 from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
 from ...facts.relation import Relation
 from ...forks import kept, renewed
+from ...rules.semirings import SEMIRINGS
 from ..binding.binding import Binding
 from ..binding.database import Database
 from ..binding.loading import Along, Prepared
@@ -312,7 +313,7 @@ class Pass:
         """Raises where a goal in logs weighs nothing."""
         if (
             self.places[n] is not None
-            and self.core.binding.context.scale.name == "log"
+            and SEMIRINGS[self.core.binding.context.scale.name].adds_logs
             and not np.isfinite(self.values[n, 0, 0])
         ):
             raise NotDifferentiable(

@@ -123,7 +123,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
     """The run with a tape, and what is asked of it."""
     replay = ran.run.replay()
     scale = replay.scale
-    apart = whole and scale.name == "log"  # where adjoints may be kept with respect to log weights
+    apart = whole and SEMIRINGS[scale.name].adds_logs  # where adjoints may be kept with respect to log weights
     prepared = replay.again(True, outside=True, stop=ran.stop) if apart else ran.run.tape(ran.stop)
     seeds = []
     for item, given in items:
@@ -132,7 +132,7 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
         words = words_at(prepared, key, codes, scale.width)
         if words is None or codes is None:
             continue
-        if scale.name == "log" and not math.isfinite(scale.value(words)) and not whole:
+        if SEMIRINGS[scale.name].adds_logs and not math.isfinite(scale.value(words)) and not whole:
             raise NotDifferentiable(
                 f"{shown(item)} has weight zero, and the log of zero has no derivative; ask for it in real"
             )
@@ -162,7 +162,7 @@ def marginal(ran: Ran, item: Any, goal: Any) -> float:
         place_of(ran.context, ran.run.ready(), item)
         return 0.0
     share = float(gradient(ran, [(goal, 1.0)]).item(item))
-    if ran.context.scale.name != "real":
+    if SEMIRINGS[ran.context.scale.name].times_adds:
         return share
     total = _total(ran, goal)
     return 0.0 if share == 0 else share * float(ran.value(item)) / total
@@ -171,7 +171,7 @@ def marginal(ran: Ran, item: Any, goal: Any) -> float:
 def expected_counts(ran: Ran, goal: Any) -> Gradient:
     """How often each fact and each item is used in a derivation of the goal, on average."""
     _check_sums(ran, COUNT)
-    real = ran.context.scale.name == "real"
+    real = not SEMIRINGS[ran.context.scale.name].times_adds
     total = _total(ran, goal) if real and ran.derived(goal) else 1.0 if real else None
     return gradient(ran, [(goal, 1.0)], total)
 
@@ -180,7 +180,7 @@ def entropy(ran: Ran, goal: Any) -> float:
     """The entropy of the goal's derivations, by the derivative along an inverse temperature."""
     _check_sums(ran, ENTROPY)
     replay = ran.run.replay()
-    log = replay.scale.name == "log"
+    log = SEMIRINGS[replay.scale.name].adds_logs
     directions = {}
     for key, predicate in ran.context.rules.predicates.items():
         if predicate.external:

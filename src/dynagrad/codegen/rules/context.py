@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
 from ...rules.aggregators import AGGREGATORS
+from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
@@ -207,7 +208,7 @@ class ClassContext:
         out = self.out
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
-        if self.plan.semiring == "real" and not self.plan.order:
+        if SEMIRINGS[self.plan.semiring].underflows and not self.plan.order:
             out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
 
 

@@ -9,6 +9,7 @@ from ...plan.joins import term_variables
 from ...plan.model import Stage, TableLayout
 from ...plan.right_sides import called, own_value, to_node
 from ...rules.aggregators import AGGREGATORS
+from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Item, PriorityDeclaration, Variable
 from .context import ClassContext
 from .scope import PatternScope, RuleScope, local
@@ -101,9 +102,10 @@ def outside(context: ClassContext, value: str) -> str:
     """A value in the semiring's scale, as a double."""
     if context.plan.order:
         return f"semiring::primal({value})"
-    if context.plan.semiring == "log":
-        return f"Log::out({value})"
-    if context.plan.semiring in ("expectation", "user"):
+    semiring = SEMIRINGS[context.plan.semiring]
+    if semiring.adds_logs:
+        return f"semiring::out({value})"
+    if semiring.shape == "expectation" or context.plan.semiring == "user":
         raise ProgramError(
             f"a priority or a pruning rule cannot read the values of the {context.plan.semiring} semiring"
         )

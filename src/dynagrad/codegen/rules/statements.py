@@ -65,12 +65,12 @@ class JoinWriter(RuleScope):
             self.multiply(self.names.weight(self.rule, i, v))
 
     def multiply(self, text: str) -> None:
-        """One more factor. In `log`, up to three are multiplied before the number is brought into range again."""
+        """One more factor. Of added logs, up to three are multiplied before the number is brought into range again."""
         if self.weight is None:
             self.weight = text
             return
         name = self.fresh("w")
-        if self.plan.semiring == "log" and self.unsettled < 2:
+        if SEMIRINGS[self.plan.semiring].adds_logs and self.unsettled < 2:
             self.unsettled += 1
             self.out.line(f"const value_t {name} = semiring::raw({self.weight}, {text});")
         else:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..normal import NormalRule, Rules
 from ..normalise import condition_variables, expression_items, item_variables, term_variables
+from ..semirings import means_plus
 from ..syntax import (
     ONE,
     Application,
@@ -62,8 +63,8 @@ def check_aggregators(source: Source, semiring: str | None, report: Reporter) ->
                 raise report.error("In a program with a semiring, `=` asserts a single number.", rule.body.span)
             numbers.append(rule)
             continue
-        if semiring == "boolean" and rule.aggregator == "|=":
-            continue  # another way to write its plus
+        if means_plus(rule.aggregator, semiring):
+            continue
         if semiring is not None and rule.aggregator != "+=" and not _is_clause(rule):
             what = (
                 "`=` only asserts a constant"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ....plan.aggregators import copy_kind, head_kind, stage_of
 from ....plan.model import Plan, TableLayout
+from ....rules.semirings import SEMIRINGS
 from ..context import ClassContext
 from ..scope import Names
 
@@ -29,9 +30,9 @@ def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
 
 
 def posteriors(plan: Plan) -> bool:
-    """Whether adjoints are kept with respect to log weights: in `log`, where every item becomes final at once."""
+    """Whether adjoints are kept with respect to log weights: of added logs, where every item becomes final at once."""
     derivatives = plan.derivatives
-    if plan.semiring != "log" or derivatives is None or derivatives.order or derivatives.outside:
+    if not SEMIRINGS[plan.semiring].adds_logs or derivatives is None or derivatives.order or derivatives.outside:
         return False
     return all(stage.final for stage in plan.stages)
 

@@ -332,7 +332,8 @@ class BackWriter(JoinWriter):
 
     @property
     def in_rows(self) -> bool:
-        return self.plan.semiring == "real" or self.posteriors
+        row = SEMIRINGS[self.plan.semiring]
+        return self.posteriors or (row.rows and not row.adds_logs)
 
     def _bar(self) -> str:
         """What the adjoint of the factors outside of a row is added to."""

@@ -35,9 +35,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     plan = replace(plan, derivatives=Derivatives() if gradient and SEMIRINGS[plan.semiring].jets else None)
     generated = generate(plan, embed=False)
     tables = sorted(plan.tables.values(), key=lambda t: t.number)
-    type_ = SEMIRINGS[plan.semiring].weight
-    if plan.semiring == "expectation":
-        type_ = f"struct {{ double p; double r[{plan.vector}]; }}"
+    type_ = SEMIRINGS[plan.semiring].weight.format(vector=plan.vector)
     weight = f"using weight = {type_};" if "{" not in type_ else f"struct weight {type_.removeprefix('struct ')};"
     parts = [
         *generated.rules,
