@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "extensions.dyna_lexer",
     "extensions.docstrings",
+    "extensions.generated",
 ]
 exclude_patterns = ["extensions"]
 nitpicky = True  # a reference that leads nowhere is a warning
@@ -37,11 +38,13 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # types of arrays and rows take lines, and the docstrings say what may be given
 add_module_names = False
 toc_object_entries = False
+smartquotes = False  # options such as `--query` stay as they are typed
 
 html_theme = "furo"
 html_title = f"Dynagrad {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
 pygments_style = "friendly"

@@ -1,0 +1,117 @@
+"""Pages that are read off the package: the options of the command line, and what becomes of each name of numpy.
+
+They are Markdown, made when the documents are built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+def cell(text: str) -> str:
+    """A text as a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [head, ("---",) * len(head), *rows]
+    return [f"| {' | '.join(map(cell, row))} |" for row in lines]
+
+
+def command_line() -> str:
+    """All commands with their arguments and options."""
+    import typer
+
+    from dynagrad.cli import app
+
+    group: Any = typer.main.get_command(app)
+    lines = []
+    for name, command in group.commands.items():
+        usage = " ".join([f"dynagrad {name}", *command.collect_usage_pieces(typer.Context(command))])
+        lines += ["", f"## `dynagrad {name}`", "", "```text", usage, "```", "", command.help or ""]
+        rows = [
+            (
+                ", ".join(f"`{spelling}`" for spelling in [*parameter.opts, *parameter.secondary_opts])
+                if parameter.param_type_name == "option"
+                else f"`{parameter.name.upper()}`",
+                getattr(parameter, "help", None) or "",
+            )
+            for parameter in command.params
+            if not getattr(parameter, "hidden", False)
+        ]
+        lines += ["", *table(("argument or option", "meaning"), rows)] if rows else []
+    return "\n".join(lines)
+
+
+# -- the names of numpy ------------------------------------------------------------------------------------------------
+
+
+KINDS = {
+    "differentiated": "**With derivatives**: the derivative of the result is that of numpy's function.",
+    "constant": "**With derivative zero**: the result is constant between steps, or a truth value.",
+    "made": "**Making arrays**: arrays of reals that these make during a derivative may hold numbers with derivatives.",
+    "values": "**Of values alone**: they see the plain values, and their results are constants.",
+    "refused": "**Without a derivative**: given a number with derivatives they raise `dg.NotDifferentiable`.",
+    "types": "**Types, constants and modules**: numpy's own, except the module `linalg`.",
+    "others": "**All others** are numpy's own, for plain values.",
+}
+
+
+def kind_of(name: str) -> str:
+    """What becomes of a name of numpy, as the tables of the package have it."""
+    from dynagrad.eager.names.numpy_names import OWN
+    from dynagrad.eager.numpy import missing, protocol
+    from dynagrad.eager.numpy.functions import FUNCTIONS
+
+    original: Any = getattr(np, name)
+    if (isinstance(original, type) and original not in OWN) or not callable(original):
+        return "types"
+    if original in protocol.STEPS:
+        return "constant"
+    if original in protocol.UFUNCS or original in protocol.COMPOSED:
+        return "differentiated"
+    if original in protocol.LOOKS:
+        return "values"
+    if f"np.{name}" in missing.WHY or isinstance(original, np.ufunc):
+        return "refused"
+    if original in OWN and original not in FUNCTIONS:
+        return "made"
+    return "differentiated" if original in FUNCTIONS else "others"
+
+
+def numpy_names() -> str:
+    """The names of numpy by what becomes of them."""
+    names: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name in sorted(np.__all__):
+        if not name.startswith("__"):
+            names[kind_of(name)].append(f"`{name}`")
+    return "\n\n".join(f"{text}\n{', '.join(names[kind])}." for kind, text in KINDS.items())
+
+
+# -- directives --------------------------------------------------------------------------------------------------------
+
+
+class Generated(SphinxDirective):
+    """`{generated} command_line`: what a function of this file gives."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        text = {"command_line": command_line, "numpy_names": numpy_names}[self.arguments[0]]()
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Makes the directive known to Sphinx."""
+    app.add_directive("generated", Generated)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
