@@ -1,18 +1,20 @@
-"""Pages that are read off the package: the options of the command line, and what becomes of each name of numpy.
-
-They are Markdown, made when the documents are built.
+"""What is read off the package and its list of rooms: the options of the command line, what becomes of each name of
+numpy, the picture of the house. It is made when the documents are built.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
-    from docutils import nodes
     from sphinx.application import Sphinx
 
 # -- the command line --------------------------------------------------------------------------------------------------
@@ -98,16 +100,72 @@ def numpy_names() -> str:
     return "\n\n".join(f"{text}\n{', '.join(names[kind])}." for kind, text in KINDS.items())
 
 
+# -- the house ---------------------------------------------------------------------------------------------------------
+
+
+CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
+SIDES = {
+    "semirings.py": "rules",
+    "facts/": "rules",
+    "plan/": "rules",
+    "rules/": "rules",
+    "compiler/": "functions",
+    "numpy/": "functions",
+    "eager/": "functions",
+}
+"""Whose a room is; the others are shared."""
+
+
+def rooms() -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """The list of CONTRIBUTING.md from the top down: rooms, what they are, and the rooms inside of each."""
+    text = CONTRIBUTING.read_text(encoding="utf-8").partition("## How the house is laid out")[2].partition("\n## ")[0]
+    found: list[tuple[str, str, list[tuple[str, str]]]] = []
+    for indent, names, what in re.findall(r"^    ( *)((?:\S+ )*\S+)  +(.*)$", text, re.MULTILINE):
+        if indent:
+            found[-1][2].append((names, what))
+        else:
+            found.append((names, what, []))
+    return found
+
+
+def marked(text: str) -> str:
+    """Plain text as HTML, with its code."""
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text))
+
+
+def box(names: str, what: str, inner: list[tuple[str, str]], side: str) -> str:
+    """One room, with the rooms in it."""
+    parts = "".join(f"<li><code>{name}</code> {marked(said)}</li>" for name, said in inner)
+    listed = f"<ul>{parts}</ul>" if parts else ""
+    return f'<div class="room {side}"><p><code>{names}</code> {marked(what)}</p>{listed}</div>'
+
+
+def house() -> str:
+    """The rooms as boxes from the top down, drawn by `static/site.css`. Neighbours of different sides share a row."""
+    rows: list[dict[str, list[str]]] = []
+    for names, what, inner in rooms():
+        side = SIDES.get(names.split()[0], "shared")
+        if side == "shared" or not rows or "shared" in rows[-1]:
+            rows.append({})
+        rows[-1].setdefault(side, []).append(box(names, what, inner, side))
+    drawn = ["".join(f"<div>{''.join(boxes)}</div>" for boxes in row.values()) for row in rows]
+    return '<div class="house">' + "".join(f'<div class="row">{columns}</div>' for columns in drawn) + "</div>"
+
+
 # -- directives --------------------------------------------------------------------------------------------------------
 
 
 class Generated(SphinxDirective):
-    """`{generated} command_line`: what a function of this file gives."""
+    """`{generated} command_line`: what a function of this file gives, Markdown or HTML."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        text = {"command_line": command_line, "numpy_names": numpy_names}[self.arguments[0]]()
+        name = self.arguments[0]
+        if name == "house":
+            self.env.note_dependency(str(CONTRIBUTING))
+            return [nodes.raw("", house(), format="html")]
+        text = {"command_line": command_line, "numpy_names": numpy_names}[name]()
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
