@@ -61,11 +61,12 @@ def command_line() -> str:
 KINDS = {
     "differentiated": "**With derivatives**: the derivative of the result is that of numpy's function.",
     "constant": "**With derivative zero**: the result is constant between steps, or a truth value.",
-    "made": "**Making arrays**: arrays of reals that these make during a derivative may hold numbers with derivatives.",
+    "made": "**Defined anew**: they take numbers with derivatives where numpy's own do not.",
+    "in place": "**In place**: they change arrays of `dynagrad.numpy`, and copies, also with numbers with derivatives.",
     "values": "**Of values alone**: they see the plain values, and their results are constants.",
     "refused": "**Without a derivative**: given a number with derivatives they raise `dg.NotDifferentiable`.",
     "types": "**Types, constants and modules**: numpy's own, except the module `linalg`.",
-    "others": "**All others** are numpy's own, for plain values.",
+    "others": "**All others** are for plain values, as numpy's own. Arrays that they make can be filled.",
 }
 
 
@@ -84,6 +85,8 @@ def kind_of(name: str) -> str:
         return "differentiated"
     if original in protocol.LOOKS:
         return "values"
+    if missing.WHY.get(f"np.{name}", "").startswith(missing.IN_PLACE):
+        return "in place"
     if f"np.{name}" in missing.WHY or isinstance(original, np.ufunc):
         return "refused"
     if original in OWN and original not in FUNCTIONS:
