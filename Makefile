@@ -1,5 +1,5 @@
-# make demo, make test, make bench, make lint, make fuzz: each sets up .venv in this folder by itself. All that is needed is
-# Python (3.11 or later) and make; PYTHON=python3.13 names another Python.
+# make demo, make test, make docs, make bench, make lint, make fuzz: each sets up .venv in this folder by itself. All that
+# is needed is Python (3.11 or later) and make; PYTHON=python3.13 names another Python.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,14 +8,24 @@ PYTEST ?= -n 2
 # Where the environment already is, pip is not asked again until pyproject.toml changes.
 BASE := .venv/.ready-base
 TEST := .venv/.ready-test
+DOCS := .venv/.ready-docs
 
-.PHONY: demo test bench lint fuzz format clean
+.PHONY: demo test docs links bench lint fuzz format clean
 
 demo: $(BASE)
 	@$(BIN)/dynagrad demo
 
 test: $(TEST)
 	@$(BIN)/python -m pytest -q $(PYTEST)
+
+# The documents as a site in build/docs. A warning is an error; -n has every reference lead somewhere.
+docs: $(DOCS)
+	@$(BIN)/python -m sphinx --builder html -W --keep-going -n -q -d build/doctrees docs build/docs
+	@echo "build/docs/index.html"
+
+# Links to other sites, which needs a network: build/links/output.txt has them all, with what became of each.
+links: $(DOCS)
+	@$(BIN)/python -m sphinx --builder linkcheck -q -d build/doctrees docs build/links
 
 bench: $(TEST)
 	@$(BIN)/python -m benchmarks
@@ -51,6 +61,11 @@ $(BASE): pyproject.toml | .venv/bin/python
 $(TEST): pyproject.toml | .venv/bin/python
 	@echo "installing dynagrad and what its tests need into .venv" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(BASE)
+
+$(DOCS): pyproject.toml | .venv/bin/python
+	@echo "installing dynagrad and what its documents need into .venv" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@ $(BASE)
 
 clean:

@@ -140,7 +140,7 @@ def test_a_long_file_says_why_it_is_one(path: Path) -> None:
 
 
 ROOT = HOUSE.parent.parent
-PROSE = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), CONTRIBUTING]
+PROSE = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), CONTRIBUTING, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
@@ -150,5 +150,5 @@ def test_files_that_are_spoken_of_are_there(path: Path) -> None:
     places = [ROOT, ROOT / "tests", HOUSE, HOUSE / "runtime/include", HOUSE / "runtime/include/dynagrad", path.parent]
     if HOUSE in path.parents:
         places += [path.parent.parent, HOUSE / path.relative_to(HOUSE).parts[0]]
-    for name in re.findall(r"`([a-z_/]+\.(?:py|hpp|lark))`", path.read_text()):
+    for name in re.findall(r"`([a-z_/]+\.(?:py|hpp|lark|md))`", path.read_text()):
         assert any((place / name).exists() for place in places), f"{path.relative_to(ROOT)} speaks of {name}"

@@ -512,7 +512,7 @@ int main() {
   }
   {
     namespace parser = cky;
-    @README@
+    @DOCUMENT@
   }
   {
     steep::chart chart;
@@ -548,7 +548,7 @@ LOG_WORDS = {
     for key, rows in examples.facts("cky").items()
 }
 AXIOM_EDGES = [("b", "c", 1.0), ("c", "d", 1.5), ("a", "d", 6.0), ("c", "d", 2.5), ("a", "b", 3.0)]
-README = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[3] / "docs/tools/cpp.md").read_text(encoding="utf-8")
 NETWORK = examples.facts("network")
 
 
@@ -570,9 +570,9 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
         "truth": any_header("truth", cky.replace(":- semiring real.", ""), "boolean"),
         "without": any_header("without", cky, gradient=False),
     }
-    example = next(block for block in README.split("```")[1::2] if "::chart" in block)
+    _, _, example = next(block for block in DOCUMENT.split("```")[1::2] if "::chart" in block).partition("\n")
     pieces = {
-        "README": example.splitlines(),
+        "DOCUMENT": example.splitlines(),
         "CKY": facts_in_cxx("chart", words),
         "CKY_ITEMS": gradients_printed("cky", list(words), ["constit/3", "goal/0"]),
         "LOGS": facts_in_cxx("chart", LOG_WORDS),

@@ -573,7 +573,7 @@ EDGES = [
     ("linalg.matrix_power", lambda x: np.linalg.matrix_power(x, 3), same, np.zeros((2, 2))),
     ("linalg.matrix_power", lambda x: np.linalg.matrix_power(x, 0), lambda x: 0 * x + np.eye(3, dtype=int), C),
     ("linalg.matrix_power", lambda x: np.linalg.matrix_power(x, 1), same, C),
-    # kinks: what the table in the README says
+    # kinks: what the table in docs/functions/edges.md says
     ("absolute", np.abs, lambda x: x * np.array([-1, 0, 1]), BOTH),
     ("maximum", lambda x: np.maximum(x, 0.0), lambda x: x * np.array([0, 1, 1]), BOTH),
     ("maximum", lambda x: np.maximum(0.0, x), lambda x: x * np.array([0, 0, 1]), BOTH),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...errors import NotDifferentiable
 
 _COMPLEX = "its result is complex, and derivatives are of reals; keep two parts as reals"
-_IN_PLACE = "it changes an array in place, which arrays of dynagrad.numpy, and copies such as x.copy(), let it"
+IN_PLACE = "it changes an array in place, which arrays of dynagrad.numpy, and copies such as x.copy(), let it"
 _STEP = "it only looks at values, so its result is constant; call it on a plain array, outside of the derivative"
 _WIDTH = "a number with derivatives is of float64 already, and of that alone: leave the conversion out"
 _CLASS = "it makes a plain array of what it is given, which has no derivatives"
@@ -37,12 +37,12 @@ WHY: dict[str, str] = {
     **dict.fromkeys(("np.recarray", "np.record"), f"{_CLASS}: write a dict of arrays"),
     "np.MaskedArray": f"{_CLASS}: write np.where with a mask, and np.sum of it",
     # in place
-    "np.copyto": f"{_IN_PLACE}; or use np.where, or np.broadcast_to(x, shape) where it was np.full",
-    "np.put": f"{_IN_PLACE}; or use np.where or np.stack",
-    "np.place": f"{_IN_PLACE}; or use np.where",
-    "np.putmask": f"{_IN_PLACE}; or use np.where",
-    "np.put_along_axis": f"{_IN_PLACE}; or use np.where(np.arange(n) == i, new, x)",
-    "np.fill_diagonal": f"{_IN_PLACE}; or use np.where(np.eye(n, dtype=bool), new, x)",
+    "np.copyto": f"{IN_PLACE}; or use np.where, or np.broadcast_to(x, shape) where it was np.full",
+    "np.put": f"{IN_PLACE}; or use np.where or np.stack",
+    "np.place": f"{IN_PLACE}; or use np.where",
+    "np.putmask": f"{IN_PLACE}; or use np.where",
+    "np.put_along_axis": f"{IN_PLACE}; or use np.where(np.arange(n) == i, new, x)",
+    "np.fill_diagonal": f"{IN_PLACE}; or use np.where(np.eye(n, dtype=bool), new, x)",
     "np.resize": "use np.tile and a slice",
     # sets
     "np.unique": f"{_GROWS}; take x[np.unique(plain, return_index=True)[1]] of the plain values",

@@ -498,7 +498,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     inside; that of `x**0` is 0 everywhere, and so is that of `0.0**y` in y; those of `np.sqrt` and `np.log` at 0 are
     infinite; `np.where` passes by what it does not choose, be that infinite or NaN. Where the chain rule has no answer,
     being 0 times infinity, NotDifferentiable is raised: `np.sqrt(x)**2` and `np.linalg.norm` at 0, `x**y` in y where x
-    is negative, vectors of equal eigenvalues. README.md has the whole table, under "Functions", "Edges".
+    is negative, vectors of equal eigenvalues. `docs/functions/edges.md` has the whole table.
 
     >>> grad(abs)(0.0), grad(lambda x: max(x, 0.0))(0.0), grad(lambda x: x**0)(0.0)
     (0.0, 1.0, 0.0)
