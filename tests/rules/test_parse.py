@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynagrad.errors import Error, SyntaxError
-from dynagrad.rules.parse import MAX_DEPTH, parse, parse_item, parse_term
+from dynagrad.rules.parse import parse, parse_item, parse_term
 from dynagrad.rules.show import show
 from dynagrad.rules.syntax import (
+    MAX_DEPTH,
     ONE,
     AgendaDeclaration,
     Application,

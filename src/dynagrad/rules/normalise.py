@@ -17,10 +17,10 @@ from ..errors import ProgramError, Span
 from ..ir.ops import ieee
 from .aggregators import AGGREGATORS
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
-from .parse import MAX_DEPTH
 from .semirings import means_plus
 from .show import show
 from .syntax import (
+    MAX_DEPTH,
     ONE,
     AgendaDeclaration,
     AntecedentValue,

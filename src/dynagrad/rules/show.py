@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 
 from .normal import Axiom, NormalRule
-from .parse import FUNCTIONS, INTEGER_FUNCTIONS
 from .syntax import (
+    FUNCTIONS,
+    INTEGER_FUNCTIONS,
     AntecedentValue,
     Application,
     Arithmetic,

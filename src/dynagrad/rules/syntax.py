@@ -15,6 +15,16 @@ __getattr__ = renamed(__name__)
 
 NOWHERE = Span(0, 0, 1, 1)
 
+MAX_DEPTH = 150  # of terms and expressions in source text; immutable syntax is compared and hashed by recursion
+
+FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2, "lse": 2}
+"""The built-in functions of values, with how many they take."""
+
+INTEGER_FUNCTIONS = {"abs": 1, "min": 2, "max": 2}
+"""The functions of integers in conditions, with how many they take."""
+
+COMPARISONS = ("<", "=<", ">", ">=", "==", "!=")
+
 
 # -- terms -----------------------------------------------------------------------------------------------------------
 
