@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from ..errors import ProgramError, Span
 from .normal import NormalRule, Rules
-from .normalise import term_variables
 from .show import show
+from .substitution import term_variables
 from .syntax import (
     Application,
     Arithmetic,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from ...errors import ProgramError, Span, cut
-from ..normalise import expression_items, item_variables
 from ..semirings import declarable
 from ..show import show
+from ..substitution import expression_items, item_variables
 from ..syntax import (
     AgendaDeclaration,
     Application,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import Span
 from ..normal import NormalRule, Rules
-from ..normalise import condition_variables, expression_items, item_variables, term_variables
 from ..semirings import SEMIRINGS
+from ..substitution import condition_variables, expression_items, item_variables, term_variables
 from ..syntax import (
     AntecedentValue,
     Application,

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..normal import NormalRule, Rules
-from ..normalise import condition_variables, expression_items, item_variables, term_variables
 from ..semirings import means_plus
+from ..substitution import condition_variables, expression_items, item_variables, term_variables
 from ..syntax import (
     ONE,
     Application,

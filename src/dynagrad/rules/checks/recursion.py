@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from ..aggregators import AGGREGATORS
 from ..normal import NormalRule, Rules
-from ..normalise import item_variables
 from ..show import show
+from ..substitution import item_variables
 from ..syntax import (
     AntecedentValue,
     Application,
