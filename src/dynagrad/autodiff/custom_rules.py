@@ -27,7 +27,7 @@ def function(
 
     >>> from dynagrad.ir import real, variable
     >>> from dynagrad.autodiff.derive import tangents
-    >>> rule = Rule(lambda xs, ys, ds: [7.0 * ds[0]], lambda xs, ys, ds, wanted: [7.0 * ds[0]])
+    >>> rule = CustomDerivatives(lambda xs, ys, ds: [7.0 * ds[0]], lambda xs, ys, ds, wanted: [7.0 * ds[0]])
     >>> square = function("square", [real], [real], lambda x: [x * x], rule)
     >>> x = variable("x")
     >>> tangents(apply(square, x), {x: 1.0})

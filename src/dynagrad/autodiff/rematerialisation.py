@@ -26,7 +26,7 @@ def again(made: GraphFunction) -> None:
 
     >>> from dynagrad.autodiff.derive import generate_adjoints
     >>> from dynagrad.ir import real, variable
-    >>> made = Function("power", [real], [real])
+    >>> made = GraphFunction("power", [real], [real])
     >>> define(made, lambda x: repeat(5, lambda i, y: [y * x], [1.0]))
     >>> again(made)
     >>> x = variable("x")

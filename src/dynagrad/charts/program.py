@@ -28,7 +28,8 @@ from ..facts.relation import Relation
 from ..facts.table import Table
 from ..ir.node import as_node, fresh
 from ..ir.types import real
-from ..plan.planner import Options, effective_semiring
+from ..plan.options import Options
+from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
 from ..rules.checks.report import nearest

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ..rules.normal import Rules
 from ..rules.types import Domains
 from .model import DomainSummary, FactSummary, Plan, Summary
-from .planner import Options, make_plan
+from .options import Options
+from .planner import make_plan
 
 # What estimates go by where nothing is known.
 _ROWS, _DISTINCT, _MEMBERS = 1000, 100, 100

@@ -21,9 +21,9 @@ def polynomial(value: Expression, inside: frozenset[int]) -> Monomials | None:
     """A right side as a polynomial in the antecedents `inside`; None where it is none, or a large one.
 
     >>> x, c = AntecedentValue(0), AntecedentValue(1)
-    >>> sorted(polynomial(Apply("+", (Apply("*", (c, x)), Number(1.0))), frozenset({0})))
+    >>> sorted(polynomial(Application("+", (Application("*", (c, x)), Numeral(1.0))), frozenset({0})))
     [(), (0,)]
-    >>> polynomial(Apply("exp", (x,)), frozenset({0})) is None
+    >>> polynomial(Application("exp", (x,)), frozenset({0})) is None
     True
     """
     match value:

@@ -86,6 +86,8 @@ class FreshNames:
 def decomposed(conditions: Iterable[Condition]) -> list[Condition]:
     """Conditions in which an equation of two compound terms of one form is one equation for each argument.
 
+    >>> from dynagrad.rules.show import show
+    >>> from dynagrad.rules.syntax import Integer
     >>> [x, y, one] = Variable("X"), Variable("Y"), Integer(1)
     >>> [show(c) for c in decomposed([Equation(Compound("f", (x, Compound("g", (y,)))), Compound("f", (one, x)))])]
     ['X = 1', 'g(Y) = X']
@@ -117,6 +119,7 @@ def _walk(term: Term, substitution: Substitution) -> Term:
 def unify(pairs: Iterable[tuple[Term, Term]], substitution: Substitution) -> bool:
     """Extend `substitution` so that the two terms of each pair become equal; False where nothing does that.
 
+    >>> from dynagrad.rules.syntax import Integer
     >>> bindings = {}
     >>> unify([(Variable("X"), Compound("f", (Variable("Y"),))), (Variable("Y"), Integer(1))], bindings)
     True

@@ -35,7 +35,7 @@ class LeafType:
     A single real is a float (or numpy.float64) and comes back as a float; likewise int (numpy.int64) and bool. Arrays
     are of float64, int64 and bool.
 
-    >>> print(Leaf("real"), Leaf("integer", (2, 3)))
+    >>> print(LeafType("real"), LeafType("integer", (2, 3)))
     real integer[2,3]
     """
 
@@ -163,7 +163,7 @@ def callable_of(
 
     >>> from dynagrad.runtime.compiling import cache
     >>> from dynagrad.runtime import library
-    >>> one = [Leaf("real")]
+    >>> one = [LeafType("real")]
     >>> body = '''#include <dynagrad/body.hpp>
     ... DYNAGRAD_EXPORT int64_t twice(const dynagrad::Context*, const void* const* inputs, void* const* outputs) {
     ...     *static_cast<double*>(outputs[0]) = 2 * *static_cast<const double*>(inputs[0]);

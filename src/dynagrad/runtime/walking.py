@@ -65,7 +65,7 @@ _LEAF, _LIST, _TUPLE, _DICT, _KNOWN = range(5)  # `Part` of walk.hpp
 def count(structure: Structure) -> int:
     """How many leaves a structure has.
 
-    >>> count(Sequenced(list, (LEAF, Known(3), Keyed(("a",), (LEAF,)))))
+    >>> count(Sequenced(list, (LEAF, Fixed(3), Keyed(("a",), (LEAF,)))))
     2
     """
     if isinstance(structure, Sequenced | Keyed):

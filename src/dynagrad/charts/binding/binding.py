@@ -25,7 +25,8 @@ from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import held, kept, renewed
 from ...plan.model import Derivatives, Summary
-from ...plan.planner import Options, make_plan
+from ...plan.options import Options
+from ...plan.planner import make_plan
 from ...rules import undefined
 from .background import Jobs
 from .background import until as left

@@ -16,8 +16,8 @@ from ...errors import Error, FactError, cut, raised, shown, warn
 from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
 from ...forks import kept
+from ...plan.options import Options
 from ...plan.order import rank_sources
-from ...plan.planner import Options
 from ...rules.checks.report import nearest, resembles
 from ...rules.normal import Rules
 from ...rules.types import Domains

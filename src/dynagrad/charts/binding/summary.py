@@ -15,8 +15,8 @@ from ...facts.relation import Codes, Relation
 from ...plan.joins import rough
 from ...plan.layout import cells
 from ...plan.model import DomainSummary, FactSummary, Plan, Summary
+from ...plan.options import Options
 from ...plan.order import ordered_pairs
-from ...plan.planner import Options
 from ...plan.right_sides import numbers
 from ...rules.semirings import SEMIRINGS
 from .context import ProgramContext

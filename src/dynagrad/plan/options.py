@@ -1,0 +1,25 @@
+"""Options of a plan: what it depends on beside rules and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .layout import DENSE_CELLS
+from .model import Derivatives
+from .right_sides import TracedSemiring
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a plan depends on beside rules and facts."""
+
+    until: str | None = None  # the predicate of the item that a run stops at
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    user: TracedSemiring | None = None
+    dense_cells: int = DENSE_CELLS
+    vector: int = 1
+    changing: bool = False  # the chart's facts may change after its run
+    derivatives: Derivatives | None = None
+    iterate: bool = False  # cycles are iterated, and not solved
