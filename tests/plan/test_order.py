@@ -97,6 +97,10 @@ class TestGaps:
         assert gaps_of("p(I,K) += a(I) * a(K) for I == K.")["p/2"] == {(0, 1): 0, (1, 0): 0}
         assert gaps_of("p(I,K) += a(I) * a(K) for I != K.")["p/2"] == {}
 
+    @pytest.mark.parametrize("condition", ["K > I+3", "I < K-3", "3+I < K", "K-1 >= I+3", "I+4 == K"])
+    def test_conditions_with_an_offset_are_bounds(self, condition: str) -> None:
+        assert gaps_of(f"p(I,K) += a(I) * a(K) for {condition}.")["p/2"][0, 1] == 4
+
     def test_equations_tie_variables_at_a_distance(self) -> None:
         assert gaps_of("p(I,I+3) += a(I).")["p/2"] == {(0, 1): 3, (1, 0): -3}
         assert gaps_of("p(I,K) += a(I) for K = I-2.")["p/2"] == {(0, 1): -2, (1, 0): 2}

@@ -8,7 +8,7 @@ numbers is larger than each recursive antecedent's, the first difference decidin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -37,6 +37,25 @@ class Linear:
     offset: int
 
 
+def linear(term: Term, resolve: Callable[[str], Linear]) -> Linear | None:
+    """A term as `node + offset`, where it is a variable, an integer, or a variable and an integer added up."""
+    match term:
+        case Variable(name=name):
+            return resolve(name)
+        case Integer(value=value):
+            return Linear(ZERO, value)
+        case Arithmetic(operator="+", operands=(Variable(name=name), Integer(value=value))):
+            base = resolve(name)
+            return Linear(base.node, base.offset + value)
+        case Arithmetic(operator="+", operands=(Integer(value=value), Variable(name=name))):
+            base = resolve(name)
+            return Linear(base.node, base.offset + value)
+        case Arithmetic(operator="-", operands=(Variable(name=name), Integer(value=value))):
+            base = resolve(name)
+            return Linear(base.node, base.offset - value)
+    return None
+
+
 def offsets(rule: NormalRule) -> dict[str, Linear]:
     """Each variable that an equation ties to another (or to a constant) by a fixed offset, in terms of that other."""
     tied: dict[str, Linear] = {}
@@ -48,27 +67,10 @@ def offsets(rule: NormalRule) -> dict[str, Linear]:
             name, shift = step.node, shift + step.offset
         return Linear(name, shift)
 
-    def linear(term: Term) -> Linear | None:
-        match term:
-            case Variable(name=name):
-                return resolve(name)
-            case Integer(value=value):
-                return Linear(ZERO, value)
-            case Arithmetic(operator="+", operands=(Variable(name=name), Integer(value=value))):
-                base = resolve(name)
-                return Linear(base.node, base.offset + value)
-            case Arithmetic(operator="+", operands=(Integer(value=value), Variable(name=name))):
-                base = resolve(name)
-                return Linear(base.node, base.offset + value)
-            case Arithmetic(operator="-", operands=(Variable(name=name), Integer(value=value))):
-                base = resolve(name)
-                return Linear(base.node, base.offset - value)
-        return None
-
     for condition in rule.conditions:
         if not isinstance(condition, Equation):
             continue
-        left, right = linear(condition.left), linear(condition.right)
+        left, right = linear(condition.left, resolve), linear(condition.right, resolve)
         if left is None or right is None or left.node == right.node:
             continue
         if left.node != ZERO:
@@ -122,12 +124,7 @@ class DifferenceBounds:
         self._close()
 
     def linear(self, term: Term) -> Linear | None:
-        match term:
-            case Variable(name=name):
-                return self.tied.get(name, Linear(name, 0))
-            case Integer(value=value):
-                return Linear(ZERO, value)
-        return None
+        return linear(term, lambda name: self.tied.get(name, Linear(name, 0)))
 
     def _put(self, low: str, high: str, least: int) -> None:
         if low != high and least > self.low.get((low, high), NO_BOUND):
