@@ -107,9 +107,9 @@ def main(size: str = "small") -> Iterator[tuple[str, float]]:
     yield "pairs of words", len(pairs)
     yield "probabilities of edits", sum(len(model[key]) for key in EDITS)
 
-    likelihoods, learned = learn(model, pairs, 8)
+    likelihoods, learned = learn(model, pairs, 5)
     yield "log likelihood before learning", likelihoods[0]
-    yield "log likelihood after 8 steps", likelihoods[-1]
+    yield "log likelihood after 5 steps", likelihoods[-1]
     yield "probability of a letter that is right", sum(p for a, b, p in learned["replace/2"] if a == b)
 
 
@@ -117,7 +117,7 @@ def figure(path: str) -> None:
     import matplotlib.pyplot as plt
 
     model, pairs = data("real")
-    _, learned = learn(model, pairs, 10)
+    _, learned = learn(model, pairs, 6)
     keys = "".join(ROWS)
     chance = np.full((26, 26), np.nan)
     for a, b, p in learned["replace/2"]:

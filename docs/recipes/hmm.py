@@ -118,7 +118,7 @@ def best_states(chart: dg.Chart) -> list[str]:
 def figure(path: str) -> None:
     import matplotlib.pyplot as plt
 
-    sequence, truth = drawn(6000)
+    sequence, truth = drawn(4000, 1)
     facts = observed(sequence)
     islands = posterior(dg.Program(PROGRAM, "log", values="probabilities").bind(model()).run(facts))
     best = best_states(dg.Program(PROGRAM, "viterbi", values="probabilities").bind(model()).run(facts))

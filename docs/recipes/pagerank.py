@@ -61,7 +61,7 @@ def data(size: str = "small") -> tuple[Facts, list[Facts]]:
     """The web; one run needs no more facts."""
     if size == "small":
         return surfer(np.array([[0, 1], [0, 2], [1, 2], [2, 0], [3, 2], [3, 4]]), 5), [{}]
-    return surfer(web(20_000, 5), 20_000), [{}]
+    return surfer(web(10_000, 5), 10_000), [{}]
 
 
 def main(size: str = "small") -> Iterator[tuple[str, float]]:
@@ -82,11 +82,11 @@ def main(size: str = "small") -> Iterator[tuple[str, float]]:
 def figure(path: str) -> None:
     import matplotlib.pyplot as plt
 
-    links = web(20_000, 5)
-    chart = dg.Program(PROGRAM).run(surfer(links, 20_000))
+    links = web(10_000, 5)
+    chart = dg.Program(PROGRAM).run(surfer(links, 10_000))
     with plt.style.context(Path(__file__).with_name("recipe.mplstyle")):
         _, axes = plt.subplots()
-        linked = np.bincount(links[:, 1], minlength=20_000)
+        linked = np.bincount(links[:, 1], minlength=10_000)
         axes.loglog(np.maximum(linked, 0.5), chart.table("rank/1").values, ".", ms=3, alpha=0.5, rasterized=True)
         axes.set(xlabel="links to a page (none at the left)", ylabel="rank")
         plt.savefig(path, dpi=150)

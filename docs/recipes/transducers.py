@@ -55,7 +55,7 @@ def typist(letters: str, slip: float = 0.04, again: float = 0.2) -> list[tuple[A
             arcs.append((state, a, a, "calm", 1 - p))
             arcs.append((state, a, "eps", "hasty", p / 3))
             arcs.append((state, "eps", a, "hasty", p / 3 / len(letters)))
-            arcs += [(state, a, b, "hasty", p / 3 / len(letters)) for b in letters if a != b]
+            arcs += [(state, a, b, "hasty", p / 3 / (len(letters) - 1)) for b in letters if a != b]
     return arcs
 
 

@@ -1,0 +1,733 @@
+"""Each recipe of the documents on its small data, against an algorithm that shares nothing with the rules: all parses,
+paths, trees or structures one by one, or the textbook's algorithm in numpy.
+
+Costs 20 seconds where programs are compiled for the first time, and six where they are not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from oracle import close
+from recipes import (
+    ccg,
+    ctc,
+    earley,
+    edit_distance,
+    eisner,
+    gotoh,
+    hmm,
+    hsmm,
+    itg,
+    mdp,
+    pagerank,
+    points_to,
+    rna,
+    shortest_paths,
+    transducers,
+)
+from recipes import cky as cky_recipe
+
+crf: Any = pytest.importorskip("recipes.crf", reason="scipy is not installed")
+
+FOLDER = Path(cky_recipe.__file__).parent
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "build")
+
+
+@pytest.fixture(autouse=True)
+def without_other_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DYNAGRAD_DATA", raising=False)
+
+
+def figures(recipe: ModuleType) -> dict[str, float]:
+    return {what: float(value) for what, value in recipe.main("small")}
+
+
+def assert_rows(table: Any, expected: dict[Any, float], tolerance: float = 1e-9) -> None:
+    """A table has these values, and zero where none is said."""
+    found = {row[:-1]: row[-1] for row in table}
+    for row in found.keys() | expected.keys():
+        key = row if isinstance(row, tuple) else (row,)
+        assert abs(found.get(key, 0.0) - expected.get(row, 0.0)) < tolerance, row
+
+
+# -- what all recipes have in common -----------------------------------------------------------------------------------
+
+
+def test_every_recipe_has_a_page_and_stands_in_the_gallery() -> None:
+    index = (FOLDER / "index.md").read_text(encoding="utf-8")
+    toctree = re.search(r"```\{toctree\}.*?```", index, re.DOTALL)
+    assert toctree
+    for name in NAMES:
+        page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        assert (
+            f"{{literalinclude}} {name}.py" in page and f"recipes/{name}.svg" in page and f"recipes/{name}.md" in page
+        )
+        assert f"\n{name}\n" in toctree[0] and f"recipes/{name}.svg" in index and f"({name}.md)" in index
+
+
+def test_what_a_page_includes_of_a_recipe_is_there() -> None:
+    for name in NAMES:
+        source = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"```\{literalinclude\} (\w+)\.py\n(.*?)```", page, re.DOTALL)
+        assert len(blocks) >= 2
+        for file, options in blocks:
+            assert file == name
+            for kind, text in re.findall(r"^:(start-at|start-after|end-before|end-at): (.*)$", options, re.MULTILINE):
+                assert text.strip("'") in source, (name, kind, text)
+            for function in re.findall(r"^:pyobject: (\w+)$", options, re.MULTILINE):
+                assert re.search(rf"^def {function}\(", source, re.MULTILINE), (name, function)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_says_what_it_is_and_gives_figures(name: str) -> None:
+    recipe = importlib.import_module(f"recipes.{name}")
+    assert recipe.__doc__ and len(recipe.PROGRAM.strip().splitlines()) > 3
+    shared, examples = recipe.data("small")
+    assert isinstance(shared, dict) and examples
+    found = figures(recipe)
+    assert len(found) >= 3 and all(math.isfinite(value) for value in found.values())
+    assert callable(recipe.figure)
+
+
+def test_a_picture_is_made_without_a_background(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    file = tmp_path / "cky.svg"
+    cky_recipe.figure(str(file))
+    text = file.read_text(encoding="utf-8")
+    assert text.lstrip().startswith("<?xml") and "#808080" in text and "fill: #ffffff" not in text.split("<defs>")[0]
+
+
+# -- grammars: all parses, one by one ----------------------------------------------------------------------------------
+
+Parse = tuple[float, Counter[Any], Counter[Any]]  # its weight, and how often it uses each rule and each constituent
+
+
+def parses(rules: Sequence[tuple[str, tuple[str, ...], float]], words: list[str], top: str) -> list[Parse]:
+    """All parses of the words by a grammar without cycles of unary rules."""
+
+    def of(x: str, i: int, k: int) -> Iterator[Parse]:
+        for left, right, p in rules:
+            if left == x:
+                for weight, uses, inside in of_all(right, i, k):
+                    yield p * weight, uses + Counter([(left, right)]), inside + Counter([(x, i, k)])
+
+    def of_all(symbols: tuple[str, ...], i: int, k: int) -> Iterator[Parse]:
+        if not symbols:
+            if i == k:
+                yield 1.0, Counter(), Counter()
+            return
+        first, rest = symbols[0], symbols[1:]
+        if first.startswith('"'):
+            if i < k and words[i] == first.strip('"'):
+                yield from of_all(rest, i + 1, k)
+            return
+        for j in range(i + 1, k - len(rest) + 1):
+            for w1, u1, c1 in of(first, i, j):
+                for w2, u2, c2 in of_all(rest, j, k):
+                    yield w1 * w2, u1 + u2, c1 + c2
+
+    # Left recursion ends since each further symbol takes a word.
+    return list(of(top, 0, len(words)))
+
+
+def expectation(weighted: Sequence[tuple[float, Counter[Any]]]) -> dict[Any, float]:
+    total = sum(weight for weight, _ in weighted)
+    result: dict[Any, float] = defaultdict(float)
+    for weight, counts in weighted:
+        for key, n in counts.items():
+            result[key] += weight * n / total
+    return result
+
+
+def test_cky_with_an_unknown_word() -> None:
+    grammar, (facts,) = cky_recipe.data()
+    words = [w for w, _, _ in facts["word/3"]]
+    known = {w for _, w, _ in grammar["rewrite/2"]}
+    rules = [(x, (y, z), p) for x, y, z, p in grammar["rewrite/3"]]
+    rules += [(x, (f'"{w}"',), p) for x, w, p in grammar["rewrite/2"]]
+    rules += [(x, (f'"{w}"',), p) for x, p in grammar["unknown/1"] for w in set(words) - known]
+    assert set(words) - known == {"blorf"}
+    all_parses = parses(rules, words, "TOP")
+    assert len(all_parses) == 2
+    total = sum(weight for weight, _, _ in all_parses)
+    found = figures(cky_recipe)
+    assert close(found["log probability of all sentences"], math.log(total))
+    assert close(found["log probability of the best parses"], math.log(max(w for w, _, _ in all_parses)))
+    chart = dg.Program(cky_recipe.PROGRAM, "log", values="probabilities").bind(grammar).run(facts)
+    gradient = chart.gradient("goal")
+    assert_rows(gradient["constit/3"], expectation([(w, c) for w, _, c in all_parses]))
+    uses = expectation([(w, u) for w, u, _ in all_parses])
+    assert_rows(gradient["rewrite/3"], {(x, *right): n for (x, right), n in uses.items() if len(right) == 2})
+    assert_rows(gradient["unknown/1"], {(x,): n for (x, right), n in uses.items() if right == ('"blorf"',)})
+    best = dg.Program(cky_recipe.PROGRAM, "viterbi", values="probabilities").bind(grammar).run(facts)
+    tied = [set(c) for w, _, c in all_parses if close(w, max(w for w, _, _ in all_parses))]
+    assert set(cky_recipe.best_parse(best)) in tied
+
+
+def test_generated_grammars_have_the_size_that_they_say() -> None:
+    for made in (cky_recipe.generated(), earley.generated()):
+        grammar, sentences = made
+        assert len(sentences) == 20 and all(15 <= s["end/1"][0][0] <= 30 for s in sentences)
+        sums: dict[str, float] = defaultdict(float)
+        for key in ("rewrite/2", "rewrite/3"):
+            for row in grammar.get(key, ()):
+                sums[row[0]] += row[-1]
+        assert all(close(p, 1.0) for p in sums.values())
+
+
+def test_earley() -> None:
+    grammar, (facts,) = earley.data()
+    words = [w for w, _, _ in facts["word/3"]]
+    rules = [(left, tuple(right.split()), p) for left, right, p in earley.SMALL]
+    all_parses = parses(rules, words, "s")
+    found = figures(earley)
+    assert found["parses of all sentences"] == len(all_parses) == 2
+    assert close(found["log probability of all sentences"], math.log(sum(w for w, _, _ in all_parses)))
+    uses = expectation([(w, u) for w, u, _ in all_parses])
+    chart = dg.Program(earley.PROGRAM, "log", values="probabilities").bind(grammar).run(facts)
+    for x, right, n in chart.gradient("goal")["rewrite/2"]:
+        written = tuple(f'"{y}"' if isinstance(y, str) else y.arguments[0] for y in right)
+        assert abs(uses.get((x, written), 0.0) - n) < 1e-9, (x, right)
+    everywhere = dg.Program(earley.EVERYWHERE, "log", values="probabilities").bind(grammar).run(facts)
+    assert close(everywhere["goal"], chart["goal"]) and len(everywhere.table("constit/3")) > len(
+        chart.table("constit/3")
+    )
+    needed = {(x, j) for x, j, _ in chart.table("need/2")}
+    assert {(part.arguments[0], i) for part, i, _, _ in chart.table("constit/3")} <= needed
+
+
+def semantics(x: Any, apply: Callable[[Any], Any], fresh: Iterator[int]) -> Any:
+    """A meaning as a term: what takes arguments is given a variable for each."""
+    if not isinstance(x, dg.Term):
+        return apply
+    variable = next(fresh)
+    argument = meaning(x.arguments[1], ("var", variable))
+    return ("lambda", variable, semantics(x.arguments[0], apply(argument), fresh))
+
+
+def meaning(x: Any, term: Any) -> Any:
+    """The meaning of a word or variable of category x: a function of as many arguments as the category wants."""
+    if not isinstance(x, dg.Term):
+        return term
+    result, argument = x.arguments
+    return lambda a: meaning(result, (*term, semantics(argument, a, itertools.count(len(str(term))))))
+
+
+def derivations(lexicon: dict[str, list[Any]], words: list[str]) -> list[tuple[Any, Any]]:
+    """All derivations of all words by application and composition, as a category and a meaning."""
+
+    def functor(x: Any, kind: str) -> bool:
+        return isinstance(x, dg.Term) and x.functor == kind
+
+    def of(i: int, k: int) -> Iterator[tuple[Any, Any]]:
+        if k == i + 1:
+            for x in lexicon[words[i]]:
+                yield x, meaning(x, (words[i],))
+            return
+        for j in range(i + 1, k):
+            for (x, f), (y, g) in itertools.product(of(i, j), list(of(j, k))):
+                if functor(x, "slash") and x.arguments[1] == y:
+                    yield x.arguments[0], f(g)
+                if functor(y, "under") and y.arguments[1] == x:
+                    yield y.arguments[0], g(f)
+                if functor(x, "slash") and functor(y, "slash") and x.arguments[1] == y.arguments[0]:
+                    yield dg.Term("slash", x.arguments[0], y.arguments[1]), lambda a, f=f, g=g: f(g(a))
+                if functor(y, "under") and functor(x, "under") and y.arguments[1] == x.arguments[0]:
+                    yield dg.Term("under", y.arguments[0], x.arguments[1]), lambda a, f=f, g=g: g(f(a))
+
+    return [(x, m) for x, m in of(0, len(words)) if x == "s"]
+
+
+@pytest.mark.parametrize("text", ["the pilot saw the telescope with the old telescope", "the old pilot saw the pilot"])
+def test_ccg_has_one_normal_derivation_for_each_reading(text: str) -> None:
+    lexicon, _ = ccg.data()
+    entries: dict[str, list[Any]] = defaultdict(list)
+    for w, x, _ in lexicon["category/2"]:
+        entries[w].append(x)
+    found = derivations(entries, text.split())
+    readings = {repr(m) for _, m in found}
+    facts = ccg.sentence(text.split())
+    normal, every = (
+        dg.Program(source, "count").bind(ccg.without_weights(lexicon)).run(facts)["goal"]
+        for source in (ccg.PROGRAM, ccg.ANY_ORDER)
+    )
+    assert (normal, every) == (len(readings), len(found))
+    assert every > normal or len(text.split()) < 7
+
+
+# -- sequences ---------------------------------------------------------------------------------------------------------
+
+
+def test_hmm_against_all_sequences_of_states() -> None:
+    model, (facts,) = hmm.data()
+    initial = dict(model["initial/1"])
+    transition = {row[:2]: row[2] for row in model["transition/2"]}
+    shown = [o for _, o in facts["observation/2"]]
+    assert all(close(sum(transition[s, t] for t in initial), 1.0) for s in initial)
+    weights = {}
+    for sides in itertools.product("+-", repeat=len(shown)):  # a state shows its own base
+        states = [o.upper() + side for o, side in zip(shown, sides, strict=True)]
+        steps = [transition[pair] for pair in itertools.pairwise(states)]
+        weights[tuple(states)] = initial[states[0]] * math.prod(steps)
+    total, best = sum(weights.values()), max(weights.values())
+    found = figures(hmm)
+    assert close(found["log likelihood"], math.log(total))
+    assert close(found["log probability of the best states"], math.log(best))
+    chart = dg.Program(hmm.PROGRAM, "log", values="probabilities").bind(model).run(facts)
+    for i, p in enumerate(hmm.posterior(chart)):
+        assert close(p, sum(w for states, w in weights.items() if states[i][1] == "+") / total)
+    viterbi = dg.Program(hmm.PROGRAM, "viterbi", values="probabilities").bind(model).run(facts)
+    assert close(weights[tuple(hmm.best_states(viterbi))], best)
+
+
+def test_hsmm_against_all_segmentations() -> None:
+    model, (facts,) = hsmm.data()
+    (length,) = facts["length/1"][0]
+    duration = {(s, d): x for s, d, x in model["duration/2"]}
+    longest = max(d for _, d in duration)
+
+    def segmentations(start: int, before: int | None) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+        if start == length:
+            yield 0.0, []
+        for s, d in itertools.product(range(3), range(1, longest + 1)):
+            if s != before and start + d <= length:
+                entry = model["initial/1"][s] if before is None else math.log(0.5)
+                here = entry + duration[s, d] + facts["emission/2"][start : start + d, s].sum()
+                for weight, rest in segmentations(start + d, s):
+                    yield here + weight, [(start, s), *rest]
+
+    every = list(segmentations(0, None))
+    total = np.logaddexp.reduce([w for w, _ in every])
+    found = figures(hsmm)
+    assert close(found["log likelihood"], total)
+    assert close(found["log probability of the best segments"], max(w for w, _ in every))
+    chart = dg.Program(hsmm.PROGRAM, "log").bind(model).run(facts)
+    begins = expectation([(math.exp(w - total), Counter(i for i, _ in cut)) for w, cut in every])
+    assert np.allclose(hsmm.boundaries(chart), [begins.get(i, 0.0) for i in range(length + 1)], atol=1e-12)
+    viterbi = dg.Program(hsmm.PROGRAM, "viterbi").bind(model).run(facts)
+    assert hsmm.best_segments(viterbi) == max(every)[1]
+
+
+def test_the_loss_of_a_crf_and_its_gradient_against_all_taggings() -> None:
+    model, sentences = crf.data()
+    random = np.random.default_rng(0)
+    weights = {key: random.normal(size=len(model[key])) for key in ("emit/2", "move/2")}
+    rows = {key: [row[:2] for row in model[key]] for key in weights}
+    emit, move = (dict(zip(rows[key], weights[key].tolist(), strict=True)) for key in weights)
+    tags = sorted({t for _, t in move})
+    loss, slope = 0.0, {key: np.zeros(len(w)) for key, w in weights.items()}
+    for facts in sentences:
+        seen: dict[int, list[str]] = defaultdict(list)
+        for i, f in facts["feature/2"]:
+            seen[i].append(f)
+        gold = tuple(t for _, t in facts["tag/2"])
+        counts, scores = {}, {}
+        for tagging in itertools.product(tags, repeat=len(gold)):
+            # A tag that none of a word's features was seen with is none that the word can have.
+            if any(all((t, f) not in emit for f in seen[i]) for i, t in enumerate(tagging, 1)):
+                continue
+            uses = Counter([("emit/2", (t, f)) for i, t in enumerate(tagging, 1) for f in seen[i] if (t, f) in emit])
+            uses += Counter([("move/2", pair) for pair in itertools.pairwise(("start", *tagging))])
+            counts[tagging] = uses
+            scores[tagging] = sum(n * (emit if key == "emit/2" else move)[row] for (key, row), n in uses.items())
+        logz = float(np.logaddexp.reduce(list(scores.values())))
+        loss += logz - scores[gold]
+        for tagging, uses in counts.items():
+            p = math.exp(scores[tagging] - logz) - (tagging == gold)
+            for (key, row), n in uses.items():
+                slope[key][rows[key].index(row)] += p * n
+    batch = (
+        dg.Program(crf.PROGRAM)
+        .bind(model)
+        .with_values(weights)
+        .run_batch(sentences, query="loss", gradient=list(weights))
+    )
+    assert close(batch.values.sum(), loss)
+    for key, expected in slope.items():
+        assert np.allclose(batch.gradient[key].values, expected, atol=1e-10)
+
+
+def test_a_crf_learns_its_sentences() -> None:
+    model, sentences = crf.data()
+    losses = [loss for loss, _ in crf.train(model, sentences, 10)]
+    assert len(losses) == 11 and sorted(losses, reverse=True) == losses and losses[-1] < 0.1 * losses[0]
+
+
+def test_ctc_against_all_paths() -> None:
+    for facts in ctc.data()[1]:
+        frame = facts["frame/2"]
+        labels = [c for _, c in facts["label/2"] if c]
+        weights: list[tuple[float, Counter[Any]]] = []
+        for path in itertools.product(range(frame.shape[1]), repeat=len(frame)):
+            if [c for c, _ in itertools.groupby(path) if c] == labels:
+                weights.append((math.exp(sum(frame[t, c] for t, c in enumerate(path))), Counter(enumerate(path))))
+        chart = dg.Program(ctc.PROGRAM).bind({}).run(facts)
+        assert close(chart["goal"], math.log(sum(w for w, _ in weights)))
+        uses = expectation(weights)
+        expected = np.exp(frame)
+        for (t, c), p in uses.items():
+            expected[t, c] -= p
+        (slope,) = ctc.slopes(dg.Program(ctc.PROGRAM).bind({}), [facts])
+        assert np.allclose(slope, expected, atol=1e-12) and np.allclose(slope.sum(1), 0, atol=1e-12)
+
+
+# -- pairs of sequences ------------------------------------------------------------------------------------------------
+
+
+def alignments(a: str, b: str) -> Iterator[list[tuple[str, str]]]:
+    """All ways to edit one word into another, a letter or two at a time."""
+    if not a and not b:
+        yield []
+    if a:
+        yield from ([(a[0], ""), *rest] for rest in alignments(a[1:], b))
+    if b:
+        yield from ([("", b[0]), *rest] for rest in alignments(a, b[1:]))
+    if a and b:
+        yield from ([(a[0], b[0]), *rest] for rest in alignments(a[1:], b[1:]))
+
+
+def test_edit_distance_learns_what_all_alignments_say() -> None:
+    model, pairs = edit_distance.data()
+    (stop,) = model["stop/0"][0]
+    chance = {(a, b): p for a, b, p in model["replace/2"]}
+    chance |= {(a, ""): p for a, p in model["delete/1"]} | {("", b): p for b, p in model["insert/1"]}
+    assert close(sum(chance.values()) + stop, 1.0)
+    likelihood, counts = 0.0, defaultdict[Any, float](float)
+    for facts in pairs:
+        words = ["".join(c for _, c in facts[key]) for key in ("from/2", "to/2")]
+        every = [(math.prod(chance[e] for e in edits) * stop, Counter(edits)) for edits in alignments(*words)]
+        likelihood += math.log(sum(w for w, _ in every))
+        for e, n in expectation(every).items():
+            counts[e] += n
+    losses, learned = edit_distance.learn(model, pairs, 1)
+    assert close(losses[0], likelihood)
+    total = sum(counts.values()) + len(pairs)
+    for a, b, p in learned["replace/2"]:
+        assert abs(p - counts[a, b] / total) < 1e-12
+    for key, edit in (("delete/1", lambda c: (c, "")), ("insert/1", lambda c: ("", c))):
+        assert all(abs(p - counts[edit(c)] / total) < 1e-12 for c, p in learned[key])
+    assert close(learned["stop/0"][0][0], len(pairs) / total)
+    course, _ = edit_distance.learn(model, pairs, 5)
+    assert course == sorted(course)
+
+
+def test_gotoh_against_the_textbook() -> None:
+    """Waterman, Smith and Beyer (1976), with gaps of any length at once."""
+    matrix, (facts,) = gotoh.data()
+    first, second = ("".join(c for _, c in facts[key]) for key in ("first/2", "second/2"))
+    score = gotoh.blosum()
+    assert all(score[a, b] == score[b, a] for a, b in score) and len(score) == 400
+    best = np.full((len(first) + 1, len(second) + 1), -np.inf)
+    best[0, 0] = 0
+    for i, j in itertools.product(range(len(first) + 1), range(len(second) + 1)):
+        options = [best[i, j], *(best[i - n, j] - 10 - n for n in range(1, i + 1))]
+        options += [best[i, j - n] - 10 - n for n in range(1, j + 1)]
+        if i and j:
+            options.append(best[i - 1, j - 1] + score[first[i - 1], second[j - 1]])
+        best[i, j] = max(options)
+    assert close(figures(gotoh)["score of the best alignment, in half bits"], best[-1, -1])
+    paired = gotoh.pairs(dg.Program(gotoh.PROGRAM, "viterbi").bind(matrix).run(facts))
+    assert paired == sorted(paired) and all(i < k and j < m for (i, j), (k, m) in itertools.pairwise(paired))
+
+
+def test_the_posterior_of_gotoh_against_all_alignments() -> None:
+    matrix = gotoh.scores(-3, -1)
+    first, second = "WKHE", "PKE"
+    score, weights = gotoh.blosum(), []
+    for columns in alignments(first, second):
+        kinds = ["pair" if a and b else "second" if a else "first" for a, b in columns]
+        if ("second", "first") in itertools.pairwise(kinds):
+            continue  # of two gaps side by side the one in the first sequence comes first
+        points = 0
+        for n, ((a, b), kind) in enumerate(zip(columns, kinds, strict=True)):
+            points += score[a, b] if kind == "pair" else -1 if n and kinds[n - 1] == kind else -3
+        places = itertools.accumulate(
+            columns, lambda at, ab: (at[0] + bool(ab[0]), at[1] + bool(ab[1])), initial=(0, 0)
+        )
+        uses = Counter(at for at, kind in zip(list(places)[1:], kinds, strict=True) if kind == "pair")
+        weights.append((math.exp(gotoh.HALF_BIT * points), uses))
+    chart = dg.Program(gotoh.PROGRAM, "log").bind(matrix).run(gotoh.sequences(first, second))
+    assert close(chart["goal"], math.log(sum(w for w, _ in weights)))
+    assert_rows(chart.gradient("goal")["paired/2"], {**expectation(weights), (0, 0): 1.0})
+
+
+def test_itg_against_all_trees() -> None:
+    model, pairs = itg.data()
+    facts = pairs[1]
+    source, target = ([w for _, w in facts[key]] for key in ("source/2", "target/2"))
+    (straight,), (inverted,) = model["straight/0"][0], model["inverted/0"][0]
+    translation = {row[:2]: row[2] for row in model["translation/2"]}
+    dropped, added = dict(model["dropped/1"]), dict(model["added/1"])
+
+    def trees(i: int, k: int, j: int, m: int) -> Iterator[tuple[float, Counter[Any]]]:
+        size = k - i, m - j
+        if size == (1, 1):
+            yield translation[source[i], target[j]], Counter([(i, j)])
+        elif size == (1, 0):
+            yield dropped[source[i]], Counter()
+        elif size == (0, 1):
+            yield added[target[j]], Counter()
+        for h, n in itertools.product(range(i, k + 1), range(j, m + 1)):
+            for p, spans in ((straight, ((i, h, j, n), (h, k, n, m))), (inverted, ((i, h, n, m), (h, k, j, n)))):
+                if all(b > a or d > c for a, b, c, d in spans):
+                    for (w1, l1), (w2, l2) in itertools.product(trees(*spans[0]), list(trees(*spans[1]))):
+                        yield p * w1 * w2, l1 + l2
+
+    every = list(trees(0, len(source), 0, len(target)))
+    grammar = dg.Program(itg.PROGRAM, "log", values="probabilities").bind(model)
+    assert close(grammar.run(facts)["goal"], math.log(sum(w for w, _ in every)))
+    expected = np.zeros((len(source), len(target)))
+    for place, p in expectation(every).items():
+        expected[place] = p
+    assert np.allclose(itg.links(grammar, facts), expected, atol=1e-12)
+    likelihoods, _ = itg.learn(model, pairs, 6)
+    assert likelihoods == sorted(likelihoods)
+
+
+def test_transducers_against_each_word_by_itself() -> None:
+    words = {"cat": 0.4, "at": 0.3, "act": 0.2, "tact": 0.1}
+    model, typed = transducers.data()
+    arcs: dict[str, list[tuple[str, str, str, float]]] = defaultdict(list)
+    for state, read, write, after, p in model["second/4"]:
+        arcs[state].append((read.replace("eps", ""), write.replace("eps", ""), after, p))
+    letters = {read for state in arcs for read, *_ in arcs[state] if read}
+    for state in arcs:
+        for a in letters:
+            reading = sum(p for read, *_, p in arcs[state] if read == a)
+            beside = sum(p for read, *_, p in arcs[state] if not read)
+            assert close(reading + beside, 1.0)
+
+    def total(state: str, word: str, text: str) -> float:
+        result = 1.0 if (word, text) == ("", "") else 0.0
+        for read, write, after, p in arcs[state]:
+            if word.startswith(read) and text.startswith(write):
+                result += p * total(after, word[len(read) :], text[len(write) :])
+        return result
+
+    composed = dg.Program(transducers.PROGRAM, "log", values="probabilities").bind(model)
+    for facts in typed:
+        joint = {word: p * total("calm", word, "".join(c for _, c in facts["typed/2"])) for word, p in words.items()}
+        assert close(composed.run(facts)["goal"], math.log(sum(joint.values())))
+        found = transducers.meant(composed, facts)
+        assert found.keys() == words.keys()
+        assert all(abs(found[w] - joint[w] / sum(joint.values())) < 1e-12 for w in words)
+
+
+# -- trees and structures ----------------------------------------------------------------------------------------------
+
+
+def test_eisner_against_all_projective_trees() -> None:
+    (facts,) = eisner.data()[1]
+    ((n,),) = facts["length/1"]
+    score = {(h, d): x for h, d, x in facts["arc/2"]}
+    trees = []
+    for heads in itertools.product(range(n + 1), repeat=n):
+        arcs = [(h, d) for d, h in enumerate(heads, 1)]
+        rooted = all(reaches_root(d, heads) for d in range(1, n + 1))
+        crossing = any(min(a) < min(b) < max(a) < max(b) for a in arcs for b in arcs)
+        if rooted and not crossing:
+            trees.append((math.exp(sum(score[arc] for arc in arcs)), Counter(arcs)))
+    assert len(trees) == 55  # 1, 3, 12, 55, ...: binomial(3n, n) / (2n + 1)
+    found = figures(eisner)
+    assert close(found["log partition functions"], math.log(sum(w for w, _ in trees)))
+    best = max(trees, key=lambda tree: tree[0])
+    assert close(found["log weight of the best trees"], math.log(best[0]))
+    chart = dg.Program(eisner.PROGRAM, "log").bind({}).run(facts)
+    assert_rows(chart.gradient("goal")["arc/2"], expectation(trees))
+    heads = eisner.heads(dg.Program(eisner.PROGRAM, "viterbi").bind({}).run(facts))
+    assert {(h, d) for d, h in heads.items()} == set(best[1])
+
+
+def reaches_root(d: int, heads: Sequence[int]) -> bool:
+    for _ in heads:
+        d = heads[d - 1] if d else 0
+    return d == 0
+
+
+def structures(bases: str, i: int, j: int) -> Iterator[frozenset[tuple[int, int]]]:
+    """All sets of base pairs between two positions, from 1, without crossings, and three bases at least in a hairpin."""
+    if i > j:
+        yield frozenset()
+        return
+    yield from structures(bases, i + 1, j)
+    for k in range(i + 4, j + 1):
+        if bases[i - 1] + bases[k - 1] in rna.PAIRS:
+            for inner, outer in itertools.product(structures(bases, i + 1, k - 1), list(structures(bases, k + 1, j))):
+                yield inner | outer | {(i, k)}
+
+
+def energy(bases: str, pairs: frozenset[tuple[int, int]]) -> float:
+    """The sum over all loops of a structure."""
+
+    def end(i: int, j: int) -> float:
+        return rna.AU_END if bases[i - 1] + bases[j - 1] not in ("gc", "cg") else 0.0
+
+    def children(i: int, j: int) -> list[tuple[int, int]]:
+        inside = [(a, b) for a, b in pairs if i < a and b < j]
+        return sorted((a, b) for a, b in inside if not any(c < a and b < d for c, d in inside))
+
+    total = sum(end(*pair) for pair in children(0, len(bases) + 1))
+    for i, j in pairs:
+        inner = children(i, j)
+        if not inner:
+            total += rna.loop(rna.HAIRPINS, j - i - 1) + (rna.MISMATCH if j - i - 1 > 3 else 0.0) + end(i, j)
+        elif len(inner) > 1:
+            total += rna.MULTILOOP + rna.BRANCH * (len(inner) + 1) + end(i, j) + sum(end(*pair) for pair in inner)
+        else:
+            ((k, m),) = inner
+            left, right = k - i - 1, j - m - 1
+            if left == right == 0:
+                outer_pair, inner_pair = bases[i - 1] + bases[j - 1], bases[m - 1] + bases[k - 1]
+                total += rna.STACKS[rna.PAIRS.index(outer_pair)][rna.PAIRS.index(inner_pair)]
+            elif left == 0 or right == 0:
+                total += rna.loop(rna.BULGES, left + right) + end(i, j) + end(k, m)
+            else:
+                total += (
+                    rna.loop(rna.INTERIORS, left + right) + rna.ASYMMETRY * abs(left - right) + end(i, j) + end(k, m)
+                )
+    return total
+
+
+@pytest.mark.parametrize("bases", ["ggggaaaccccaacgaaag", "gggaaacgaaagcaacgc", "gcaaagcugaaagagc"])
+def test_rna_against_all_structures(bases: str) -> None:
+    model, facts = rna.energies(), rna.molecule(bases)
+    every = list(structures(bases, 1, len(bases)))
+    assert len(every) == len(set(every)) > 100
+    energies = [energy(bases, pairs) for pairs in every]
+    weights = [(math.exp(-e / rna.RT), Counter(pairs)) for e, pairs in zip(energies, every, strict=True)]
+    chart = dg.Program(rna.PROGRAM, "log").bind(model).run(facts)
+    assert close(chart["goal"], math.log(sum(w for w, _ in weights)))
+    assert_rows(chart.gradient("goal")["closed/2"], expectation(weights))
+    best = dg.Program(rna.PROGRAM, "viterbi").bind(model).run(facts)
+    assert abs(best["goal"] + min(energies) / rna.RT) < 1e-9
+    found = frozenset((i, j) for i, j, uses in best.gradient("goal")["closed/2"] if uses)
+    assert close(energy(bases, found), min(energies), 1e-9) or min(energies) == 0.0
+
+
+def test_stacks_are_the_same_from_both_ends() -> None:
+    assert np.array_equal(np.array(rna.STACKS), np.array(rna.STACKS).T)
+
+
+def test_a_molecule_is_folded_width_by_width() -> None:
+    """The gradient by closed pairs counts them only where each item is popped once."""
+    plan = dg.Program(rna.PROGRAM, "viterbi").bind(rna.energies()).explain(rna.molecule("ggggaaacccc"))
+    assert "best value first" not in plan
+
+
+# -- graphs ------------------------------------------------------------------------------------------------------------
+
+
+def test_shortest_paths_against_networkx() -> None:
+    roads, (start,) = shortest_paths.data()
+    ends, lengths = roads["road/2"]
+    graph = networkx.DiGraph()
+    graph.add_weighted_edges_from((int(x), int(y), float(w)) for (x, y), w in zip(ends, lengths, strict=True))
+    expected = networkx.single_source_dijkstra_path_length(graph, 0)
+    chart = dg.Program(shortest_paths.PROGRAM).bind(roads).run(start)
+    assert_rows(chart.table("distance/1"), {(x,): d for x, d in expected.items()})
+    last = int(ends.max())
+    path = networkx.dijkstra_path(graph, 0, last)
+    assert set(shortest_paths.way(chart, last)) == set(itertools.pairwise(path))
+    found = figures(shortest_paths)
+    assert close(found["distance of the last place"], expected[last])
+    assert found["places visited by A*"] <= found["places visited on the way to the middle"]
+
+
+def test_markov_decision_processes_against_policy_iteration() -> None:
+    process, _ = mdp.data()
+    (discount,) = [process["discount/0"]]
+    states, actions = len(process["reward/2"]) // 4, list(mdp.MOVES)
+    reward, transition = np.zeros((states, 4)), np.zeros((states, 4, states))
+    for s, a, r in process["reward/2"]:
+        reward[s, actions.index(a)] = r
+    for s, a, t, p in process["transition/3"]:
+        transition[s, actions.index(a), t] += p
+    assert np.allclose(transition.sum(2), 1)
+    policy = np.zeros(states, int)
+    while True:
+        rows = np.arange(states), policy
+        system = np.eye(states) - discount * transition[rows]
+        value = np.linalg.solve(system, reward[rows])
+        better = (reward + discount * transition @ value).argmax(1)
+        if np.allclose((reward + discount * transition @ value).max(1), value, atol=1e-13):
+            break
+        policy = better
+    chart = dg.Program(mdp.PROGRAM).bind(process).run({})
+    assert chart.converged
+    assert np.allclose(chart.table("value/1").values, value, rtol=1e-9)
+    assert all(
+        reward[s, actions.index(a)] + discount * transition[s, actions.index(a)] @ value > value[s] - 1e-9
+        for s, a in mdp.policy(chart).items()
+    )
+    visits = np.zeros((states, 4))
+    for s, a, n in chart.gradient("value(0)")["reward/2"]:
+        visits[s, actions.index(a)] = n
+    by_state = np.linalg.solve(system.T, np.eye(states)[0])
+    assert np.allclose(visits.sum(1), by_state, atol=1e-8)
+
+
+def test_pagerank_against_networkx_and_a_linear_system() -> None:
+    facts, _ = pagerank.data()
+    links, chances = facts["link/2"]
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(range(5))
+    graph.add_edges_from(links.tolist())
+    expected = networkx.pagerank(graph, alpha=0.85, tol=1e-14, max_iter=10_000)
+    chart = dg.Program(pagerank.PROGRAM).bind(facts).run({})
+    assert np.allclose(chart.table("rank/1").values, [expected[x] for x in range(5)], atol=1e-12)
+
+    def rank(weights: np.ndarray) -> np.ndarray:
+        follow = np.zeros((5, 5))
+        follow[links[:, 1], links[:, 0]] = weights
+        follow[:, [x for (x,) in facts["stuck/1"]]] = 1 / 5
+        return np.linalg.solve(np.eye(5) - 0.85 * follow, np.full(5, 0.15 / 5))
+
+    worth = chart.gradient("rank(2)")["link/2"].values
+    for n in range(len(chances)):
+        step = 1e-6 * (np.arange(len(chances)) == n)
+        assert abs((rank(chances + step) - rank(chances - step))[2] / 2e-6 - worth[n]) < 1e-7
+
+
+@pytest.mark.parametrize("facts", [points_to.SMALL, points_to.program(12)], ids=["small", "program"])
+def test_points_to_against_a_naive_fixed_point(facts: dict[str, Any]) -> None:
+    points: set[tuple[Any, Any]] = set(facts["new/2"])
+    fields: set[tuple[Any, Any, Any]] = set()
+    while True:
+        before = len(points), len(fields)
+        points |= {(v, o) for v, w in facts["assign/2"] for x, o in points if x == w}
+        fields |= {(b, f, o) for v, f, w in facts["store/3"] for x, b in points if x == v for y, o in points if y == w}
+        points |= {
+            (v, o) for v, w, f in facts["load/3"] for x, b in points if x == w for c, g, o in fields if (c, g) == (b, f)
+        }
+        if (len(points), len(fields)) == before:
+            break
+    chart = dg.Program(points_to.PROGRAM).run(facts)
+    assert {row[:-1] for row in chart.table("points/2")} == points
+    assert {row[:-1] for row in chart.table("field/3")} == fields
+    asked = {v for (v,) in facts["asked/1"]}
+    alias = {(v, w) for v, o in points for w, q in points if v in asked and o == q and v != w}
+    assert {row[:-1] for row in chart.table("alias/2")} == alias
+
+
+def test_figures_of_the_small_points_to() -> None:
+    assert figures(points_to) == {
+        "statements": 9,
+        "pairs of a variable and an object": 7,
+        "contents of fields": 2,
+        "aliases of the variable that was asked about": 2,
+    }
