@@ -35,7 +35,7 @@ bench: $(TEST)
 SECONDS ?= 3600
 FIRST ?= 0
 fuzz: $(TEST)
-	@PYTHONPATH=src:tests $(BIN)/python -m fuzz.run --seconds $(SECONDS) --first $(FIRST) $(if $(SANITIZE),--sanitize) $(KINDS)
+	@PYTHONPATH=src:tests:docs $(BIN)/python -m fuzz.run --seconds $(SECONDS) --first $(FIRST) $(if $(SANITIZE),--sanitize) $(KINDS)
 
 lint: $(TEST)
 	@$(BIN)/ruff check

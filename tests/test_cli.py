@@ -20,13 +20,20 @@ import examples
 from dynagrad import cli
 from dynagrad.cli import demo
 
-CKY = examples.FOLDER / "cky"
 PATHS = """
 :- semiring tropical.
 path(V) += start(V).
 path(V) += path(U) * edge(U,V).
 goal += path(end).
 """
+
+
+@pytest.fixture(scope="module")
+def cky(tmp_path_factory):
+    """A folder with a parser, its grammar and a sentence."""
+    folder = tmp_path_factory.mktemp("cky")
+    examples.write("cky", folder)
+    return folder
 
 
 @pytest.fixture
@@ -114,8 +121,8 @@ def test_long_tables_are_cut_in_text_only(call, paths):
     assert len(call("run", *paths, "-q", "path(X)", "--limit", 0).stdout.splitlines()) == 4
 
 
-def test_a_folder_stands_for_the_files_in_it(call):
-    result = call("run", CKY / "cky.dyna", "--facts", CKY, "-q", "goal", "--values", "probabilities")
+def test_a_folder_stands_for_the_files_in_it(call, cky):
+    result = call("run", cky / "cky.dyna", "--facts", cky, "-q", "goal", "--values", "probabilities")
     expected = dict(examples.expected("cky"))
     assert float(result.stdout) == pytest.approx(expected["goal"], rel=1e-12)
 
@@ -159,8 +166,8 @@ def test_an_early_stop_is_said(call, paths):
     assert "note: the run stopped early (max_pops)" in result.stderr
 
 
-def test_inputs_without_facts_are_said(call):
-    result = call("run", CKY / "cky.dyna", "-f", CKY / "word.3.tsv", "-q", "goal")
+def test_inputs_without_facts_are_said(call, cky):
+    result = call("run", cky / "cky.dyna", "-f", cky / "word.3.tsv", "-q", "goal")
     assert result.stderr == "note: no facts for rewrite/2, rewrite/3, end/1\n"
 
 
@@ -222,9 +229,9 @@ def test_a_gradient_of_what_was_not_derived_is_zero(call, paths):
     assert result.stdout.count("\t0.0\n") == 4
 
 
-def test_expected_counts_of_a_grammar(call, tmp_path):
-    (tmp_path / "log.dyna").write_text((CKY / "cky.dyna").read_text().replace("semiring real", "semiring log"))
-    facts = ["--facts", CKY, "--values", "probabilities", "--format", "tsv"]
+def test_expected_counts_of_a_grammar(call, tmp_path, cky):
+    (tmp_path / "log.dyna").write_text((cky / "cky.dyna").read_text().replace("semiring real", "semiring log"))
+    facts = ["--facts", cky, "--values", "probabilities", "--format", "tsv"]
     said = call("run", tmp_path / "log.dyna", *facts, "--grad", "goal").stdout
     rows = [line.split("\t") for line in said.splitlines()]
     used = {key: sum(float(row[-1]) for row in rows if row[1] == key) for key in ("rewrite/2", "rewrite/3")}
@@ -298,8 +305,8 @@ def test_a_wrong_row_is_named(call, paths, tmp_path):
 # -- check
 
 
-def test_check_says_ok(call):
-    result = call("check", CKY / "cky.dyna")
+def test_check_says_ok(call, cky):
+    result = call("check", cky / "cky.dyna")
     assert result.exit_code == 0
     assert result.stdout == "OK: 3 rules, 6 predicates; inputs: rewrite/2, word/3, rewrite/3, end/1\n"
 
@@ -330,25 +337,25 @@ def test_check_needs_no_functions(call, tmp_path):
 # -- explain and cpp
 
 
-def test_explain_with_facts(call):
-    result = call("explain", CKY / "cky.dyna", "-f", CKY)
+def test_explain_with_facts(call, cky):
+    result = call("explain", cky / "cky.dyna", "-f", cky)
     assert result.exit_code == 0
     assert "items become final" in result.stdout and "dense array" in result.stdout
 
 
-def test_explain_without_facts(call):
-    result = call("explain", CKY / "cky.dyna")
+def test_explain_without_facts(call, cky):
+    result = call("explain", cky / "cky.dyna")
     assert result.exit_code == 0 and result.stderr == ""
     assert "facts: none given" in result.stdout and "hash table" in result.stdout
 
 
-def test_cpp_writes_a_header(call, tmp_path):
+def test_cpp_writes_a_header(call, tmp_path, cky):
     header = tmp_path / "my-parser.hpp"
-    result = call("cpp", CKY / "cky.dyna", "-o", header)
+    result = call("cpp", cky / "cky.dyna", "-o", header)
     assert result.exit_code == 0 and "my_parser::chart" in result.stderr
     text = header.read_text()
     assert "namespace my_parser {" in text and "bool add_word(" in text
-    assert call("cpp", CKY / "cky.dyna", "--name", "my_parser").stdout == text
+    assert call("cpp", cky / "cky.dyna", "--name", "my_parser").stdout == text
 
 
 def test_cpp_knows_its_include_folder(call):
@@ -356,8 +363,8 @@ def test_cpp_knows_its_include_folder(call):
     assert (folder / "dynagrad" / "chart.hpp").exists()
 
 
-def test_cpp_that_cannot_be_written(call, tmp_path):
-    result = call("cpp", CKY / "cky.dyna", "-o", tmp_path / "no" / "x.hpp")
+def test_cpp_that_cannot_be_written(call, tmp_path, cky):
+    result = call("cpp", cky / "cky.dyna", "-o", tmp_path / "no" / "x.hpp")
     assert result.exit_code == 1 and "cannot be written" in result.stderr
 
 

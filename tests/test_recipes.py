@@ -19,9 +19,6 @@ from typing import Any
 import networkx
 import numpy as np
 import pytest
-
-import dynagrad as dg
-from oracle import close
 from recipes import (
     ccg,
     ctc,
@@ -40,6 +37,9 @@ from recipes import (
     transducers,
 )
 from recipes import cky as cky_recipe
+
+import dynagrad as dg
+from oracle import close
 
 crf: Any = pytest.importorskip("recipes.crf", reason="scipy is not installed")
 
@@ -110,6 +110,13 @@ def test_a_picture_is_made_without_a_background(tmp_path: Path) -> None:
     cky_recipe.figure(str(file))
     text = file.read_text(encoding="utf-8")
     assert text.lstrip().startswith("<?xml") and "#808080" in text and "fill: #ffffff" not in text.split("<defs>")[0]
+
+
+@pytest.mark.parametrize("recipe", [cky_recipe, gotoh, hmm, hsmm, rna])
+def test_where_the_best_derivation_is_read_off_items_each_is_popped_once(recipe: Any) -> None:
+    """The derivatives by derived items say which of them the best derivation uses only there."""
+    shared, (facts, *_) = recipe.data("small")
+    assert "best value first" not in dg.Program(recipe.PROGRAM, "viterbi").bind(shared).explain(facts)
 
 
 # -- grammars: all parses, one by one ----------------------------------------------------------------------------------
@@ -560,7 +567,7 @@ def reaches_root(d: int, heads: Sequence[int]) -> bool:
 
 
 def structures(bases: str, i: int, j: int) -> Iterator[frozenset[tuple[int, int]]]:
-    """All sets of base pairs between two positions, from 1, without crossings, and three bases at least in a hairpin."""
+    """All sets of base pairs between two positions, from 1, without crossings; a hairpin has three bases at least."""
     if i > j:
         yield frozenset()
         return
@@ -621,12 +628,6 @@ def test_rna_against_all_structures(bases: str) -> None:
 
 def test_stacks_are_the_same_from_both_ends() -> None:
     assert np.array_equal(np.array(rna.STACKS), np.array(rna.STACKS).T)
-
-
-def test_a_molecule_is_folded_width_by_width() -> None:
-    """The gradient by closed pairs counts them only where each item is popped once."""
-    plan = dg.Program(rna.PROGRAM, "viterbi").bind(rna.energies()).explain(rna.molecule("ggggaaacccc"))
-    assert "best value first" not in plan
 
 
 # -- graphs ------------------------------------------------------------------------------------------------------------

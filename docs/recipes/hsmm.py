@@ -21,14 +21,14 @@ PROGRAM = """
 :- input emission/2.     % emission(I,S): how likely what was seen at time I, from 0, is in S
 :- input length/1.
 
-% begin(I,S): a segment of S begins at I.  stay(I,S,D): at I there are D more observations to come in a segment of S.
-begin(0,S) += initial(S).
-begin(I,T) += stay(I,S,0) * transition(S,T).
+% begin(I,S): a segment of S begins at I.  stay(I,S,D): the observations from I to I+D-1 are the rest of one.
+begin(0,S)   += initial(S).
+begin(I+1,T) += stay(I,S,1) * emission(I,S) * transition(S,T).
 
 stay(I,S,D)     += begin(I,S) * duration(S,D).
-stay(I+1,S,D-1) += stay(I,S,D) * emission(I,S) for D > 0.
+stay(I+1,S,D-1) += stay(I,S,D) * emission(I,S) for D > 1.
 
-goal += stay(N,_,0) * length(N).
+goal += stay(I,S,1) * emission(I,S) * length(I+1).
 """
 
 Facts = dict[str, Any]

@@ -10,12 +10,12 @@ import functools
 import random
 import re
 import time
-from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import dynagrad as dg
+import examples
 from programs import Program, plain_programs, semiring_programs
 
 LONGEST = 5.0
@@ -114,10 +114,8 @@ WORDS = (
 @functools.cache
 def good() -> tuple[str, ...]:
     """The programs of the examples, and some of one line."""
-    folder = Path(__file__).parents[2] / "examples"
-    texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.dyna"))]
     return (
-        *texts,
+        *map(examples.source, examples.NAMES),
         "path(V) min= path(U) + edge(U,V).  path(a) = 0.",
         "goal += a(X) * b(X) for X < 3, not c(X).",
         ":- semiring log. constit(X,I,K) += rewrite(X,Y,Z) * constit(Y,I,J) * constit(Z,J,K).",

@@ -1,6 +1,6 @@
 """Runs the fuzzers, each in a process of its own, so that what crashes is found as well. By hand: `make fuzz`, or
 
-    PYTHONPATH=src:tests python -m fuzz.run --seconds 3600 --first 0 programs tables files caches headers calls pairs
+    PYTHONPATH=src:tests:docs python -m fuzz.run --seconds 3600 --first 0 programs tables files
 
 An input is known by its number: the same number is the same input, everywhere. What is wrong is printed with it. With
 `--sanitize` compiled programs are checked by AddressSanitizer, which needs g++ with its libasan.

@@ -243,11 +243,15 @@ class TestStrategies:
         "name, key",
         [
             ("cky", "constit/3"),
-            ("edit_distance", "distance/2"),
-            ("hmm_forward", "forward/2"),
-            ("hmm_viterbi", "best/2"),
+            ("ctc_recipe", "path/2"),
+            ("edit_distance_recipe", "pair/2"),
+            ("eisner_recipe", "right/2"),
+            ("gotoh_recipe", "aligned/2"),
+            ("hmm_recipe", "forward/2"),
+            ("hsmm_recipe", "stay/3"),
             ("lattice", "constit/3"),
             ("nussinov", "fold/2"),
+            ("rna_recipe", "closed/2"),
         ],
     )
     def test_items_become_final_level_by_level(self, name: str, key: str) -> None:
@@ -271,10 +275,10 @@ class TestStrategies:
         assert len(stage.drives) == 1
 
     def test_an_hmm_goes_by_position(self) -> None:
-        assert forms_of(example("hmm_forward"), "forward/2") == [{0: 1}]
+        assert forms_of(example("hmm_recipe"), "forward/2") == [{0: 1}]
 
     def test_edit_distance_goes_by_the_sum_of_positions(self) -> None:
-        assert forms_of(example("edit_distance"), "distance/2") == [{0: 1, 1: 1}]
+        assert forms_of(example("edit_distance_recipe"), "pair/2") == [{0: 1, 1: 1}]
 
     def test_a_lattice_of_named_states_goes_by_a_topological_numbering(self) -> None:
         arcs = [("john", "begin", "x"), ("loves", "x", "a"), ("mary", "a", "end"), ("john", "x", "end")]
@@ -298,7 +302,7 @@ class TestStrategies:
 
     def test_a_bitext_in_which_one_side_may_be_empty_goes_by_both_widths_together(self) -> None:
         # No span is empty on both sides: each rule makes one item from two of less total width.
-        assert stage_of(example("itg"), "span/4").final
+        assert stage_of(example("itg_recipe"), "span/4").final
 
     def test_an_acyclic_graph_goes_by_a_topological_numbering(self) -> None:
         source = "p(X) += s(X). p(Y) += p(X) * e(X,Y)."
@@ -327,7 +331,7 @@ class TestStrategies:
         assert "largest update" in stage.reason
 
     def test_dijkstra_goes_best_first(self) -> None:
-        stage = stage_of(example("dijkstra"), "distance/1")
+        stage = stage_of(example("shortest_paths_recipe"), "distance/1")
         assert (stage.strategy, stage.priority) == ("heap", "value")
         assert "best first" in stage.reason
 
@@ -362,10 +366,10 @@ class TestStrategies:
             assert len(stage.forms) > 1
 
     def test_earley_goes_by_the_last_position(self) -> None:
-        stage = stage_of(example("earley"), "constit/3")
+        stage = stage_of(example("earley_recipe"), "constit/3")
         assert (stage.strategy, stage.final) == ("heap", False)  # np predicts np: within a position there are cycles
-        assert forms_of(example("earley"), "constit/3")[0] == {2: 1}
-        assert forms_of(example("earley"), "need/2")[0] == {1: 1}
+        assert forms_of(example("earley_recipe"), "constit/3")[0] == {2: 1}
+        assert forms_of(example("earley_recipe"), "need/2")[0] == {1: 1}
 
     def test_contributions_that_may_get_worse_are_swept(self) -> None:
         source = ":- solve iterate. p(Y) min= p(X) * e(X,Y). p(X) min= s(X)."
@@ -413,16 +417,23 @@ class TestStrategies:
 @pytest.mark.parametrize(
     "name",
     [
+        "ccg_recipe",
         "cky",
         "components",
-        "dijkstra",
-        "edit_distance",
-        "hmm_forward",
-        "hmm_viterbi",
-        "itg",
+        "ctc_recipe",
+        "edit_distance_recipe",
+        "eisner_recipe",
+        "gotoh_recipe",
+        "hmm_recipe",
+        "hsmm_recipe",
+        "itg_recipe",
         "lattice",
         "nussinov",
+        "points_to_recipe",
         "reachability",
+        "rna_recipe",
+        "shortest_paths_recipe",
+        "transducers_recipe",
     ],
 )
 def test_each_item_is_popped_once(name: str) -> None:

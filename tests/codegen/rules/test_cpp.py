@@ -242,7 +242,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         "plain": any_header("plain", cky),
         "fitted": fitted_header("fitted", cky, words),
         "counts": any_header("counts", cky.replace(":- semiring real.", ""), "count"),
-        "earley": any_header("earley", examples.source("earley")),
+        "earley": any_header("earley", examples.source("earley_recipe")),
         "ordered": fitted_header("ordered", PATHS, {"start/1": [("a", 0.0)], "edge/2": ARCS}),
         "names": any_header("names", NAMES),
         "lists": any_header("lists", LISTS),
@@ -253,7 +253,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         "PLAIN_ITEMS": [printed("chart", "plain", "constit/3")],
         "FITTED": facts_in_cxx("chart", words),
         "COUNTS": facts_in_cxx("chart", counted),
-        "EARLEY": facts_in_cxx("chart", examples.facts("earley")),
+        "EARLEY": facts_in_cxx("chart", examples.facts("earley_recipe")),
         "EARLEY_ITEMS": [printed("chart", "earley", "constit/3")],
         "LISTS_ITEMS": [printed("chart", "lists", "size/2"), printed("chart", "lists", "length/1")],
     }
@@ -322,7 +322,7 @@ def test_counts_are_whole_numbers(said):
 
 
 def test_terms_of_any_shape(said):
-    assert items(said, "earley:constit") == pytest.approx(python_items("earley", "constit"), rel=1e-12)
+    assert items(said, "earley:constit") == pytest.approx(python_items("earley_recipe", "constit"), rel=1e-12)
 
 
 def test_an_order_of_symbols_is_found_again_at_run_time(said):
@@ -711,7 +711,7 @@ def test_headers_say_why_there_is_no_gradient():
     assert "tape" in any_header("x", cky)
 
 
-def test_the_command_leaves_the_gradient_out_where_it_is_told_to():
-    file = str(examples.FOLDER / "cky" / "cky.dyna")
+def test_the_command_leaves_the_gradient_out_where_it_is_told_to(tmp_path):
+    file = str(examples.write("cky", tmp_path))
     texts = [CliRunner().invoke(cli.app, ["cpp", file, *more]).stdout for more in ([], ["--no-gradient"])]
     assert ["derivatives gradient(" in text for text in texts] == [True, False]
