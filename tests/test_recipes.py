@@ -113,6 +113,7 @@ def test_a_picture_is_made_without_a_background(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("recipe", [cky_recipe, gotoh, hmm, hsmm, rna])
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")  # of probabilities as logs: nothing is run
 def test_where_the_best_derivation_is_read_off_items_each_is_popped_once(recipe: Any) -> None:
     """The derivatives by derived items say which of them the best derivation uses only there."""
     shared, (facts, *_) = recipe.data("small")
