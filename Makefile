@@ -9,6 +9,7 @@ PYTEST ?= -n 2
 BASE := .venv/.ready-base
 TEST := .venv/.ready-test
 DOCS := .venv/.ready-docs
+RECIPES := build/recipes/.ready
 
 .PHONY: demo test docs links bench lint fuzz format clean
 
@@ -19,13 +20,18 @@ test: $(TEST)
 	@$(BIN)/python -m pytest -q $(PYTEST)
 
 # The documents as a site in build/docs. A warning is an error; -n has every reference lead somewhere.
-docs: $(DOCS)
+docs: $(DOCS) $(RECIPES)
 	@$(BIN)/python -m sphinx --builder html -W --keep-going -n -q -d build/doctrees docs build/docs
 	@echo "build/docs/index.html"
 
 # Links to other sites, which needs a network: build/links/output.txt has them all, with what became of each.
-links: $(DOCS)
+links: $(DOCS) $(RECIPES)
 	@$(BIN)/python -m sphinx --builder linkcheck -q -d build/doctrees docs build/links
+
+# Pictures, figures and times of the recipes, taken anew where a recipe or the package has changed.
+$(RECIPES): $(wildcard docs/recipes/*.py) $(shell find src -name '*.[ph][py]*' -not -name '*.pyc') | $(DOCS)
+	@$(BIN)/python docs/recipes/build.py build/recipes
+	@touch $@
 
 bench: $(TEST)
 	@$(BIN)/python -m benchmarks

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from recipes import rna
 
 from dynagrad.cli.demo import DEMO, demo_grammar, facts_of
+from recipes import rna
 
 Rows = list[tuple[Any, ...]]
 

@@ -19,6 +19,9 @@ from typing import Any
 import networkx
 import numpy as np
 import pytest
+
+import dynagrad as dg
+from oracle import close
 from recipes import (
     ccg,
     ctc,
@@ -37,9 +40,6 @@ from recipes import (
     transducers,
 )
 from recipes import cky as cky_recipe
-
-import dynagrad as dg
-from oracle import close
 
 crf: Any = pytest.importorskip("recipes.crf", reason="scipy is not installed")
 
