@@ -114,9 +114,10 @@ def main(size: str = "small") -> Iterator[tuple[str, float]]:
     yield "pairs of sentences", len(pairs)
     yield "possible translations", len(model["translation/2"])
 
-    likelihoods, grammar = learn(model, pairs, 6)
-    yield "log likelihood before learning", likelihoods[0]
-    yield "log likelihood after 5 steps", likelihoods[-1]
+    grammar = dg.Program(PROGRAM, "log", values="probabilities").bind(model)
+    yield "log likelihood before learning", grammar.run_batch(pairs, query="goal").values.sum()
+    grammar = learn(model, pairs, 5)[1]
+    yield "log likelihood after 5 steps", grammar.run_batch(pairs, query="goal").values.sum()
     yield "expected links of the first pair", float(links(grammar, pairs[0]).sum())
 
 
