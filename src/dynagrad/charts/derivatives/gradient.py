@@ -195,9 +195,10 @@ class Gradient(Mapping[str, Table]):
 
     A predicate that facts were given for has a table of them, in the order and shape in which they came, with the
     derivative in place of the value. A predicate that is only derived has a table of its items, with the derivative
-    with respect to a constant added to the item from the start. Numbers are in the semiring's scale; in `expectation`
-    they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked for. A gradient
-    pickles and is copied as its tables, without the chart that it came from.
+    with respect to a constant added to the item from the start; where plus selects, with respect to the item's value
+    wherever it was used, which counts its uses in the winning derivation. Numbers are in the semiring's scale; in
+    `expectation` they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked
+    for. A gradient pickles and is copied as its tables, without the chart that it came from.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("goal += a(X) * b(X).")

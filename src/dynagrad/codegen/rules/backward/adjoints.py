@@ -24,6 +24,18 @@ def keeps_total(plan: Plan, table: TableLayout) -> bool:
     return head_kind(plan, table) == "softmax" and stage_of(plan, table).strategy == "sweep"
 
 
+def sums_up(plan: Plan, table: TableLayout) -> bool:
+    """Whether the adjoints of the values that an item had one after the other are added up, for those who ask for its.
+
+    In a sweep each round has another. Where plus selects, a value is used until a better one takes its place; else a
+    value is a part of the next one, and so is its adjoint.
+    """
+    stage = stage_of(plan, table)
+    if stage.strategy == "sweep":
+        return True
+    return head_kind(plan, table) == "select" and table.updates and not table.sink and not stage.final
+
+
 def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
     """The array with the adjoints of updates to a head."""
     return f"{'ga' if two_adjoints(plan, table) else 'g'}_{names.table[table.key]}"
@@ -57,7 +69,7 @@ def write_clear(context: ClassContext) -> None:
         if table.kind != "facts":
             if two_adjoints(plan, table):
                 arrays.append(f"ga_{name}")
-            if stage_of(plan, table).strategy == "sweep":
+            if sums_up(plan, table):
                 arrays.append(f"gt_{name}")
             if keeps_total(plan, table):
                 out.line(f"total_{name}.zeros({size});")
@@ -80,8 +92,7 @@ def write_view(context: ClassContext, table: TableLayout) -> None:
     total, axioms = f"g_{name}", f"g_{name}"
     if table.kind != "facts":
         axioms = f"g_axioms_{name}"
-        swept = stage_of(plan, table).strategy == "sweep"
-        total = f"gt_{name}" if swept else update_adjoint(plan, context.names, table)
+        total = f"gt_{name}" if sums_up(plan, table) else update_adjoint(plan, context.names, table)
     out.line(f"{to}.adjoints = &g_{name}, {to}.totals = &{total};")
     if table.kind == "facts" or context.has_axioms(table):
         out.line(f"{to}.axioms = &{axioms};")

@@ -29,7 +29,7 @@ from ..context import ClassContext
 from ..solving.stages import line_of
 from ..statements import JoinWriter
 from ..values import adjoints_cxx
-from .adjoints import cells, keeps_total, posteriors, two_adjoints, update_adjoint, write_clear, write_readers
+from .adjoints import cells, keeps_total, posteriors, sums_up, two_adjoints, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
 from .resting import resting, rests, write_passes, write_resting_adjoint, write_solve, write_undo_settling
 
@@ -68,8 +68,8 @@ def write_table_members(context: ClassContext, table: TableLayout, account: str)
     names = [f"g_{name}"]
     if two_adjoints(plan, table):
         names.append(f"ga_{name}")
-    if stage_of(plan, table).strategy == "sweep":
-        names.append(f"gt_{name}")  # summed over rounds
+    if sums_up(plan, table):
+        names.append(f"gt_{name}")  # the sum of those of all values that an item had
     if context.has_axioms(table):
         names.append(f"g_axioms_{name}")
     out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
@@ -522,6 +522,8 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         write_undo_settling(context, stage, table)
         out.line(f"adjoint_t& g = ga_{name}[cell];")
         out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
+        if sums_up(plan, table):
+            out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], g);")
         # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
         before = "gold" if selects else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
         out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
