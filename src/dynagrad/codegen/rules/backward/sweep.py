@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....plan.aggregators import head_kind, stage_of
+from ....plan.aggregators import head_kind
 from ....plan.model import Join, Plan, Scan, Stage, TableLayout
 from ....plan.right_sides import product_order
 from ....rules.aggregators import AGGREGATORS
