@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import dynagrad as dg
-from dynagrad.moved import MOVED
+from dynagrad.moved import MOVED, RENAMED
 
 EDGES = {"edge/2": [("a", "b", 2.0), ("b", "c", 3.0)]}
 
@@ -42,6 +42,11 @@ def test_programs_and_charts() -> None:
     assert chart["path(d)"] == 6.0
 
 
+def test_views_of_charts() -> None:
+    keys, items = loaded("views")
+    assert list(keys) == ["goal", "a(x)"] and dict(items) == {"goal": 1.0, "a(x)": 1.0}
+
+
 def test_tables_terms_and_derivatives() -> None:
     assert list(loaded("table").values) == [0.0, 2.0, 5.0]
     assert loaded("term") == dg.Term("f", ("a", 1.0))
@@ -63,6 +68,12 @@ def test_every_name_of_before_leads_somewhere() -> None:
         name = next(name for name in vars(module) if not name.startswith("_"))
         with pytest.warns(DeprecationWarning, match=f"dynagrad.{old} is dynagrad.{new} now"):
             assert getattr(sys.modules[f"dynagrad.{old}"], name) is getattr(module, name)
+
+
+def test_every_class_with_another_name_is_there() -> None:
+    for module, names in RENAMED.items():
+        for new in names.values():
+            assert isinstance(getattr(importlib.import_module(f"dynagrad.{module}"), new), type)
 
 
 def test_functions_of_the_package_stay_what_they_are() -> None:
