@@ -279,7 +279,7 @@ def test_what_goes_wrong_as_it_runs(f: Any, error: type[Exception], message: str
 @pytest.mark.parametrize(
     "f, message",
     [
-        (lambda x: dg.fixed_point(lambda y: (y, y), x), "the result of f should be a real, .* and is a tuple of 2"),
+        (lambda x: dg.fixed_point(lambda y: (y, y), x), "f should return a real, .* and it returned a tuple of 2"),
         (lambda x: dg.fixed_point(lambda y: np.ones(2) * y, x), "should be a real, .* and is an array"),
         (lambda x: dg.fixed_point(lambda y: y, 2), "write 2.0"),
         (lambda x: dg.fixed_point(lambda y: y, (x, math.sin)), "x0 has a function in it"),

@@ -51,10 +51,10 @@ class Compiled:
         self.function = function
         self._versions: dict[Any, _Version] = {}
         self._lock = renewed(threading.RLock())
-        self._fast: Callable[..., Any] = self._any
+        self._fast: Callable[..., Any] = self._general_call
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._any(*arguments, **named) if named else self._fast(*arguments)
+        return self._general_call(*arguments, **named) if named else self._fast(*arguments)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -70,22 +70,22 @@ class Compiled:
             at = getattr(at, part, None)
         return name if at is self else (Compiled, (self.function,))
 
-    def _any(self, *arguments: Any, **named: Any) -> Any:
+    def _general_call(self, *arguments: Any, **named: Any) -> Any:
         """A call with arguments that the version that was used last does not take as they are."""
         leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(type(leaf) is MutableArray for leaf in leaves):
             arguments, named = transform((arguments, named), plain)
             leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(isinstance(leaf, Node) for leaf in leaves):
-            version = self._version(*_changed((arguments, named), Node, lambda node: node.type))
+            version = self._version(*_map_leaves((arguments, named), Node, lambda node: node.type))
             return version.made.output(version.made.graph(*map(_node, leaves)))
         if any(isinstance(leaf, Number) for leaf in leaves):
-            return self._version(*_changed((arguments, named), Number, real_part)).differentiated(leaves)
+            return self._version(*_map_leaves((arguments, named), Number, real_part)).differentiated(leaves)
         version = self._version(arguments, named)
         if version.flat and not named and len(leaves) == len(arguments) and all(map(operator.is_, leaves, arguments)):
-            self._fast = version.native.call(version.single, self._any)
+            self._fast = version.native.call(version.single, self._general_call)
         elif not named:
-            self._fast = version.walk(arguments, self._any) or self._any
+            self._fast = version.walk(arguments, self._general_call) or self._general_call
         return version(leaves)
 
     def _version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
@@ -179,7 +179,7 @@ def _node(leaf: Any) -> Node:
     return node
 
 
-def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+def _map_leaves(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     """The arguments with something else in place of each leaf of a kind."""
     from .evaluate.signatures import parts_of  # for a quick start
 
@@ -189,7 +189,7 @@ def _changed(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
         return x
     taken = parts(x)
     assert taken is not None
-    return taken[1](x, [_changed(part, kind, change) for part in taken[0]])
+    return taken[1](x, [_map_leaves(part, kind, change) for part in taken[0]])
 
 
 @strict_options

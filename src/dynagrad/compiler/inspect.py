@@ -57,7 +57,7 @@ def _made(
     function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Specialised, Mapping[Node, Node]]:
     from .specialised import specialised  # for a quick start
-    from .transforms.regions import watched  # for a quick start
+    from .transforms.primal_trace import watched  # for a quick start
 
     seen: dict[Node, Node] = {}
     before = watched.set(seen)

@@ -28,7 +28,7 @@ from ..ir.types import arrays as arrays_of
 _MOST = 2.0**53  # whole numbers below are exact as reals
 
 
-def joined(outputs: Sequence[Node]) -> Node:
+def concatenated(outputs: Sequence[Node]) -> Node:
     """All outputs in one vector; one output is itself."""
     if len(outputs) == 1:
         return outputs[0]
@@ -46,7 +46,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
     >>> double(4.0)
     8.0
     """
-    result = joined(graph.outputs)
+    result = concatenated(graph.outputs)
     whole = Graph(graph.inputs, (result,))
     native = Native(whole, name)
     derived: dict[Any, Any] = {}
@@ -74,7 +74,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
 
         return rule
 
-    def back(wanted: Sequence[int], counts: Any, delta: Any, _: Any, *xs: Any) -> Sequence[Any]:
+    def adjoint(wanted: Sequence[int], counts: Any, delta: Any, _: Any, *xs: Any) -> Sequence[Any]:
         """One graph for the inputs that are wanted; the others may not even have a derivative."""
         key = (tuple(wanted), counts is None)
         if key not in derived:
@@ -101,7 +101,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
         value,
         tuple(tangent(i) if i in smooth else None for i in range(len(graph.inputs))),
         "",
-        partial=back,
+        partial=adjoint,
     )
 
 

@@ -25,15 +25,15 @@ from ..ir.names import Names, naming
 
 # Those that are not named below enter their handlers into the tables of `evaluate/specialiser.py`.
 from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
-from .evaluate.signatures import Output, opened, output, taken_apart
+from .evaluate.signatures import Output, abstract_arguments, output, signature
 from .evaluate.specialiser import Diverges, Recursion, Specialiser
 from .evaluate.values import Dict
-from .library import builtins, math, operating, parts, vectorizing  # noqa: F401  # enters its handlers
+from .library import builtins, callables, itertools, math, operator, vectorize  # noqa: F401  # enters its handlers
 from .numpy import (
     calls,
     masked,  # noqa: F401  # enters its handlers
 )
-from .objects import classes, containers, iterating, sorting  # noqa: F401  # enters its handlers
+from .objects import classes, containers, sorting  # noqa: F401  # enters its handlers
 from .transforms import checkpoint, custom_rule, duals, fixed_point, verbs  # noqa: F401  # enters its handlers
 
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
@@ -41,12 +41,12 @@ __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 _FINDERS = (
     verbs.of_verb,
     duals.of_dual,
-    vectorizing.of_vectorized,
+    vectorize.of_vectorized,
     custom_rule.of_rule,
-    operating.of_library,
+    operator.of_library,
     classes.of_object,
     calls.of_numpy,
-    operating.of_getter,
+    operator.of_getter,
 )
 _DEEP = 30_000  # frames of Python
 
@@ -68,7 +68,7 @@ class Specialised:
 def key_of(arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, list[Any]]:
     """What a specialisation depends on, which has a hash, and the numbers of the arguments in order."""
     leaves: list[Any] = []
-    key = taken_apart((tuple(arguments), dict(sorted(named.items()))), leaves)
+    key = signature((tuple(arguments), dict(sorted(named.items()))), leaves)
     return key, leaves
 
 
@@ -82,10 +82,10 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     named = dict(sorted((named or {}).items()))
     key, _ = key_of(arguments, named)
     variables: list[Any] = []
-    given, options = opened((tuple(arguments), named), variables)
+    given, options = abstract_arguments((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
     s = Specialiser(_FINDERS)
-    with _room(), unchanging(), naming({}) as names:
+    with _deep_recursion(), unchanging(), naming({}) as names:
         try:
             result = output(s.call(f, given, options.content), s.token.content)
         except (Diverges, Recursion) as problem:
@@ -109,7 +109,7 @@ _before: list[int] = []  # the limits that those who are inside have found
 
 
 @contextmanager
-def _room() -> Iterator[None]:
+def _deep_recursion() -> Iterator[None]:
     """Room for functions that are nested deeply; specialising one takes several frames of Python for a call."""
     with _lock:
         _before.append(sys.getrecursionlimit())

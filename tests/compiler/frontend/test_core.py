@@ -1,4 +1,4 @@
-"""The core language that functions are lifted to, and how plain its text is."""
+"""The core language that functions are lowered to, as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynagrad.compiler.frontend.core import For, If, Let, Project, While, show
-from dynagrad.compiler.frontend.statements import lift
+from dynagrad.compiler.frontend.statements import lower
 
 
 def test_a_loop_without_a_break_stays_a_plain_loop() -> None:
@@ -17,7 +17,7 @@ def test_a_loop_without_a_break_stays_a_plain_loop() -> None:
             x = t + 1
         return x
 
-    assert show(lift(f).body) == (
+    assert show(lower(f).body) == (
         "let %N = loop x = x while\n"
         "    less(x, 10)\n"
         "do\n"
@@ -26,7 +26,7 @@ def test_a_loop_without_a_break_stays_a_plain_loop() -> None:
         "    (x)\n"
         "let x = %N[0]\n"
         "x"
-    ).replace("%N", show(lift(f).body).split()[1])
+    ).replace("%N", show(lower(f).body).split()[1])
 
 
 def test_what_no_round_passes_on_is_no_state() -> None:
@@ -36,12 +36,12 @@ def test_what_no_round_passes_on_is_no_state() -> None:
             x = t + 1
         return x
 
-    body = lift(f).body
+    body = lower(f).body
     while isinstance(body, Let) and not isinstance(body.value, For):
         body = body.body
     assert isinstance(body, Let) and isinstance(body.value, For)
     assert body.value.state == ("x",)
-    assert body.value.going is None
+    assert body.value.guard is None
 
 
 def test_a_break_gives_the_loop_one_more_state() -> None:
@@ -52,7 +52,7 @@ def test_a_break_gives_the_loop_one_more_state() -> None:
                 break
         return x
 
-    body = lift(f).body
+    body = lower(f).body
     while isinstance(body, Let) and not isinstance(body.value, While):
         body = body.body
     assert isinstance(body, Let) and isinstance(body.value, While)
@@ -66,7 +66,7 @@ def test_an_early_return_takes_the_rest_into_the_other_branch() -> None:
         y = x * 2
         return y
 
-    body = lift(f).body
+    body = lower(f).body
     while isinstance(body, Let):
         body = body.body
     assert isinstance(body, If)
@@ -79,7 +79,7 @@ def test_what_a_function_takes_from_outside_is_constant_in_it() -> None:
     def f(x: Any) -> Any:
         return x * k + len(POINTS)
 
-    text = show(lift(f).body)
+    text = show(lower(f).body)
     assert "2.5" in text and "[1, 2]" in text
 
 
@@ -90,7 +90,7 @@ def test_places_are_those_of_the_file() -> None:
     def f(x: Any) -> Any:
         return x + 1
 
-    body = lift(f).body
+    body = lower(f).body
     assert isinstance(body, Let) and body.at is not None
     assert body.at.file == __file__
     assert (body.at.line, body.at.column, body.at.end_column) == (f.__code__.co_firstlineno + 1, 15, 20)
@@ -99,7 +99,7 @@ def test_places_are_those_of_the_file() -> None:
 @pytest.mark.parametrize("index", [0, 1])
 def test_one_of_several_lambdas_of_a_line(index: int) -> None:
     f = (lambda x: x + 1, lambda x: x * 5)[index]
-    assert show(lift(f).body) == ("add(x, 1)", "multiply(x, 5)")[index]  # type: ignore[arg-type]
+    assert show(lower(f).body) == ("add(x, 1)", "multiply(x, 5)")[index]  # type: ignore[arg-type]
 
 
 def test_functions_that_use_each_other_are_defined_together() -> None:
@@ -112,5 +112,5 @@ def test_functions_that_use_each_other_are_defined_together() -> None:
 
         return even(x)
 
-    text = show(lift(f).body)
+    text = show(lower(f).body)
     assert text.startswith("fix even") and "\nfix odd" in text and "cell" not in text

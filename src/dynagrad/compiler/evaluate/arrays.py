@@ -16,7 +16,7 @@ from ...ir import Node
 from ...ir.node import constant
 from ...ir.ops import integers, places
 from ...ir.types import KINDS, Type, arrays
-from .masks import chosen, either, spread
+from .masks import broadcast_mask, masked_elements, where
 from .specialiser import Specialiser
 from .values import Array, Iteration, Masked, as_type, describe, node_of, type_of, unwrapped, wrapped
 
@@ -70,7 +70,7 @@ def as_array(s: Specialiser, x: Any) -> Array | Any:
     return wrapped(content_of(unwrapped(x)) if holds_node(unwrapped(x)) else np.asarray(unwrapped(x)))
 
 
-def fitted(x: Any, t: Type) -> Any:
+def cast_to(x: Any, t: Type) -> Any:
     """The content of an array as the new content of another one of a type."""
     content = unwrapped(x)
     given = type_of(content)
@@ -96,7 +96,7 @@ def index_of(index: Any) -> Any:
     return tuple(out) if isinstance(found, tuple) else out[0]
 
 
-def _basic(index: Any) -> bool:
+def _is_basic(index: Any) -> bool:
     """Whether an index makes a view: whole numbers and slices alone."""
     parts = index if isinstance(index, tuple) else (index,)
     return all(
@@ -112,7 +112,7 @@ def _is_mask(index: Any) -> bool:
     return isinstance(index, Node) and index.type.kind == "boolean" and bool(index.shape)
 
 
-def _look(content: Any, index: Any) -> Any:
+def _indexed(content: Any, index: Any) -> Any:
     """`content[index]`, of what numpy holds or a node."""
     if not isinstance(content, Node) and not holds_node(index):
         return content[index]
@@ -144,19 +144,19 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
     place = index_of(index)
     content = unwrapped(x)
     if _is_mask(place):
-        return chosen(content, place, s.at)
+        return masked_elements(content, place, s.at)
     t = type_of(content)
-    if t is not None and not t.shape and _of_single(place):
+    if t is not None and not t.shape and _adds_axes_only(place):
         if not isinstance(x, Array) or place == ():
-            return wrapped(_single(content, place))
-        return Array(None, x.owner, x, lambda c: _single(c, place), place, lambda _, new: _reshaped(new, ()))
+            return wrapped(_with_new_axes(content, place))
+        return Array(None, x.owner, x, lambda c: _with_new_axes(c, place), place, lambda _, new: _reshaped(new, ()))
     if holds_node(place):
         s.may_raise(IndexError)
-    found = _look(content, place)
+    found = _indexed(content, place)
     shape = found.shape if isinstance(found, Node) else np.shape(found)
-    if not (shape or _has_ellipsis(place)) or not isinstance(x, Array) or not _basic(place):
+    if not (shape or _has_ellipsis(place)) or not isinstance(x, Array) or not _is_basic(place):
         return wrapped(found)
-    return Array(None, x.owner, x, lambda c: _look(c, place), place, lambda c, new: placed(c, place, new))
+    return Array(None, x.owner, x, lambda c: _indexed(c, place), place, lambda c, new: with_item(c, place, new))
 
 
 def _has_ellipsis(index: Any) -> bool:
@@ -164,12 +164,12 @@ def _has_ellipsis(index: Any) -> bool:
     return any(p is Ellipsis for p in (index if isinstance(index, tuple) else (index,)))
 
 
-def _of_single(index: Any) -> bool:
+def _adds_axes_only(index: Any) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     return all(p is None or p is Ellipsis for p in parts)
 
 
-def _single(content: Any, index: Any) -> Any:
+def _with_new_axes(content: Any, index: Any) -> Any:
     """A number at an index of no axes, which may give it some of length 1."""
     parts = index if isinstance(index, tuple) else (index,)
     extra = sum(p is None for p in parts)
@@ -180,7 +180,7 @@ def _reshaped(content: Any, shape: tuple[int, ...]) -> Any:
     return (FUNCTIONS[np.reshape] if isinstance(content, Node) else np.reshape)(content, shape)
 
 
-def placed(content: Any, index: Any, value: Any) -> Any:
+def with_item(content: Any, index: Any, value: Any) -> Any:
     """The content of an array with something else at an index."""
     if not holds_node((content, index, value)):
         new = np.array(content)
@@ -191,14 +191,14 @@ def placed(content: Any, index: Any, value: Any) -> Any:
     node = node_of(content)
     t = node.type
     if _is_mask(index):
-        return _masked(node, index, value)
+        return _with_masked(node, index, value)
     given = type_of(value)
     if given is None:
         raise Error(f"{describe(value)} cannot be written into an array")
     if given.kind != t.kind and t.kind != "real":
         raise Error(f"{describe(value)} cannot be written into {describe(content)}; convert one of them")
     place = _without_masks(index)
-    return places.at_set(node, place, _with_fewer_axes(as_type(value, shaped(t, given)), node[place]))
+    return places.at_set(node, place, _with_fewer_axes(as_type(value, array_type(t, given)), node[place]))
 
 
 def _with_fewer_axes(value: Any, there: Any) -> Any:
@@ -208,12 +208,12 @@ def _with_fewer_axes(value: Any, there: Any) -> Any:
     return _reshaped(value, shape[skip:]) if skip > 0 and set(shape[:skip]) == {1} else value
 
 
-def shaped(kind: Type, shape: Type) -> Type:
+def array_type(kind: Type, shape: Type) -> Type:
 
     return arrays(kind, shape.shape)
 
 
-def _masked(node: Node, mask: Node, value: Any) -> Any:
+def _with_masked(node: Node, mask: Node, value: Any) -> Any:
     """The content of an array with something else where a mask chooses, which only the graph knows."""
 
     rows = node.shape[mask.ndim :]
@@ -230,8 +230,8 @@ def _masked(node: Node, mask: Node, value: Any) -> Any:
     if value.type.kind != node.type.kind:
         if node.type.kind != "real":
             raise Error(f"{describe(value)} cannot be written into {describe(node)}; convert one of them")
-        value = as_type(value, shaped(node.type, value.type))
-    return either(spread(mask, node.shape), value, node)
+        value = as_type(value, array_type(node.type, value.type))
+    return where(broadcast_mask(mask, node.shape), value, node)
 
 
 def store(s: Specialiser, a: Array, content: Any) -> None:
@@ -239,14 +239,14 @@ def store(s: Specialiser, a: Array, content: Any) -> None:
     if a.base is None:
         s.write(a, content)
         return
-    if a.back is None:
+    if a.put is None:
         raise Error(
             "this view of an array cannot be changed: numpy does not allow it, or whether it is a view depends on how "
             "the array lies in memory; change the array itself, or a copy of the view"
         )
     if a.owner:
         s.write(a, content)  # which raises
-    store(s, a.base, a.back(a.base.read(), content))
+    store(s, a.base, a.put(a.base.read(), content))
 
 
 def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
@@ -258,10 +258,10 @@ def set_index(s: Specialiser, x: Any, index: Any, value: Any) -> None:
         s.may_raise(IndexError)
     content = content_of(unwrapped(value))
     t, place = type_of(x), index_of(index)
-    if t is not None and not t.shape and _of_single(place):
-        store(s, x, node_of(fitted(content, t)))
+    if t is not None and not t.shape and _adds_axes_only(place):
+        store(s, x, node_of(cast_to(content, t)))
         return
-    store(s, x, placed(x.read(), place, content))
+    store(s, x, with_item(x.read(), place, content))
 
 
 def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
@@ -272,7 +272,7 @@ def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) ->
     place, content, z = index_of(index), x.read(), content_of(unwrapped(value))
     t = type_of(content)
     real = t is not None and bool(t.shape) and t.kind == "real" and type_of(z) is not None
-    if not (real and _basic(place) and holds_node((content, place, z))):
+    if not (real and _is_basic(place) and holds_node((content, place, z))):
         old = at_index(s, x, index)
         set_index(s, x, index, s.apply("subtract" if negative else "add", old, value))
         return
@@ -297,7 +297,7 @@ def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
     t, given = type_of(content), type_of(z)
     if t is None or given is None:
         raise Error(f"{describe(z)} cannot be added to an array")
-    z = as_type(z, shaped(t, given))
+    z = as_type(z, array_type(t, given))
     place = _without_masks(place)
     store(s, x, places.at_add(node_of(content), place, -z if negative else z))
 
@@ -319,7 +319,7 @@ def converted(content: Any, dtype: Any) -> Any:
     if kind == content.type.kind:
         return content
     if kind == "real":
-        return as_type(content, shaped(KINDS[kind], content.type))
+        return as_type(content, array_type(KINDS[kind], content.type))
     if kind == "boolean":
         return content != 0
     return (integers.count_true if content.type.kind == "boolean" else integers.to_integer)(content)

@@ -17,7 +17,7 @@ from ...ir.node import constant
 from ...ir.types import KINDS
 from ..frontend.core import UNDEFINED
 from .specialiser import Specialiser, primitive
-from .values import Unclear, as_type, known, node_of
+from .values import DynamicText, as_type, known, node_of
 
 
 @primitive("raise")
@@ -29,7 +29,7 @@ def raise_(s: Specialiser, x: Any) -> Any:
     s.may_raise(cls)
     parts = _shown(x)
     if not s.level:
-        raise s.error(f"the function raises {Unclear.of(*parts)}")
+        raise s.error(f"the function raises {DynamicText.of(*parts)}")
     fail(s, parts)
     return UNDEFINED
 
@@ -43,7 +43,7 @@ def _shown(x: Any) -> tuple[Any, ...]:
     name = type(x).__name__
     if not x.args:
         return (name,)
-    if len(x.args) == 1 and isinstance(x.args[0], Unclear):
+    if len(x.args) == 1 and isinstance(x.args[0], DynamicText):
         return (f"{name}: ", *x.args[0].parts)
     return (f"{name}: {x}",)
 
@@ -68,13 +68,13 @@ def check(s: Specialiser, test: Any, *parts: Any) -> None:
     """Raises RunError where a condition does not hold as the graph runs."""
     if isinstance(test, bool):
         if not test:
-            raise Error(str(Unclear.of(*parts)))
+            raise Error(str(DynamicText.of(*parts)))
         return
-    s.either(test, lambda: None, lambda: fail(s, parts))
+    s.cond(test, lambda: None, lambda: fail(s, parts))
 
 
 @primitive("assertion")
 def assertion(s: Specialiser, shown: str, *message: Any) -> Any:
     """What a failed `assert` raises."""
     given = message[0] if message else f"{shown} does not hold"
-    return AssertionError(given if known(given) else Unclear.of(given))
+    return AssertionError(given if known(given) else DynamicText.of(given))

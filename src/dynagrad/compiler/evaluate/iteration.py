@@ -20,24 +20,24 @@ LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class Walk:
+class IterationSpace:
     """What a loop goes over: how long it is, its item at a known place, and at one that the graph knows, if any."""
 
     what: str
     length: int | Node
-    known: Callable[[int], Any]
-    at: Callable[[Node], Any] | None
-    grown: Callable[[], int] | None = None  # how long it is by now, of what may change while it is gone over
+    static_item: Callable[[int], Any]
+    dynamic_item: Callable[[Node], Any] | None
+    measure: Callable[[], int] | None = None  # how long it is by now, of what may change while it is gone over
 
-    def now(self) -> int:
+    def current_length(self) -> int:
         """How long it is by now, if that is known."""
-        return self.grown() if self.grown is not None else self.length  # type: ignore[return-value]  # what is known of it above is more than its type says
+        return self.measure() if self.measure is not None else self.length  # type: ignore[return-value]  # what is known of it above is more than its type says
 
 
-def walk(s: Specialiser, x: Any) -> Walk:
+def iteration_space(s: Specialiser, x: Any) -> IterationSpace:
     """How to go over something. Raises Error where that cannot be."""
     if isinstance(x, Iteration):
-        return _WALKS[x.kind](s, *x.held)
+        return _SPACES[x.kind](s, *x.held)
     if isinstance(x, range):
         return _range(s, x.start, x.stop, x.step)
     if isinstance(x, Array | np.ndarray) and type_of(x) is not None:
@@ -45,15 +45,15 @@ def walk(s: Specialiser, x: Any) -> Walk:
         assert t is not None
         if not t.shape:
             raise Error(f"{describe(x)} cannot be looped over")
-        return Walk(describe(x), t.shape[0], lambda i: at_index(s, x, i), lambda i: at_index(s, x, i))
+        return IterationSpace(describe(x), t.shape[0], lambda i: at_index(s, x, i), lambda i: at_index(s, x, i))
     if isinstance(x, Node):
         raise Error("a single number cannot be looped over")
     if isinstance(x, List):
-        return Walk(
+        return IterationSpace(
             describe(x),
             len(x.content),
             lambda i: x.content[i],
-            chooser(s, x.content) and (lambda i: _chosen(s, x, i)),
+            dynamic_getter(s, x.content) and (lambda i: _list_item(s, x, i)),
             lambda: len(x.content),
         )
     if isinstance(x, Masked):
@@ -62,13 +62,13 @@ def walk(s: Specialiser, x: Any) -> Walk:
             "them: go over all elements, and write `if` inside of the loop; of those that are chosen there are sums "
             "and other reductions, and their number, len()"
         )
-    inside = _content(s, x)
+    inside = _known_items(s, x)
     if inside is None:
         raise Error(f"{describe(x)} cannot be looped over in a compiled function")
-    return Walk(describe(x), len(inside), lambda i: inside[i], chooser(s, inside))
+    return IterationSpace(describe(x), len(inside), lambda i: inside[i], dynamic_getter(s, inside))
 
 
-def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
+def _known_items(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
     if isinstance(x, tuple):
         return x
     if isinstance(x, List):
@@ -83,7 +83,7 @@ def _content(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
+def dynamic_getter(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
     """Items at a place that only the graph knows: where all are numbers, or arrays of one shape."""
     types = [type_of(x) for x in inside]
     if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]  # it has a type, as was asked before
@@ -97,9 +97,9 @@ def chooser(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | 
     return at
 
 
-def _chosen(s: Specialiser, x: List, i: Node) -> Any:
+def _list_item(s: Specialiser, x: List, i: Node) -> Any:
     """The item of a list, which a loop may change while it goes over it."""
-    choose = chooser(s, x.content)
+    choose = dynamic_getter(s, x.content)
     if choose is None:
         raise Error(f"{describe(x)} is changed by a loop that goes over it; go over a copy of it")
     return choose(i)
@@ -110,7 +110,7 @@ def _count(x: Any) -> Any:
     return x if isinstance(x, Node) else int(x)
 
 
-def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> Walk:
+def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> IterationSpace:
     for x in (start, stop, step):
         t = type_of(x)
         if t is None or t.kind not in ("integer", "boolean") or t.shape:
@@ -133,55 +133,57 @@ def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> Walk:
     def at(i: Any) -> Any:
         return start + (i if type(step) is int and step == 1 else i * step)
 
-    return Walk("a range", length, at, at)
+    return IterationSpace("a range", length, at, at)
 
 
-def _enumerate(s: Specialiser, x: Any, start: Any) -> Walk:
-    inner = walk(s, x)
-    at = inner.at
-    return Walk(
+def _enumerate(s: Specialiser, x: Any, start: Any) -> IterationSpace:
+    inner = iteration_space(s, x)
+    at = inner.dynamic_item
+    return IterationSpace(
         inner.what,
         inner.length,
-        lambda i: (start + i, inner.known(i)),
+        lambda i: (start + i, inner.static_item(i)),
         None if at is None else lambda i: (i + start, at(i)),
-        inner.grown and (lambda: inner.now()),
+        inner.measure and (lambda: inner.current_length()),
     )
 
 
-def _zip(s: Specialiser, *xs: Any) -> Walk:
-    walks = [walk(s, x) for x in xs]
+def _zip(s: Specialiser, *xs: Any) -> IterationSpace:
+    walks = [iteration_space(s, x) for x in xs]
     if not walks:
-        return Walk("an empty zip", 0, lambda i: (), lambda i: ())
+        return IterationSpace("an empty zip", 0, lambda i: (), lambda i: ())
     lengths = [w.length for w in walks]
     fixed = [n for n in lengths if isinstance(n, int)]
     length: Any = min(fixed) if fixed else lengths[0]
     for n in lengths:
         if isinstance(n, Node) and n is not length:
             length = integers.minimum(n, whole(length) if isinstance(length, int) else length)
-    ways = [w.at for w in walks]
-    return Walk(
-        next((w.what for w in walks if w.at is None), "a zip"),
+    ways = [w.dynamic_item for w in walks]
+    return IterationSpace(
+        next((w.what for w in walks if w.dynamic_item is None), "a zip"),
         length,
-        lambda i: tuple(w.known(i) for w in walks),
+        lambda i: tuple(w.static_item(i) for w in walks),
         None if any(at is None for at in ways) else lambda i: tuple(at(i) for at in ways if at is not None),
-        (lambda: min(w.now() for w in walks)) if any(w.grown for w in walks) and len(fixed) == len(walks) else None,
+        (lambda: min(w.current_length() for w in walks))
+        if any(w.measure for w in walks) and len(fixed) == len(walks)
+        else None,
     )
 
 
-def _reversed(s: Specialiser, x: Any) -> Walk:
-    inner = walk(s, x)
-    n, at = inner.length, inner.at
-    return Walk(
+def _reversed(s: Specialiser, x: Any) -> IterationSpace:
+    inner = iteration_space(s, x)
+    n, at = inner.length, inner.dynamic_item
+    return IterationSpace(
         inner.what,
         n,
-        lambda i: inner.known(n - 1 - i) if isinstance(n, int) else inner.at(n - 1 - i),  # type: ignore[misc]  # the default binds the value of this round
+        lambda i: inner.static_item(n - 1 - i) if isinstance(n, int) else inner.dynamic_item(n - 1 - i),  # type: ignore[misc]  # the default binds the value of this round
         None if at is None else lambda i: at((whole(n) if isinstance(n, int) else n) - 1 - i),
     )
 
 
-def _cycle(s: Specialiser, inside: tuple[Any, ...]) -> Walk:
-    n, choose = len(inside), chooser(s, inside)
-    return Walk(
+def _cycle(s: Specialiser, inside: tuple[Any, ...]) -> IterationSpace:
+    n, choose = len(inside), dynamic_getter(s, inside)
+    return IterationSpace(
         "itertools.cycle() or repeat()",
         2**62 if n else 0,
         lambda i: inside[i % n],
@@ -189,7 +191,7 @@ def _cycle(s: Specialiser, inside: tuple[Any, ...]) -> Walk:
     )
 
 
-_WALKS: dict[str, Callable[..., Walk]] = {
+_SPACES: dict[str, Callable[..., IterationSpace]] = {
     "range": _range,
     "enumerate": _enumerate,
     "zip": _zip,
@@ -201,7 +203,7 @@ _WALKS: dict[str, Callable[..., Walk]] = {
 @primitive("items")
 def items(s: Specialiser, x: Any) -> tuple[Any, ...]:
     """Everything that a loop over something would meet, as a tuple."""
-    found = walk(s, x)
+    found = iteration_space(s, x)
     if not isinstance(found.length, int):
         raise Error(
             f"how many items {found.what} has is known only as the function runs, and a structure of a compiled "
@@ -211,7 +213,7 @@ def items(s: Specialiser, x: Any) -> tuple[Any, ...]:
         raise Error(
             f"{found.what} has {found.length} items, too many for a structure in a compiled function; use arrays"
         )
-    return tuple(found.known(i) for i in range(found.length))
+    return tuple(found.static_item(i) for i in range(found.length))
 
 
 @primitive("collect")

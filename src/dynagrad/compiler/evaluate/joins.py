@@ -30,14 +30,14 @@ from .values import (
     Cell,
     Closure,
     Dict,
+    Heap,
+    HostFunction,
     Instance,
     Iteration,
     List,
-    Made,
     Masked,
-    Perhaps,
+    Optional,
     Ref,
-    Sight,
     as_type,
     describe,
     is_number,
@@ -81,16 +81,16 @@ class Structured:
     """A structure; structures with the same key have the same parts."""
 
     key: tuple[Any, ...]
-    parts: tuple[Pattern, ...]
+    parts: tuple[AbstractValue, ...]
     make: Callable[[list[Any]], Any]
 
 
-Pattern = Static | Dynamic | Structured
+AbstractValue = Static | Dynamic | Structured
 
 
-def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
+def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
     """The key, the parts and the way back of a structure; None for anything else."""
-    content: Any = sight.get(x, x.content) if isinstance(x, Ref) else None
+    content: Any = heap.get(x, x.content) if isinstance(x, Ref) else None
     match x:
         case tuple():
             return ("tuple", type(x), len(x)), list(x), lambda parts: rebuilt(x, parts)
@@ -104,11 +104,11 @@ def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Calla
                 lambda parts: Dict(dict(zip(keys, parts, strict=True)), SHARED, empty),
             )
         case Instance():
-            names, cls, fixed = tuple(content), x.cls, x.fixed
+            names, cls, frozen = tuple(content), x.cls, x.frozen
             return (
                 ("object", cls, names),
                 list(content.values()),
-                lambda parts: Instance(cls, dict(zip(names, parts, strict=True)), SHARED, fixed),
+                lambda parts: Instance(cls, dict(zip(names, parts, strict=True)), SHARED, frozen),
             )
         case Cell():
             name = x.name
@@ -127,40 +127,40 @@ def taken(x: Any, sight: Sight = NOW) -> tuple[tuple[Any, ...], list[Any], Calla
                     dict(zip(defaults, parts[n:], strict=True)),
                 ),
             )
-        case Made():
+        case HostFunction():
             kind, run = x.kind, x.run
-            return ("made", kind, len(x.held)), list(x.held), lambda parts: Made(kind, run, tuple(parts))
+            return ("made", kind, len(x.held)), list(x.held), lambda parts: HostFunction(kind, run, tuple(parts))
         case Iteration():
             kind = x.kind
             return ("items", kind, len(x.held)), list(x.held), lambda parts: Iteration(kind, tuple(parts))
         case Masked():
             at = x.at
             return ("masked",), [x.values, x.mask], lambda parts: Masked(node_of(parts[0]), node_of(parts[1]), at)
-        case Perhaps():
-            return ("perhaps",), [x.present, x.value], lambda parts: Perhaps(*parts)
+        case Optional():
+            return ("perhaps",), [x.present, x.value], lambda parts: Optional(*parts)
         case slice():
             return ("slice",), [x.start, x.stop, x.step], lambda parts: slice(*parts)
     return None
 
 
-def pattern(x: Any, *, deep: bool = False, vary: bool = False, sight: Sight = NOW) -> Pattern:
+def abstract(x: Any, *, deep: bool = False, vary: bool = False, heap: Heap = NOW) -> AbstractValue:
     """The pattern of a value. `deep` takes things with an identity apart too; `vary` takes known reals for unknown."""
     if isinstance(x, Node):
         return Dynamic(x.type, False)
     if isinstance(x, Array):
-        return _leaf(x) if deep and isinstance(x.read(sight), Node) else Static(x)
+        return _leaf(x) if deep and isinstance(x.read(heap), Node) else Static(x)
     if vary and type(x) is float:
         return Dynamic(_type(x), False)
     if isinstance(x, Ref) and not deep:
         return Static(x)
-    if isinstance(x, Closure | Made) and not deep:
+    if isinstance(x, Closure | HostFunction) and not deep:
         return Static(x)
-    parts = taken(x, sight)
+    parts = destructure(x, heap)
     if parts is None:
         return Static(x)
     key, inside, make = parts
     vary = vary and not isinstance(x, slice)
-    return Structured(key, tuple(pattern(p, deep=deep, vary=vary, sight=sight) for p in inside), make)
+    return Structured(key, tuple(abstract(p, deep=deep, vary=vary, heap=heap) for p in inside), make)
 
 
 def _type(x: Any) -> Type:
@@ -173,23 +173,21 @@ def _leaf(x: Any) -> Dynamic:
     return Dynamic(_type(x), True)
 
 
-def opened(p: Pattern, sight: Sight = NOW) -> Pattern:
+def expanded(p: AbstractValue, heap: Heap = NOW) -> AbstractValue:
     """A known structure as its parts."""
     if not isinstance(p, Static):
         return p
     x = p.value
     if isinstance(x, Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
         return _leaf(x)
-    parts = taken(x, sight)
-    return (
-        p if parts is None else Structured(parts[0], tuple(pattern(part, sight=sight) for part in parts[1]), parts[2])
-    )
+    parts = destructure(x, heap)
+    return p if parts is None else Structured(parts[0], tuple(abstract(part, heap=heap) for part in parts[1]), parts[2])
 
 
 _ORDER = {"boolean": 0, "integer": 1, "real": 2}
 
 
-def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Sight = NOW) -> Pattern:
+def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, second: Heap = NOW) -> AbstractValue:
     """The pattern of what may be either, where things with an identity hold other values. Raises Mismatch."""
     if isinstance(p, Static) and isinstance(q, Static) and same(p.value, q.value):
         return p
@@ -197,28 +195,28 @@ def merge(p: Pattern, q: Pattern, path: str = "", first: Sight = NOW, second: Si
         return q
     if isinstance(q, Static) and q.value is UNDEFINED:
         return p
-    if _optional.get() and (_none(p) or _none(q) or _perhaps(p) or _perhaps(q)):
-        return _merged_perhaps(p, q, path, first, second)
-    a, b = opened(p, first), opened(q, second)
+    if _optional.get() and (_is_none(p) or _is_none(q) or _is_optional(p) or _is_optional(q)):
+        return _join_optional(p, q, path, first, second)
+    a, b = expanded(p, first), expanded(q, second)
     if isinstance(a, Structured) and isinstance(b, Structured):
         if a.key != b.key:
-            raise Mismatch(path, shown(p), shown(q))
+            raise Mismatch(path, describe_abstract(p), describe_abstract(q))
         names: Sequence[Any] = range(len(a.parts))
         if a.key[0] in ("dict", "object"):
             names = a.key[-1]
         elif a.key[0] == "function":
             names = [*a.key[2], *a.key[3]]
         merged = tuple(
-            merge(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}", first, second)
+            join(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}", first, second)
             for n, x, y in zip(names, a.parts, b.parts, strict=True)
         )
         return Structured(a.key, merged, a.make)
     types = _type_in(a), _type_in(b)
     if types[0] is None or types[1] is None or types[0].shape != types[1].shape:
-        raise Mismatch(path, shown(p), shown(q))
+        raise Mismatch(path, describe_abstract(p), describe_abstract(q))
     kinds = types[0].kind, types[1].kind
     if "boolean" in kinds and kinds[0] != kinds[1]:
-        raise Mismatch(path, shown(p), shown(q))
+        raise Mismatch(path, describe_abstract(p), describe_abstract(q))
     higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]  # it has a type, as was asked before
     assert higher is not None
     return Dynamic(arrays(higher, types[0].shape), bool(higher.shape))
@@ -230,7 +228,7 @@ _optional: ContextVar[bool] = ContextVar("optional", default=False)
 
 
 @contextmanager
-def perhaps_none() -> Iterator[None]:
+def allow_optional() -> Iterator[None]:
     """None and a value may be joined inside."""
     before = _optional.set(True)
     try:
@@ -239,40 +237,40 @@ def perhaps_none() -> Iterator[None]:
         _optional.reset(before)
 
 
-def _none(p: Pattern) -> bool:
+def _is_none(p: AbstractValue) -> bool:
     return isinstance(p, Static) and p.value is None
 
 
-def _perhaps(p: Pattern) -> bool:
+def _is_optional(p: AbstractValue) -> bool:
     return isinstance(p, Structured) and p.key == ("perhaps",)
 
 
-def _deep(p: Pattern, sight: Sight) -> Pattern:
+def _dynamic(p: AbstractValue, heap: Heap) -> AbstractValue:
     """A pattern whose numbers are all leaves: what is computed in the one branch is not to be in the other."""
     if isinstance(p, Static):
-        return pattern(p.value, deep=True, sight=sight)
-    return p if isinstance(p, Dynamic) else Structured(p.key, tuple(_deep(part, sight) for part in p.parts), p.make)
+        return abstract(p.value, deep=True, heap=heap)
+    return p if isinstance(p, Dynamic) else Structured(p.key, tuple(_dynamic(part, heap) for part in p.parts), p.make)
 
 
-def _merged_perhaps(p: Pattern, q: Pattern, path: str, first: Sight, second: Sight) -> Pattern:
+def _join_optional(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
     """The pattern of what may be None or something else, where not both are None."""
 
-    def value_of(x: Pattern, sight: Sight) -> Pattern:
-        if _none(x):
+    def value_of(x: AbstractValue, heap: Heap) -> AbstractValue:
+        if _is_none(x):
             return Static(UNDEFINED)
-        return x.parts[1] if isinstance(x, Structured) and _perhaps(x) else _deep(x, sight)
+        return x.parts[1] if isinstance(x, Structured) and _is_optional(x) else _dynamic(x, heap)
 
-    value = merge(value_of(p, first), value_of(q, second), path, first, second)
-    return Structured(("perhaps",), (Dynamic(KINDS["boolean"], False), value), lambda parts: Perhaps(*parts))
+    value = join(value_of(p, first), value_of(q, second), path, first, second)
+    return Structured(("perhaps",), (Dynamic(KINDS["boolean"], False), value), lambda parts: Optional(*parts))
 
 
-def _type_in(p: Pattern) -> Type | None:
+def _type_in(p: AbstractValue) -> Type | None:
     if isinstance(p, Dynamic):
         return p.type
     return type_of(p.value) if isinstance(p, Static) else None
 
 
-def shown(p: Pattern) -> str:
+def describe_abstract(p: AbstractValue) -> str:
     """What a pattern stands for, in a message."""
     match p:
         case Static():
@@ -281,8 +279,8 @@ def shown(p: Pattern) -> str:
             names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
             plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[p.type.kind]
             return f"an array of {plural} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
-    if _perhaps(p):
-        return f"either None or {shown(p.parts[1])}"
+    if _is_optional(p):
+        return f"either None or {describe_abstract(p.parts[1])}"
     kind = {"tuple": "tuple", "list": "list", "dict": "dict"}.get(p.key[0])
     if kind is None:
         return f"the function {p.key[1].name}" if p.key[0] == "function" else f"a {p.key[0]}"
@@ -293,7 +291,7 @@ def same(a: Any, b: Any) -> bool:
     """Whether two known values are one."""
     if a is b:
         return True
-    if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | Made | Iteration):
+    if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | HostFunction | Iteration):
         return False
     if isinstance(a, float):
         return (a == b and str(a) == str(b)) or (a != a and b != b)
@@ -307,27 +305,27 @@ def same(a: Any, b: Any) -> bool:
         return False
 
 
-def flatten(x: Any, p: Pattern, sight: Sight = NOW) -> Iterator[Node]:
+def flatten(x: Any, p: AbstractValue, heap: Heap = NOW) -> Iterator[Node]:
     """The numbers of a value at the leaves of a pattern that it fits."""
     if isinstance(p, Static):
         return
     if isinstance(p, Dynamic):
-        yield zero(p.type) if x is UNDEFINED else as_type(x.read(sight) if isinstance(x, Array) else x, p.type)
+        yield zero(p.type) if x is UNDEFINED else as_type(x.read(heap) if isinstance(x, Array) else x, p.type)
         return
     if x is UNDEFINED:
         for part in p.parts:
             yield from flatten(x, part)
         return
-    if p.key == ("perhaps",) and not isinstance(x, Perhaps):
-        x = Perhaps(constant(x is not None), UNDEFINED if x is None else x)
-    parts = taken(x, sight)
+    if p.key == ("perhaps",) and not isinstance(x, Optional):
+        x = Optional(constant(x is not None), UNDEFINED if x is None else x)
+    parts = destructure(x, heap)
     if parts is None or parts[0] != p.key:
-        raise Error(f"{describe(x)} is not {shown(p)}")
+        raise Error(f"{describe(x)} is not {describe_abstract(p)}")
     for each, part in zip(parts[1], p.parts, strict=True):
-        yield from flatten(each, part, sight)
+        yield from flatten(each, part, heap)
 
 
-def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:
+def build(p: AbstractValue, nodes: Iterator[Node], owner: str = SHARED) -> Any:
     """The value of a pattern with these numbers."""
     if isinstance(p, Static):
         return p.value
@@ -337,14 +335,14 @@ def build(p: Pattern, nodes: Iterator[Node], owner: str = SHARED) -> Any:
     return p.make([build(part, nodes, owner) for part in p.parts])
 
 
-def leaf_types(p: Pattern) -> list[Type]:
+def leaf_types(p: AbstractValue) -> list[Type]:
     """The types of the numbers of a pattern, in order."""
     if isinstance(p, Static):
         return []
     return [p.type] if isinstance(p, Dynamic) else [t for part in p.parts for t in leaf_types(part)]
 
 
-def equal(p: Pattern, q: Pattern) -> bool:
+def equal(p: AbstractValue, q: AbstractValue) -> bool:
     """Whether two patterns say the same."""
     if isinstance(p, Static) and isinstance(q, Static):
         return same(p.value, q.value)
@@ -355,14 +353,9 @@ def equal(p: Pattern, q: Pattern) -> bool:
     return False
 
 
-def replaced(x: Any, change: Callable[[Node], Node]) -> Any:
+def map_numbers(x: Any, change: Callable[[Node], Node]) -> Any:
     """A value with all its numbers changed; things with an identity that hold some are new."""
-    p = pattern(x, deep=True)
+    p = abstract(x, deep=True)
     if not leaf_types(p):
         return x
     return build(p, iter([change(n) for n in flatten(x, p)]))
-
-
-def numbers(x: Any) -> list[Node]:
-    """All numbers of a value that the graph knows."""
-    return list(flatten(x, pattern(x, deep=True)))

@@ -18,15 +18,15 @@ from ...ir.ops import integers
 from ...ir.ops.scalars import logical_and
 from ...ir.types import integer
 from ..frontend.core import For, While
-from .iteration import Walk, walk
-from .joins import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
+from .iteration import IterationSpace, iteration_space
+from .joins import AbstractValue, Mismatch, abstract, build, equal, flatten, join, leaf_types
 from .limits import most_copies
-from .specialiser import Specialiser, inside, outside, primitive
+from .specialiser import Specialiser, content_from, content_values, primitive
 from .values import NOW, Ref, describe, node_of
 
 SHORT = 16  # rounds that are unrolled
 REPEATED = 64  # copies of a round, all loops around it counted
-TRIALS = 60
+MOST_ITERATIONS = 60
 
 State = tuple[Any, ...]
 
@@ -51,7 +51,7 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
     s.at = e.at or s.at
     if run.short:
         try:
-            return _unrolled(s, run, initial, min(SHORT, REPEATED // s.product))
+            return _unroll(s, run, initial, min(SHORT, REPEATED // s.product))
         except NotUnrolled:
             pass
     try:
@@ -61,7 +61,7 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
         wrong = s.mismatch(problem, e) if isinstance(problem, Mismatch) else problem
         most, product = most_copies(), s.product
         try:
-            return _unrolled(s, run, initial, most // product)
+            return _unroll(s, run, initial, most // product)
         except TooLong as long:
             s.at = e.at or s.at
             raise s.error(
@@ -79,7 +79,7 @@ def _reason(problem: LiftError) -> str:
     return str(problem).split("\n", 1)[0]
 
 
-def _unrolled(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
+def _unroll(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
     """The loop round by round; raises Unknown, and leaves everything as it was, where that cannot be."""
     with s.journal() as changed:
         rounds = 0
@@ -106,12 +106,12 @@ class _While:
     def __init__(self, s: Specialiser, e: While, env: dict[str, Any]) -> None:
         self.s, self.e, self.env = s, e, env
 
-    def _see(self, state: State) -> dict[str, Any]:
+    def _environment(self, state: State) -> dict[str, Any]:
         return self.env | _named(self.s, self.e, state)
 
     def test(self, state: State) -> bool | Node:
         self.s.at = self.e.at or self.s.at
-        return self.s.truth(self.s.evaluate(self.e.condition, self._see(state)))
+        return self.s.truth(self.s.evaluate(self.e.condition, self._environment(state)))
 
     def goes_on(self, rounds: int, state: State) -> bool:
         found = self.test(state)
@@ -120,7 +120,7 @@ class _While:
         return found
 
     def round(self, rounds: int, state: State) -> State:
-        found: State = self.s.evaluate(self.e.body, self._see(state))
+        found: State = self.s.evaluate(self.e.body, self._environment(state))
         return found
 
     def in_graph(self, initial: State) -> State:
@@ -136,11 +136,11 @@ class _While:
             changes = bool(changed)
             return test, self.round(0, state)
 
-        def finish(trial: _Trial) -> list[Node]:
-            test = node_of(trial.test)
-            if not trial.states or (test.is_constant and test.attribute):
+        def finish(traced: _TracedRound) -> list[Node]:
+            test = node_of(traced.test)
+            if not traced.states or (test.is_constant and test.attribute):
                 raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
-            return tracing.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
+            return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         found = _in_graph(s, initial, once, finish)
         if changes:
@@ -153,65 +153,65 @@ class _For:
 
     def __init__(self, s: Specialiser, e: For, env: dict[str, Any]) -> None:
         self.s, self.e, self.env = s, e, env
-        self.over: Walk = walk(s, s.read(e.sequence, env))
-        length = self.over.length
+        self.space: IterationSpace = iteration_space(s, s.read(e.sequence, env))
+        length = self.space.length
         self.count = length if isinstance(length, int) else None
         self.short = self.count is not None
 
-    def _see(self, item: Any, state: State) -> dict[str, Any]:
+    def _environment(self, item: Any, state: State) -> dict[str, Any]:
         return self.env | _named(self.s, self.e, state) | {self.e.item: item}
 
-    def going(self, state: State) -> bool | Node:
-        if self.e.going is None:
+    def guard(self, state: State) -> bool | Node:
+        if self.e.guard is None:
             return True
-        return self.s.truth(self.s.evaluate(self.e.going, self._see(None, state)))
+        return self.s.truth(self.s.evaluate(self.e.guard, self._environment(None, state)))
 
     def goes_on(self, rounds: int, state: State) -> bool:
         if self.count is None:
             raise NotUnrolled
-        if rounds >= self.over.now():  # a list may have grown
+        if rounds >= self.space.current_length():  # a list may have grown
             return False
-        found = self.going(state)
+        found = self.guard(state)
         if isinstance(found, bool):
             return found
-        if self.over.at is None:
+        if self.space.dynamic_item is None:
             return True  # then each round is a choice
         raise NotUnrolled
 
     def round(self, rounds: int, state: State) -> State:
-        going = self.going(state)
-        item = self.over.known(rounds)
+        guard = self.guard(state)
+        item = self.space.static_item(rounds)
 
         def body() -> State:
-            found: State = self.s.evaluate(self.e.body, self._see(item, state))
+            found: State = self.s.evaluate(self.e.body, self._environment(item, state))
             return found
 
-        if isinstance(going, bool):
+        if isinstance(guard, bool):
             return body()
         try:
-            found: State = self.s.either(going, body, lambda: state)
+            found: State = self.s.cond(guard, body, lambda: state)
         except Mismatch as problem:
             raise self.s.mismatch(problem, self.e) from None
         return found
 
     def in_graph(self, initial: State) -> State:
-        s, over = self.s, self.over
-        if over.at is None:
-            raise s.error(f"{over.what} cannot be looped over at a place that is known only as the function runs")
-        count = whole(over.length) if isinstance(over.length, int) else over.length
-        if self.e.going is None:
-            return self._repeated(initial, count, over.at)
-        at = over.at
+        s, space = self.s, self.space
+        if space.dynamic_item is None:
+            raise s.error(f"{space.what} cannot be looped over at a place that is known only as the function runs")
+        count = whole(space.length) if isinstance(space.length, int) else space.length
+        if self.e.guard is None:
+            return self._repeated(initial, count, space.dynamic_item)
+        at = space.dynamic_item
 
         def once(state: State) -> tuple[Any, State]:
             i, rest = state[0], state[1:]
-            going = s.truth(self.going(rest))
-            return going, (i + 1, *s.evaluate(self.e.body, self._see(at(i), rest)))
+            guard = s.truth(self.guard(rest))
+            return guard, (i + 1, *s.evaluate(self.e.body, self._environment(at(i), rest)))
 
-        def finish(trial: _Trial) -> list[Node]:
+        def finish(traced: _TracedRound) -> list[Node]:
 
-            test = logical_and(integers.less(trial.counter, count), node_of(trial.test))
-            return tracing.loop_of(None, test, trial.states, trial.after, trial.start, trial.since)
+            test = logical_and(integers.less(traced.counter, count), node_of(traced.test))
+            return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         zero = whole(0)
         found = _in_graph(s, (zero, *initial), once, finish)
@@ -221,11 +221,11 @@ class _For:
         s, i = self.s, fresh(integer)
 
         def once(state: State) -> tuple[Any, State]:
-            found: State = s.evaluate(self.e.body, self._see(at(i), state))
+            found: State = s.evaluate(self.e.body, self._environment(at(i), state))
             return i, found
 
-        def finish(trial: _Trial) -> list[Node]:
-            return tracing.loop_of(count, i, trial.states, trial.after, trial.start, trial.since)
+        def finish(traced: _TracedRound) -> list[Node]:
+            return tracing.loop_of(count, i, traced.states, traced.after, traced.start, traced.since)
 
         return _in_graph(s, initial, once, finish)
 
@@ -238,7 +238,7 @@ def _named(s: Specialiser, e: For | While, state: State) -> dict[str, Any]:
     return found
 
 
-class _Trial:
+class _TracedRound:
     """A round from states that are variables: the condition, these, what they become, and where they start."""
 
     def __init__(self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int) -> None:
@@ -255,16 +255,16 @@ def _in_graph(
     s: Specialiser,
     initial: State,
     once: Callable[[State], tuple[Any, State]],
-    finish: Callable[[_Trial], list[Node]],
+    finish: Callable[[_TracedRound], list[Node]],
 ) -> State:
     """The state after a loop of the graph. Raises Mismatch where a round changes the kind of something."""
     since = tracing.now()
-    forms: list[Pattern] = [pattern(x, vary=True) for x in initial]
-    kept: dict[Ref, Pattern] = {}
-    for _ in range(TRIALS):
+    forms: list[AbstractValue] = [abstract(x, vary=True) for x in initial]
+    changing: dict[Ref, AbstractValue] = {}
+    for _ in range(MOST_ITERATIONS):
         states: list[Node] = []
 
-        def built(p: Pattern, states: list[Node] = states) -> Any:
+        def built(p: AbstractValue, states: list[Node] = states) -> Any:
             variables = [fresh(t) for t in leaf_types(p)]
             states.extend(variables)
             return build(p, iter(variables))
@@ -272,39 +272,39 @@ def _in_graph(
         given = tuple(map(built, forms))
         with s.journal() as changed:
             s.level += 1
-            for ref, p in kept.items():
-                s.put(ref, outside(ref, built(p)))
+            for ref, p in changing.items():
+                s.put(ref, content_from(ref, built(p)))
             test, result = once(given)
-        again = [
-            merge(p, pattern(x, sight=changed), f"[{i}]", NOW, changed)
+        joined = [
+            join(p, abstract(x, heap=changed), f"[{i}]", NOW, changed)
             for i, (p, x) in enumerate(zip(forms, result, strict=True))
         ]
-        refs: dict[Ref, Pattern] = {}
+        refs: dict[Ref, AbstractValue] = {}
         for ref, content in changed.items():
-            old = kept.get(ref, pattern(inside(ref, ref.content)))
-            new = pattern(inside(ref, content), sight=changed)
-            refs[ref] = merge(old, new, f" ({describe(ref)})", NOW, changed)
-        stable = all(map(equal, forms, again)) and refs.keys() == kept.keys()
-        if stable and all(equal(kept[ref], refs[ref]) for ref in refs):
+            old = changing.get(ref, abstract(content_values(ref, ref.content)))
+            new = abstract(content_values(ref, content), heap=changed)
+            refs[ref] = join(old, new, f" ({describe(ref)})", NOW, changed)
+        stable = all(map(equal, forms, joined)) and refs.keys() == changing.keys()
+        if stable and all(equal(changing[ref], refs[ref]) for ref in refs):
             break
-        forms, kept = again, refs
+        forms, changing = joined, refs
     else:
         raise s.error("what this loop changes does not settle down to one kind")
-    order = list(kept)
+    order = list(changing)
     after = [n for x, p in zip(result, forms, strict=True) for n in flatten(x, p, changed)]
-    after += [n for ref in order for n in flatten(inside(ref, changed[ref]), kept[ref], changed)]
+    after += [n for ref in order for n in flatten(content_values(ref, changed[ref]), changing[ref], changed)]
     start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
-    start += [n for ref in order for n in flatten(inside(ref, ref.content), kept[ref])]
-    trial = _Trial(test, states, after, start, since)
-    place = s.place_of_token(forms, order, list(kept.values()))
+    start += [n for ref in order for n in flatten(content_values(ref, ref.content), changing[ref])]
+    traced = _TracedRound(test, states, after, start, since)
+    place = s.token_index(forms, order, list(changing.values()))
     if place >= 0:  # what is checked comes first
-        trial.before(place)
-        made = finish(trial)
+        traced.before(place)
+        made = finish(traced)
         made.insert(place, made.pop(0))
     else:
-        made = finish(trial)
+        made = finish(traced)
     nodes = iter(made)
     found = tuple(build(p, nodes) for p in forms)
     for ref in order:
-        s.put(ref, outside(ref, build(kept[ref], nodes)))
+        s.put(ref, content_from(ref, build(changing[ref], nodes)))
     return found

@@ -16,7 +16,7 @@ from ..frontend.source import error
 from .values import Masked, node_of, type_of, unwrapped
 
 
-def refused(x: Masked) -> LiftError:
+def mask_error(x: Masked) -> LiftError:
     """The error for what cannot be done with them."""
     return error(
         "how many elements a mask or filter() chooses is known only as the function runs, and shapes must be known "
@@ -27,15 +27,15 @@ def refused(x: Masked) -> LiftError:
     )
 
 
-def none_inside(x: Any) -> None:
+def refuse_masked(x: Any) -> None:
     """Raises LiftError where there are such elements in something without identities."""
     if isinstance(x, Masked):
-        raise refused(x)
+        raise mask_error(x)
     for part in x if isinstance(x, tuple | list) else ():
-        none_inside(part)
+        refuse_masked(part)
 
 
-def chosen(content: Any, mask: Node, at: Position | None) -> Masked:
+def masked_elements(content: Any, mask: Node, at: Position | None) -> Masked:
     """`content[mask]`, asked for at a place in the text."""
     node = node_of(content)
     if node.shape[: mask.ndim] != mask.shape:
@@ -43,13 +43,13 @@ def chosen(content: Any, mask: Node, at: Position | None) -> Masked:
     return Masked(node, mask, at)
 
 
-def spread(mask: Node, shape: tuple[int, ...]) -> Node:
+def broadcast_mask(mask: Node, shape: tuple[int, ...]) -> Node:
     """A mask of the first axes for all elements."""
     extra = len(shape) - mask.ndim
     return mask[(..., *(None,) * extra)] if extra else mask
 
 
-def either(test: Node, a: Node, b: Node) -> Node:
+def where(test: Node, a: Node, b: Node) -> Node:
     """Elements of the one array where a test holds, and of the other elsewhere."""
     kinds = {a.type.kind, b.type.kind}
     operation = ops.where
@@ -73,10 +73,10 @@ def elementwise(compute: Callable[..., Any], given: Sequence[Any]) -> Masked:
         t = None if isinstance(x, Masked) else type_of(x)
         alike = isinstance(x, Masked) and x.mask is first.mask and x.values.ndim - x.mask.ndim <= depth
         if not alike and (t is None or t.ndim > depth):
-            raise refused(first)
+            raise mask_error(first)
         found.append(x.values if isinstance(x, Masked) else unwrapped(x))
     result = compute(*found)
     shape = getattr(result, "shape", ())
     if not isinstance(result, Node) or shape[: first.mask.ndim] != first.mask.shape:
-        raise refused(first)
+        raise mask_error(first)
     return Masked(result, first.mask, first.at)

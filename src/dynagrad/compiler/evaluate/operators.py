@@ -25,24 +25,24 @@ from ...ir.ops.arrays import reshape
 from ...ir.types import KINDS, arrays
 from ..frontend.core import UNDEFINED
 from ..frontend.operators import PYTHON, UNARY
-from .arrays import as_array, fitted, of_kind, store
+from .arrays import as_array, cast_to, of_kind, store
 from .exceptions import check
 from .iteration import items
-from .masks import elementwise, refused
-from .scalars import is_element
+from .masks import elementwise, mask_error
+from .numpy_scalars import is_numpy_scalar
 from .specialiser import Specialiser, primitive
 from .values import (
     Array,
     Cell,
     Closure,
     Dict,
+    DynamicText,
+    HostFunction,
     Instance,
     Iteration,
     List,
-    Made,
     Masked,
-    Perhaps,
-    Unclear,
+    Optional,
     as_type,
     describe,
     is_complex,
@@ -54,7 +54,7 @@ from .values import (
     wrapped,
 )
 
-UNCLEAR = "this text has a number in it that is known only as the function runs; such a text can only be a message"
+DYNAMIC_TEXT = "this text has a number in it that is known only as the function runs; such a text can only be a message"
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 
 
@@ -68,10 +68,10 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         return elementwise(lambda x, y: unwrapped(binary(s, name, x, y)), [a, b])
     if name != "add" or not (isinstance(a, str) and isinstance(b, str)):
         for x in (a, b):
-            if isinstance(x, Unclear):
-                raise Error(UNCLEAR)
-    elif isinstance(a, Unclear) or isinstance(b, Unclear):
-        return Unclear.of(a, b)
+            if isinstance(x, DynamicText):
+                raise Error(DYNAMIC_TEXT)
+    elif isinstance(a, DynamicText) or isinstance(b, DynamicText):
+        return DynamicText.of(a, b)
     if isinstance(a, Instance) or isinstance(b, Instance):
         return _of_objects(s, name, method, a, b)
     numeric = type_of(a) is not None and type_of(b) is not None
@@ -81,7 +81,7 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
             if name in _RAISE and not any(t.shape for t in map(type_of, (a, b)) if t):  # of arrays, numpy warns
                 s.may_raise(*_RAISE[name])
             if name == "power" and isinstance(y, Node) and "real" not in (_kind(x), _kind(y)):
-                return whole_power(s, a, b)
+                return integer_power(s, a, b)
             return wrapped(_of_nodes(name, x, y))
         return wrapped(compute(x, y))
     if isinstance(a, tuple) and isinstance(b, tuple) and name == "add":
@@ -101,14 +101,14 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
             return binary(s, name, as_array(s, a), as_array(s, b))
     if name in ("equal", "not_equal"):
-        return _same(s, a, b) if name == "equal" else negated(_same(s, a, b))
+        return _equal_structures(s, a, b) if name == "equal" else negated(_equal_structures(s, a, b))
     if name in _COMPARISONS and any(isinstance(a, kind) and isinstance(b, kind) for kind in (tuple, List)):
-        return _in_order(s, name, a, b)
+        return _lexicographic(s, name, a, b)
     if (
         known(a)
         and known(b)
-        and not isinstance(a, Closure | Made | Iteration)
-        and not isinstance(b, Closure | Made | Iteration)
+        and not isinstance(a, Closure | HostFunction | Iteration)
+        and not isinstance(b, Closure | HostFunction | Iteration)
     ):
         return wrapped(compute(unwrapped(a), unwrapped(b)))
     if is_complex(unwrapped(a)) or is_complex(unwrapped(b)):
@@ -139,7 +139,7 @@ def _of_nodes(name: str, x: Any, y: Any) -> Any:
                 x = as_type(x, arrays(KINDS["integer"], x.shape))
                 if y < 0:
                     raise Error("a whole number to a negative power is no whole number; convert it with float()")
-                return _whole_power(x, y)
+                return _repeated_product(x, y)
             y = float(y)
     if name in _BITS:
         return bits(name, x, y)
@@ -196,7 +196,7 @@ def arithmetic(name: str, x: Any, y: Any) -> Any:
     kinds = [_kind(x), _kind(y)]
     if name in _COUNTING and "boolean" in kinds and "real" not in kinds and "" not in kinds:
         types = [type_of(v) for v in (x, y)]
-        if kinds == ["boolean", "boolean"] and name in _OF_TRUTHS and (is_element(x) or is_element(y)):
+        if kinds == ["boolean", "boolean"] and name in _OF_TRUTHS and (is_numpy_scalar(x) or is_numpy_scalar(y)):
             if name == "subtract":
                 raise Error("truth values cannot be subtracted in numpy; use ^ or np.logical_xor")
             return bits("or" if name == "add" else "and", x, y)
@@ -219,7 +219,7 @@ def _square(x: Node) -> Any:
     return ops.square(x) if x.type.kind == "real" else x * x
 
 
-def whole_power(s: Specialiser, x: Any, y: Any, exact: bool = True) -> Any:
+def integer_power(s: Specialiser, x: Any, y: Any, exact: bool = True) -> Any:
     """A whole number to a power that the graph knows. Of single numbers it is exact, or a RunError; in arrays, and for
     numpy, it goes round. The power of a negative exponent would be a real, so it is a RunError in any case."""
     a, n = (_as_whole(unwrapped(v)) for v in (x, y))
@@ -232,7 +232,7 @@ def whole_power(s: Specialiser, x: Any, y: Any, exact: bool = True) -> Any:
     return wrapped(apply(integers.power, a, n))
 
 
-def _whole_power(x: Node, n: int) -> Any:
+def _repeated_product(x: Node, n: int) -> Any:
     found: Any = 1
     for _ in range(n):
         found = found * x
@@ -257,7 +257,7 @@ def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
     if isinstance(b, Instance) and hasattr(b.cls, reflected):
         return s.call(s.apply("attribute", b, reflected), [a])
     if name in ("equal", "not_equal"):
-        found = _same(s, a, b)
+        found = _equal_structures(s, a, b)
         return found if name == "equal" else negated(found)
     raise Error(f"{describe(a)} {PYTHON[name][2]} {describe(b)}: the class has no {method}")
 
@@ -267,7 +267,7 @@ def _generated(cls: type, method: str) -> bool:
     return method == "__eq__" and "__dataclass_fields__" in vars(cls)
 
 
-def _same(s: Specialiser, a: Any, b: Any) -> Any:
+def _equal_structures(s: Specialiser, a: Any, b: Any) -> Any:
     """`==` of structures."""
     if type_of(a) is not None and type_of(b) is not None:
         return binary(s, "equal", a, b)
@@ -290,21 +290,21 @@ def _same(s: Specialiser, a: Any, b: Any) -> Any:
         return False
     found: Any = True
     for x, y in pairs:
-        found = both(found, truth(s, _same(s, x, y)))
+        found = conjunction(found, truth(s, _equal_structures(s, x, y)))
     return found
 
 
-def _in_order(s: Specialiser, name: str, a: Any, b: Any) -> Any:
+def _lexicographic(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     """`<` and its kin of tuples, and of lists: the first parts that differ decide, or else the lengths."""
     x, y = (v if isinstance(v, tuple) else v.content for v in (a, b))
     found: Any = PYTHON[name][0](len(x), len(y))
     for p, q in reversed(list(zip(x, y, strict=False))):
-        same = truth(s, _same(s, p, q))
+        same = truth(s, _equal_structures(s, p, q))
         if same is False:
             found = truth(s, binary(s, name, p, q))
         elif same is not True:
             here = truth(s, binary(s, name, p, q))
-            found = negated(both(negated(both(same, found)), negated(both(negated(same), here))))
+            found = negated(conjunction(negated(conjunction(same, found)), negated(conjunction(negated(same), here))))
     return found
 
 
@@ -312,7 +312,7 @@ def class_in(x: Instance | Dict) -> type:
     return x.cls if isinstance(x, Instance) else dict
 
 
-def both(a: Any, b: Any) -> Any:
+def conjunction(a: Any, b: Any) -> Any:
     """`and` of truth values that are there already."""
     if a is False or b is False:
         return False
@@ -347,7 +347,7 @@ def unary(s: Specialiser, name: str, a: Any) -> Any:
     if isinstance(x, Node):
         if name == "invert":
             return wrapped(inverted(x))
-        if x.type.kind == "boolean" and is_element(x):
+        if x.type.kind == "boolean" and is_numpy_scalar(x):
             raise Error("truth values have no sign in numpy; use ~ or np.logical_not")
         if x.type.kind == "boolean":
             x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]  # what is known of it above is more than its type says
@@ -369,7 +369,7 @@ def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
         s_type = type_of(a)
         assert s_type is not None
         new = binary(s, name, Array(a.read()), b)
-        store(s, a, fitted(new, s_type))
+        store(s, a, cast_to(new, s_type))
         return a
     if isinstance(a, List) and name == "add":
         s.write(a, (*a.content, *items(s, b)))
@@ -415,11 +415,11 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
                 return truth(s, s.call(s.apply("attribute", x, method), []))
         return True
     if isinstance(x, Masked):
-        raise refused(x)
-    if isinstance(x, Perhaps):
-        found: bool | Node = both(x.present, truth(s, x.value))
+        raise mask_error(x)
+    if isinstance(x, Optional):
+        found: bool | Node = conjunction(x.present, truth(s, x.value))
         return found
-    if isinstance(x, Closure | Made | Cell):
+    if isinstance(x, Closure | HostFunction | Cell):
         return True
     return bool(x)
 
@@ -435,12 +435,14 @@ def not_(s: Specialiser, x: Any) -> Any:
 @primitive("is")
 def is_(s: Specialiser, a: Any, b: Any) -> Any:
     for x, y in ((a, b), (b, a)):
-        if isinstance(x, Perhaps):
-            return negated(x.present) if y is None else both(x.present, is_(s, x.value, y))
+        if isinstance(x, Optional):
+            return negated(x.present) if y is None else conjunction(x.present, is_(s, x.value, y))
     if a is not b and (isinstance(a, Node) or isinstance(b, Node)):
         kinds = ["" if isinstance(x, Array) else _kind(x) for x in (a, b)]
         if kinds == ["boolean", "boolean"]:
-            return is_element(a) == is_element(b) and _equal(a, b)  # numpy has a True and a False of its own
+            return is_numpy_scalar(a) == is_numpy_scalar(b) and _equal_truths(
+                a, b
+            )  # numpy has a True and a False of its own
         if "boolean" in kinds or "" in kinds:
             return False
         raise Error("`is` between numbers that are known only as the function runs: compare them with ==")
@@ -449,7 +451,7 @@ def is_(s: Specialiser, a: Any, b: Any) -> Any:
     return a is b
 
 
-def _equal(a: Any, b: Any) -> Any:
+def _equal_truths(a: Any, b: Any) -> Any:
     """Whether two truth values are the same: there is one True, and one False."""
     for x, y in ((a, b), (b, a)):
         if isinstance(x, bool):
@@ -465,8 +467,8 @@ def is_not(s: Specialiser, a: Any, b: Any) -> Any:
 @primitive("contained")
 def contained(s: Specialiser, a: Any, b: Any) -> Any:
     """`a in b`."""
-    if isinstance(a, Unclear) or isinstance(b, Unclear):
-        raise Error(UNCLEAR)
+    if isinstance(a, DynamicText) or isinstance(b, DynamicText):
+        raise Error(DYNAMIC_TEXT)
     if isinstance(b, Dict):
         return unwrapped(a) in b.content
     if isinstance(b, str) or (known(a) and known(b) and not isinstance(b, tuple | List | Iteration)):
@@ -474,8 +476,8 @@ def contained(s: Specialiser, a: Any, b: Any) -> Any:
 
     found: Any = False
     for x in items(s, b):
-        same = truth(s, _same(s, a, x))
-        found = negated(both(negated(found), negated(same)))
+        same = truth(s, _equal_structures(s, a, x))
+        found = negated(conjunction(negated(found), negated(same)))
     return found
 
 
@@ -512,13 +514,13 @@ def write_cell(s: Specialiser, held: Cell, content: Any) -> None:
 @primitive("text")
 def text(s: Specialiser, *parts: Any) -> str:
     found = "".join(map(str, parts))
-    return Unclear.of(*parts) if any(isinstance(p, Unclear) for p in parts) else found
+    return DynamicText.of(*parts) if any(isinstance(p, DynamicText) for p in parts) else found
 
 
 @primitive("format")
 def format_(s: Specialiser, x: Any, conversion: int, spec: str) -> str:
     if not known(x):  # in a message; its number is not known yet
-        return Unclear.of(x)
+        return DynamicText.of(x)
     x = unwrapped(x)
     if conversion != -1:
         convert: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}

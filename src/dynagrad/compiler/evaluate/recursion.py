@@ -17,29 +17,31 @@ from ...errors import LiftError
 from ...ir import Node, control, tracing
 from ...ir.node import fresh
 from ..frontend.core import Lambda
-from .joins import Mismatch, Pattern, build, equal, flatten, leaf_types, merge, pattern
+from .joins import AbstractValue, Mismatch, abstract, build, equal, flatten, join, leaf_types
 from .specialiser import Diverges, Specialiser, primitive
 from .values import Closure, node_of
 
-TRIALS = 30
+MOST_ITERATIONS = 30
 OWNED = "it came from outside of a function that calls itself; change a copy of it and return that"
 
 
 class Recursive:
     """A function of the graph while it is made: what its calls have in common, and, once it is known, the function."""
 
-    def __init__(self, arguments: Pattern, results: Pattern | None) -> None:
+    def __init__(self, arguments: AbstractValue, results: AbstractValue | None) -> None:
         self.arguments, self.results = arguments, results
         self.function: control.GraphFunction | None = None
-        self.seen = arguments  # what the calls of the present trial have in common
+        self.joined = arguments  # what the calls of the present trial have in common
 
 
-def _whole(function: Closure, given: Mapping[str, Any]) -> tuple[Any, ...]:
+def _all_arguments(function: Closure, given: Mapping[str, Any]) -> tuple[Any, ...]:
     """All that a call passes on: what the function holds, and its arguments."""
     return (*function.held.values(), *function.defaults.values(), *given.values())
 
 
-def _parted(function: Closure, given: Mapping[str, Any], values: tuple[Any, ...]) -> tuple[Closure, dict[str, Any]]:
+def _split_arguments(
+    function: Closure, given: Mapping[str, Any], values: tuple[Any, ...]
+) -> tuple[Closure, dict[str, Any]]:
     held = dict(zip(function.held, values, strict=False))
     rest = values[len(held) :]
     defaults = dict(zip(function.defaults, rest, strict=False))
@@ -52,30 +54,30 @@ def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     """A call of a function that has to become one of the graph."""
     code = function.code
     s.may_raise(RecursionError, Exception)
-    values = _whole(function, given)
-    mine = pattern(values, deep=True)
+    values = _all_arguments(function, given)
+    mine = abstract(values, deep=True)
     for known in s.functions.get(code, []):
         if equal(known.arguments, mine):
-            return _called(s, known, values)
+            return _call(s, known, values)
     around = list(s.recursions.values())
-    tried = any(outer.function is None for outer in around)
+    provisional = any(outer.function is None for outer in around)
     made = Recursive(mine, None)
     s.recursions[code] = made
     try:
-        _settle(s, made, function, given, any(outer.results is None for outer in around))
-        if not tried:
+        _infer(s, made, function, given, any(outer.results is None for outer in around))
+        if not provisional:
             _define(s, made, function, given)
     except Mismatch as problem:
-        raise _differs(s, code, problem) from None
+        raise _mismatch(s, code, problem) from None
     finally:
         del s.recursions[code]
-    if tried:
-        return _standing_for(s, made)
+    if provisional:
+        return _placeholder(s, made)
     s.functions.setdefault(code, []).append(made)
-    return _called(s, made, values)
+    return _call(s, made, values)
 
 
-def _differs(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
+def _mismatch(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
     return s.error(
         f"{code.name}() calls itself with, or returns, {problem.a} in one place and {problem.b} in another; a function "
         "that calls itself as the run decides needs arguments and results of one kind, shape and structure",
@@ -83,25 +85,25 @@ def _differs(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
     )
 
 
-def _settle(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], pending: bool) -> None:
+def _infer(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], pending: bool) -> None:
     """Finds what all calls have in common, and all results; `pending` where a function around has no result yet."""
     code: Lambda = function.code
-    for _ in range(TRIALS):
-        made.seen = made.arguments
+    for _ in range(MOST_ITERATIONS):
+        made.joined = made.arguments
         variables = [fresh(t) for t in leaf_types(made.arguments)]
         try:
-            result = pattern(_run(s, made, function, given, variables), deep=True)
+            result = abstract(_run(s, made, function, given, variables), deep=True)
         except Diverges:
-            if equal(made.seen, made.arguments):
+            if equal(made.joined, made.arguments):
                 if pending:
                     raise
                 raise s.error(f"{code.name}() never ends: each of its branches calls it again", code.at) from None
-            made.arguments = made.seen
+            made.arguments = made.joined
             continue
-        found = result if made.results is None else merge(made.results, result, "the result")
-        if made.results is not None and equal(found, made.results) and equal(made.seen, made.arguments):
+        found = result if made.results is None else join(made.results, result, "the result")
+        if made.results is not None and equal(found, made.results) and equal(made.joined, made.arguments):
             return
-        made.arguments, made.results = made.seen, found
+        made.arguments, made.results = made.joined, found
     raise s.error(f"the arguments or results of {code.name}() do not settle down to one kind", code.at)
 
 
@@ -118,7 +120,7 @@ def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[s
 def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], variables: list[Any]) -> Any:
     """What is checked in the body, and its result, for variables as arguments."""
     values = build(made.arguments, iter(variables), OWNED)
-    inner, parameters = _parted(function, given, values)
+    inner, parameters = _split_arguments(function, given, values)
     with s.journal() as changed:
         s.level += 1
         s.put(s.token, 0)
@@ -133,29 +135,29 @@ def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str,
     return checked, result
 
 
-@primitive("call again")
-def again(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
+@primitive("recursive call")
+def recursive_call(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     """A call of a function inside of itself, while it is made."""
     made: Recursive = s.recursions[function.code]
-    values = _whole(function, given)
+    values = _all_arguments(function, given)
     if made.function is not None:
-        return _called(s, made, values)
+        return _call(s, made, values)
     try:
-        made.seen = merge(made.seen, pattern(values, deep=True))
+        made.joined = join(made.joined, abstract(values, deep=True))
     except Mismatch as problem:
-        raise _differs(s, function.code, problem) from None
+        raise _mismatch(s, function.code, problem) from None
     if made.results is None:
         raise Diverges
-    return _standing_for(s, made)
+    return _placeholder(s, made)
 
 
-def _standing_for(s: Specialiser, made: Recursive) -> Any:
+def _placeholder(s: Specialiser, made: Recursive) -> Any:
     """Anything of the kind of a result, while the function is not known."""
     assert made.results is not None
-    return _checked(s, build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), ""))
+    return _with_token(s, build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), ""))
 
 
-def _checked(s: Specialiser, found: tuple[Any, Any]) -> Any:
+def _with_token(s: Specialiser, found: tuple[Any, Any]) -> Any:
     """The result of a call, whose token is added to that of the run."""
     checked, result = found
     if isinstance(checked, Node):
@@ -163,7 +165,7 @@ def _checked(s: Specialiser, found: tuple[Any, Any]) -> Any:
     return result
 
 
-def _called(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
+def _call(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     assert made.function is not None and made.results is not None
     nodes = tracing.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
-    return _checked(s, build(made.results, iter(nodes), ""))
+    return _with_token(s, build(made.results, iter(nodes), ""))

@@ -23,19 +23,19 @@ from ...ir.node import fresh
 from ...ir.types import KINDS, Type, arrays
 from ...runtime.walking import LEAF, Fixed, Keyed, Sequenced, Structure
 from ..frontend.core import UNDEFINED
-from .masks import refused
+from .masks import mask_error
 from .values import (
     Array,
     Cell,
     Closure,
     Dict,
+    DynamicText,
+    HostFunction,
     Instance,
     Iteration,
     List,
-    Made,
     Masked,
-    Perhaps,
-    Unclear,
+    Optional,
     describe,
     node_of,
     type_of,
@@ -72,17 +72,17 @@ def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
         return (kind, factory, tuple(x), tuple(map(type, x))), list(x.values())
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return (kind, len(x)), x
-    if dataclasses.is_dataclass(x) and not isinstance(x, type) and not _ours(x):
+    if dataclasses.is_dataclass(x) and not isinstance(x, type) and not _is_ours(x):
         return (kind, "fields"), [getattr(x, f.name) for f in dataclasses.fields(x)]
     return None
 
 
-def taken_apart(x: Any, leaves: list[Any]) -> Any:
+def signature(x: Any, leaves: list[Any]) -> Any:
     """What tells the structure of arguments from others, with its known values; its numbers are added to `leaves`.
 
     >>> leaves = []
-    >>> key = taken_apart(((1.5, 2), {"a": 2.5}), leaves)
-    >>> leaves, key == taken_apart(((3.5, 2), {"a": 4.5}), []), key == taken_apart(((3.5, 3), {"a": 4.5}), [])
+    >>> key = signature(((1.5, 2), {"a": 2.5}), leaves)
+    >>> leaves, key == signature(((3.5, 2), {"a": 4.5}), []), key == signature(((3.5, 3), {"a": 4.5}), [])
     ([1.5, 2.5], True, False)
     """
     t = leaf_type(x)
@@ -98,9 +98,9 @@ def taken_apart(x: Any, leaves: list[Any]) -> Any:
             f"an argument is an array of {x.dtype}; a compiled function takes arrays of "
             + ("reals; keep the two parts of complex numbers" if x.dtype.kind == "c" else "numbers and truth values")
         )
-    taken = parts_of(x)
-    if taken is not None:
-        return (taken[0], *(taken_apart(part, leaves) for part in taken[1]))
+    structured = parts_of(x)
+    if structured is not None:
+        return (structured[0], *(signature(part, leaves) for part in structured[1]))
     return _constant(x)
 
 
@@ -109,20 +109,20 @@ def structure(x: Any) -> Structure | None:
     if leaf_type(x) is not None:
         return LEAF
     if type(x) is tuple or type(x) is list:
-        return joined(type(x), map(structure, x))
+        return sequence_of(type(x), map(structure, x))
     if type(x) is dict:
         parts = [structure(part) for part in x.values()]
         return None if None in parts else Keyed(tuple(x), tuple(p for p in parts if p is not None))
     return None if parts_of(x) is not None else Fixed(x)
 
 
-def joined(kind: type, parts: Iterable[Structure | None]) -> Structure | None:
+def sequence_of(kind: type, parts: Iterable[Structure | None]) -> Structure | None:
     """A list or tuple of structures; none where one of them is none."""
     found = list(parts)
     return None if None in found else Sequenced(kind, tuple(p for p in found if p is not None))
 
 
-def _ours(x: Any) -> bool:
+def _is_ours(x: Any) -> bool:
     """Whether something is a function of this package, though it has fields."""
     return callable(x) and type(x).__module__.startswith(_OURS)
 
@@ -134,8 +134,8 @@ def _constant(x: Any) -> Any:
     if isinstance(x, set | frozenset):
         return (kind, frozenset((type(item), item) for item in x))
     if isinstance(x, tuple) and not any(map(_has_numbers, x)):
-        return (kind, *(taken_apart(part, []) for part in x))
-    instead = next((name for cls, name in _INSTEAD.items() if isinstance(x, cls)), None)
+        return (kind, *(signature(part, []) for part in x))
+    instead = next((name for cls, name in _SUGGESTED.items() if isinstance(x, cls)), None)
     if is_registered(kind):
         instead = "a dataclass"
     if instead is not None:
@@ -146,42 +146,42 @@ def _constant(x: Any) -> Any:
     try:
         hash(x)
     except TypeError:
-        return Same(x)
+        return ByIdentity(x)
     return (kind, x)
 
 
-_INSTEAD: dict[type, str] = {MutableMapping: "a dict", MutableSequence: "a list", tuple: "a tuple"}
+_SUGGESTED: dict[type, str] = {MutableMapping: "a dict", MutableSequence: "a list", tuple: "a tuple"}
 
 
 def _has_numbers(x: Any) -> bool:
     leaves: list[Any] = []
-    taken_apart(x, leaves)
+    signature(x, leaves)
     return bool(leaves)
 
 
-class Same:
+class ByIdentity:
     """A known value that has no hash: the same only as itself."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
+        return isinstance(other, ByIdentity) and other.value is self.value
 
     def __hash__(self) -> int:
         return id(self.value)
 
 
-def opened(x: Any, variables: list[Node]) -> Any:
-    """Arguments as values, with a variable for each number, in the order of `taken_apart`."""
+def abstract_arguments(x: Any, variables: list[Node]) -> Any:
+    """Arguments as values, with a variable for each number, in the order of `signature`."""
     t = leaf_type(x)
     if t is not None:
         variables.append(x if isinstance(x, Node) and x.is_variable else fresh(t))
         return Array(variables[-1], OWNED) if t.shape else variables[-1]
-    taken = parts_of(x)
-    if taken is None:
+    structured = parts_of(x)
+    if structured is None:
         return x
-    parts = [opened(part, variables) for part in taken[1]]
+    parts = [abstract_arguments(part, variables) for part in structured[1]]
     if isinstance(x, list):
         return List(tuple(parts), OWNED)
     if isinstance(x, dict):
@@ -234,7 +234,7 @@ def _structure(x: Any) -> Structure | None:
         return LEAF
     if isinstance(x, List) or type(x) is tuple:
         parts = x.content if isinstance(x, List) else x
-        return joined(list if isinstance(x, List) else tuple, map(_structure, parts))
+        return sequence_of(list if isinstance(x, List) else tuple, map(_structure, parts))
     if isinstance(x, Dict) and type(x.empty) is dict:
         inside = [_structure(part) for part in x.content.values()]
         return None if None in inside else Keyed(tuple(x.content), tuple(p for p in inside if p is not None))
@@ -246,13 +246,13 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         nodes.append(node_of(x))
         shown.append(str(nodes[-1].type))
         return next
-    if isinstance(x, Unclear):
+    if isinstance(x, DynamicText):
         raise Error(f"a text in the result has a number in it that is known only as the function runs: {x!s:.60}")
     if x is UNDEFINED:
         raise Error("the function may return a variable that has no value")
     if isinstance(x, Masked):
-        raise refused(x)
-    if isinstance(x, Perhaps):
+        raise mask_error(x)
+    if isinstance(x, Optional):
         raise Error(
             f"the function may return {describe(x)}, and which is decided as it runs; return a number that says so"
         )
@@ -269,12 +269,12 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         empty: Any = x.empty
         if type(empty) is dict:
             return lambda values: {key: build(values) for key, build in inside.items()}
-        return lambda values: _filled(empty, {key: build(values) for key, build in inside.items()})
+        return lambda values: _refill(empty, {key: build(values) for key, build in inside.items()})
     if isinstance(x, Instance):
         fields: dict[str, Build] = {key: _output(part, nodes, shown) for key, part in x.content.items()}
         of: type = x.cls
-        return lambda values: _object(of, {key: build(values) for key, build in fields.items()})
-    if isinstance(x, Closure | Made | Iteration | Cell) or (callable(x) and not isinstance(x, type)):
+        return lambda values: _new_object(of, {key: build(values) for key, build in fields.items()})
+    if isinstance(x, Closure | HostFunction | Iteration | Cell) or (callable(x) and not isinstance(x, type)):
         raise Error(
             f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call it "
             "inside, or compile what calls it"
@@ -283,13 +283,13 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
     return lambda values: x
 
 
-def _filled(empty: Any, content: Mapping[Any, Any]) -> Any:
+def _refill(empty: Any, content: Mapping[Any, Any]) -> Any:
     made = copy.copy(empty)
     made.update(content)
     return made
 
 
-def _object(cls: type, fields: Mapping[str, Any]) -> Any:
+def _new_object(cls: type, fields: Mapping[str, Any]) -> Any:
     made: Any = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(made, name, value)

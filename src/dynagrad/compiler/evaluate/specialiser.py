@@ -44,12 +44,12 @@ from ..frontend.core import (
     Tuple,
     While,
 )
-from ..frontend.operators import simple
+from ..frontend.operators import is_speculatable
 from ..frontend.source import error
-from ..frontend.statements import lift
-from .joins import Mismatch, Pattern, build, flatten, leaf_types, merge, pattern
+from ..frontend.statements import lower
+from .joins import AbstractValue, Mismatch, abstract, build, flatten, join, leaf_types
 from .limits import most_calls
-from .values import Array, Cell, Closure, Dict, List, Made, Masked, Perhaps, Ref, describe, normal
+from .values import Array, Cell, Closure, Dict, HostFunction, List, Masked, Optional, Ref, describe, normal
 
 Handler = Callable[..., Any]
 Given = Sequence[Any]
@@ -96,7 +96,7 @@ def _classes_in(x: Any) -> Iterator[type[BaseException]]:
         yield cls
 
 
-def _needed(code: Lambda) -> list[str]:
+def _captured_names(code: Lambda) -> list[str]:
     """What a function has to hold: what it takes from outside, and its default values."""
     return [*code.free, *(p.default.name for p in code.parameters if isinstance(p.default, Name))]
 
@@ -134,7 +134,7 @@ class Specialiser:
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
         self.captured: dict[Any, list[Any]] = {}  # functions with derivatives of their own; see transforms/captured.py
-        self.lifted: dict[Callable[..., Any], Lambda] = {}
+        self.lowered: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
         self.token = Cell(0, "%token")  # what is checked as the graph runs; see exceptions.py
         self.test: Node | None = None  # of the choice around that the graph makes
@@ -162,12 +162,12 @@ class Specialiser:
                 case Apply():
                     return self._apply(e, env)
                 case If() if e.catches:
-                    return self._trying(e, env)
+                    return self._try(e, env)
                 case If():
-                    with self.placed(e.at):
+                    with self.located(e.at):
                         test = self.truth(self.read(e.condition, env))
                         if not isinstance(test, bool):
-                            return self.choose(e, test, env)
+                            return self.dynamic_if(e, test, env)
                     e = e.then if test else e.otherwise
                 case Name() | Constant():
                     return self.read(e, env)
@@ -178,12 +178,12 @@ class Specialiser:
                 case Lambda():
                     return self._closure(e, env, ())
                 case While() | For():
-                    with self.placed(e.at):
+                    with self.located(e.at):
                         return self.apply("loop", e, env)
 
-    def _trying(self, e: If, env: dict[str, Any]) -> Any:
+    def _try(self, e: If, env: dict[str, Any]) -> Any:
         """The body of a `try`, in which nothing may be raised that it catches."""
-        with self.placed(e.at):
+        with self.located(e.at):
             caught = tuple(c for atom in e.catches for c in _classes_in(self.read(atom, env)))
         self.tries.append((caught, e.at))
         try:
@@ -224,7 +224,7 @@ class Specialiser:
 
     def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
         own = {name for name, _ in group}
-        needed = [name for each in (code, *(c for _, c in group)) for name in _needed(each)]
+        needed = [name for each in (code, *(c for _, c in group)) for name in _captured_names(each)]
         held = {name: env[name] for name in needed if name not in own and name in env}
         defaults = {p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)}
         return Closure(code, held, group, defaults)
@@ -243,11 +243,11 @@ class Specialiser:
         else:
             given = [self.read(a, env) for a in e.arguments]
         named = {name: self.read(a, env) for name, a in e.named}
-        with self.placed(e.at):
+        with self.located(e.at):
             return self.call(function, given, named)
 
     @contextmanager
-    def placed(self, at: Position | None) -> Iterator[None]:
+    def located(self, at: Position | None) -> Iterator[None]:
         """Errors inside point to a place, unless they have one."""
         self.at = at = at or self.at
         try:
@@ -275,7 +275,7 @@ class Specialiser:
             return self.apply(function.name, *arguments)
         if isinstance(function, Closure):
             return self.enter(function, arguments, named)
-        if isinstance(function, Made):
+        if isinstance(function, HostFunction):
             return function.run(self, function.held, arguments, named)
         handler = self.handler(function)
         if handler is not None:
@@ -293,10 +293,10 @@ class Specialiser:
 
     def closure_of(self, function: Callable[..., Any]) -> Closure:
         """A function by its text."""
-        if function not in self.lifted:
+        if function not in self.lowered:
             assert isinstance(function, types.FunctionType)
-            self.lifted[function] = lift(function)
-        return Closure(self.lifted[function])
+            self.lowered[function] = lower(function)
+        return Closure(self.lowered[function])
 
     def handler(self, function: Any) -> Handler | None:
         """What is known about a function of a library."""
@@ -344,7 +344,7 @@ class Specialiser:
         given = self.bind(function, arguments, named)
         code = function.code
         if code in self.recursions:
-            return self.apply("call again", function, given)
+            return self.apply("recursive call", function, given)
         active = [f for f in self.frames if f.code is code]
         if active:
             loose = len({f.level for f in active if f.level < self.level})
@@ -423,15 +423,15 @@ class Specialiser:
 
     # -- choices -----------------------------------------------------------------------------------------------------
 
-    def choose(self, e: If, test: Node, env: dict[str, Any]) -> Any:
+    def dynamic_if(self, e: If, test: Node, env: dict[str, Any]) -> Any:
         """A choice that the graph makes."""
-        easy = simple(e.then) and simple(e.otherwise)
+        speculate = is_speculatable(e.then) and is_speculatable(e.otherwise)
 
         def branch(part: Expression, holds: bool) -> Callable[[], Any]:
-            return lambda: self.evaluate(part, _settled(env, test, holds))
+            return lambda: self.evaluate(part, _refine(env, test, holds))
 
         try:
-            return self.either(test, branch(e.then, True), branch(e.otherwise, False), easy)
+            return self.cond(test, branch(e.then, True), branch(e.otherwise, False), speculate)
         except Mismatch as problem:
             raise self.mismatch(problem, e) from None
 
@@ -464,7 +464,7 @@ class Specialiser:
             e.at,
         )
 
-    def either(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], easy: bool = False) -> Any:
+    def cond(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], speculate: bool = False) -> Any:
         """What one function returns, or the other, and what they change. Raises Mismatch."""
         since = tracing.now()
         results: list[Any] = []
@@ -485,37 +485,39 @@ class Specialiser:
         if diverged == 2:
             raise Diverges
         refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
-        whole = [pattern(result, sight=changed) for result, changed in zip(results, changes, strict=True)]
-        joined = [merge(whole[0], whole[1], "", *changes)]
+        whole = [abstract(result, heap=changed) for result, changed in zip(results, changes, strict=True)]
+        joined = [join(whole[0], whole[1], "", *changes)]
         sides = [[results[0]], [results[1]]]
         for ref in refs:
-            contents = [inside(ref, changed.get(ref, ref.content)) for changed in changes]
+            contents = [content_values(ref, changed.get(ref, ref.content)) for changed in changes]
             for side, content in zip(sides, contents, strict=True):
                 side.append(content)
-            forms = [pattern(content, sight=changed) for content, changed in zip(contents, changes, strict=True)]
-            joined.append(merge(forms[0], forms[1], f" ({describe(ref)}) ", *changes))
+            forms = [abstract(content, heap=changed) for content, changed in zip(contents, changes, strict=True)]
+            joined.append(join(forms[0], forms[1], f" ({describe(ref)}) ", *changes))
         flat = [
             [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
             for side, changed in zip(sides, changes, strict=True)
         ]
-        first = self.place_of_token(joined[:1], refs, joined[1:])
+        first = self.token_index(joined[:1], refs, joined[1:])
         held = self.token.content
         if first >= 0 and isinstance(held, Node):  # what was checked before comes before the test
             test = after(held, test)
-        nodes = iter(self.selected(test, flat[0], flat[1], since, easy and not refs, first))
+        nodes = iter(self.phi_nodes(test, flat[0], flat[1], since, speculate and not refs, first))
         value = build(joined[0], nodes)
         for ref, p in zip(refs, joined[1:], strict=True):
-            self.put(ref, outside(ref, build(p, nodes)))
+            self.put(ref, content_from(ref, build(p, nodes)))
         return value
 
-    def place_of_token(self, results: Sequence[Pattern], refs: Sequence[Ref], contents: Sequence[Pattern]) -> int:
+    def token_index(
+        self, results: Sequence[AbstractValue], refs: Sequence[Ref], contents: Sequence[AbstractValue]
+    ) -> int:
         """Which of the numbers of some results, and then of what changed, is the token's; -1 if it did not change."""
         if self.token not in refs:
             return -1
         return sum(len(leaf_types(p)) for p in (*results, *contents[: refs.index(self.token)]))
 
-    def selected(
-        self, test: Node, first: list[Node], second: list[Node], since: int, easy: bool, before: int = -1
+    def phi_nodes(
+        self, test: Node, first: list[Node], second: list[Node], since: int, speculate: bool, before: int = -1
     ) -> list[Node]:
         """The nodes of one list or of the other: chosen among, if both are easy to compute, or else computed alone.
 
@@ -524,7 +526,7 @@ class Specialiser:
         differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
         differ.sort(key=lambda i: i != before)
         found = list(first)
-        if easy and not any(first[i].type.shape for i in differ):
+        if speculate and not any(first[i].type.shape for i in differ):
             for i in differ:
                 found[i] = select(test, first[i], second[i])
             return found
@@ -541,11 +543,11 @@ _OURS = str(Path(__file__).parents[2]) + os.sep
 _TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
 
 
-def _settled(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
+def _refine(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
     """The variables in a branch, where it may be known which of them are None."""
     found = dict(env)
     for name, x in env.items():
-        if isinstance(x, Perhaps) and (test is x.present or test is ops.logical_not(x.present)):
+        if isinstance(x, Optional) and (test is x.present or test is ops.logical_not(x.present)):
             found[name] = x.value if holds == (test is x.present) else None
     return found
 
@@ -565,7 +567,7 @@ def select(test: Node, a: Node, b: Node) -> Node:
     return found
 
 
-def inside(ref: Ref, content: Any) -> tuple[Any, ...]:
+def content_values(ref: Ref, content: Any) -> tuple[Any, ...]:
     """The content of something as a tuple of values."""
     if isinstance(ref, Array | Cell):
         return (content,)
@@ -574,7 +576,7 @@ def inside(ref: Ref, content: Any) -> tuple[Any, ...]:
     return (tuple(content), *content.values())
 
 
-def outside(ref: Ref, values: tuple[Any, ...]) -> Any:
+def content_from(ref: Ref, values: tuple[Any, ...]) -> Any:
     """The content again."""
     if isinstance(ref, Array):
         return values[0].content if isinstance(values[0], Array) else values[0]

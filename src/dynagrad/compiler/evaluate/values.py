@@ -29,9 +29,9 @@ from ..frontend.core import Lambda, Position
 _serial = itertools.count()
 
 
-Sight = Mapping["Ref", Any]
+Heap = Mapping["Ref", Any]
 """What things with an identity hold, where that is not what they hold now."""
-NOW: Sight = {}
+NOW: Heap = {}
 
 
 _EMPTY: Mapping[Any, Any] = {}
@@ -64,26 +64,26 @@ class Array(Ref):
     says that its elements certainly lie in the order of their places.
     """
 
-    __slots__ = ("back", "base", "index", "look", "ordered")
+    __slots__ = ("base", "contiguous", "get", "index", "put")
 
     def __init__(
         self,
         content: Any,
         owner: str = "",
         base: Array | None = None,
-        look: Any = None,
+        get: Any = None,
         index: Any = None,
-        back: Callable[[Any, Any], Any] | None = None,
+        put: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         super().__init__(content, owner)
-        self.base, self.look, self.index, self.back = base, look, index, back
-        self.ordered = isinstance(content, np.ndarray) and content.flags.c_contiguous
+        self.base, self.get, self.index, self.put = base, get, index, put
+        self.contiguous = isinstance(content, np.ndarray) and content.flags.c_contiguous
 
-    def read(self, sight: Sight = NOW) -> Any:
-        return sight.get(self, self.content) if self.base is None else self.look(self.base.read(sight))
+    def read(self, heap: Heap = NOW) -> Any:
+        return heap.get(self, self.content) if self.base is None else self.get(self.base.read(heap))
 
 
-class Unclear(str):
+class DynamicText(str):
     """A text with numbers in it that are known only as the function runs: for messages, and nothing else.
 
     `parts` are texts and single numbers in turn; as a text, it says what kind of number there is.
@@ -92,10 +92,10 @@ class Unclear(str):
     parts: tuple[Any, ...]
 
     @staticmethod
-    def of(*parts: Any) -> Unclear:
-        inside = [p for part in parts for p in (part.parts if isinstance(part, Unclear) else (part,))]
+    def of(*parts: Any) -> DynamicText:
+        inside = [p for part in parts for p in (part.parts if isinstance(part, DynamicText) else (part,))]
         shown = [p if isinstance(p, str) else f"<{describe(p)}>" for p in inside]
-        made = Unclear("".join(shown))
+        made = DynamicText("".join(shown))
         single = [isinstance(p, Node) and not p.shape for p in inside]
         made.parts = tuple(p if is_one else text for p, is_one, text in zip(inside, single, shown, strict=True))
         return made
@@ -126,11 +126,11 @@ class Dict(Ref):
 class Instance(Ref):
     """An object of a class that has fields; its content is a dict of these, which nobody changes."""
 
-    __slots__ = ("cls", "fixed")
+    __slots__ = ("cls", "frozen")
 
-    def __init__(self, cls: type, content: dict[str, Any], owner: str = "", fixed: bool = False) -> None:
+    def __init__(self, cls: type, content: dict[str, Any], owner: str = "", frozen: bool = False) -> None:
         super().__init__(content, owner)
-        self.cls, self.fixed = cls, fixed
+        self.cls, self.frozen = cls, frozen
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,7 +148,7 @@ class Closure:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Made:
+class HostFunction:
     """A function that the specialiser runs itself: `run(specialiser, held, arguments, named)`."""
 
     kind: Any
@@ -169,7 +169,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Perhaps:
+class Optional:
     """None, or a value: that is there if `present`."""
 
     present: Node
@@ -189,12 +189,12 @@ class Masked:
 
 def function_like(x: Any) -> bool:
     """Whether something can be called, as far as is known without looking into it."""
-    return isinstance(x, Closure | Made) or (callable(x) and not isinstance(x, Node | Ref))
+    return isinstance(x, Closure | HostFunction) or (callable(x) and not isinstance(x, Node | Ref))
 
 
 def is_dual(x: Any) -> bool:
     """Whether something is a linear functional on functions."""
-    return isinstance(x, Dual) or (isinstance(x, Made) and x.kind[0] == "dual")
+    return isinstance(x, Dual) or (isinstance(x, HostFunction) and x.kind[0] == "dual")
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -226,11 +226,11 @@ def known(x: Any) -> bool:
         return all(map(known, x.content.values()))
     if isinstance(x, Closure):
         return all(map(known, x.held.values())) and all(map(known, x.defaults.values()))
-    if isinstance(x, Made | Iteration):
+    if isinstance(x, HostFunction | Iteration):
         return all(map(known, x.held))
     if isinstance(x, slice):
         return known((x.start, x.stop, x.step))
-    return not isinstance(x, Perhaps | Masked)
+    return not isinstance(x, Optional | Masked)
 
 
 def type_of(x: Any) -> Type | None:
@@ -337,13 +337,13 @@ def describe(x: Any) -> str:
         return f"a dict of {len(x.content)}"
     if isinstance(x, Instance):
         return f"an object of {x.cls.__name__}"
-    if isinstance(x, Closure | Made):
+    if isinstance(x, Closure | HostFunction):
         return f"the function {x.name}"
     if isinstance(x, Iteration):
         return f"a {x.kind}"
     if isinstance(x, Masked):
         return "what a mask chooses of an array"
-    if isinstance(x, Perhaps):
+    if isinstance(x, Optional):
         return f"either None or {describe(x.value)}"
     content = x.content if isinstance(x, Array) else x
     if is_complex(content):

@@ -153,7 +153,7 @@ class For:
     sequence: Atom
     state: tuple[str, ...]
     initial: tuple[Atom, ...]
-    going: Expression | None
+    guard: Expression | None
     body: Expression
     at: Position | None = None
 
@@ -242,9 +242,9 @@ def _bound(start: str, value: Expression, pad: str) -> Iterator[str]:
             yield from _lines(value.body, deeper)
         case For():
             yield f"{pad}{start}loop {_state(value)} for {value.item} in {_atom(value.sequence)}"
-            if value.going is not None:
+            if value.guard is not None:
                 yield f"{pad}while"
-                yield from _lines(value.going, deeper)
+                yield from _lines(value.guard, deeper)
             yield f"{pad}do"
             yield from _lines(value.body, deeper)
         case Apply():

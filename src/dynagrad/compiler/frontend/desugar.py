@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from .scopes import exits, falls
+from .scopes import exits, falls_through
 from .source import Definition, error, position
 
 _RAISING = frozenset({"raise", "call", "log"})
 
 
-def plainer(node: Definition, file: str, function: types.FunctionType, resolve: Callable[[str], Any]) -> Definition:
+def desugar(node: Definition, file: str, function: types.FunctionType, resolve: Callable[[str], Any]) -> Definition:
     """A function without what is written otherwise. Raises LiftError for settings of errors that would raise."""
     cls = _class_of(function.__qualname__)
-    if not any(_is_other(part) for part in ast.walk(node)):
+    if not any(_is_sugar(part) for part in ast.walk(node)):
         return node
-    return _Plainer(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]  # operations and visitors return anything
+    return _Desugar(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]  # operations and visitors return anything
 
 
-def _is_other(part: ast.AST) -> bool:
+def _is_sugar(part: ast.AST) -> bool:
     return isinstance(part, ast.With | ast.While | ast.Try) or _private(part) or _is_super(part)
 
 
@@ -54,7 +54,7 @@ def _class_of(qualname: str) -> str:
     return above[-1] if above else ""
 
 
-def _finished(statements: list[Any], last: list[Any], inside: bool = False) -> list[Any]:
+def _with_finally(statements: list[Any], last: list[Any], inside: bool = False) -> list[Any]:
     """Statements that do what a `finally` says before each return out of them, and each break and continue unless it
     is of a loop inside."""
     if not last:
@@ -69,8 +69,8 @@ def _finished(statements: list[Any], last: list[Any], inside: bool = False) -> l
         if isinstance(s, ast.Return) or (isinstance(s, ast.Break | ast.Continue) and not inside):
             found.extend(copy.deepcopy(last))
         if isinstance(s, ast.If | ast.For | ast.While):
-            s.body = _finished(s.body, last, inside or not isinstance(s, ast.If))
-            s.orelse = _finished(s.orelse, last, inside)
+            s.body = _with_finally(s.body, last, inside or not isinstance(s, ast.If))
+            s.orelse = _with_finally(s.orelse, last, inside)
         found.append(s)
     return found
 
@@ -79,7 +79,7 @@ _RETURNED = "%returned"
 """The variable for what is returned once a `finally` is done."""
 
 
-class _Plainer(ast.NodeTransformer):
+class _Desugar(ast.NodeTransformer):
     def __init__(self, file: str, cls: str, resolve: Callable[[str], Any]) -> None:
         self.file, self.cls, self.resolve = file, cls.lstrip("_"), resolve
         self.first: list[str] = []  # the first parameters of the functions around
@@ -125,11 +125,11 @@ class _Plainer(ast.NodeTransformer):
                 "a return, break or continue in a `finally` cannot be compiled; put it behind the `finally`",
                 position(self.file, node),
             )
-        body, orelse = (_finished(part, node.finalbody) for part in (node.body, node.orelse))
+        body, orelse = (_with_finally(part, node.finalbody) for part in (node.body, node.orelse))
         made: Any = ast.copy_location(ast.If(ast.copy_location(ast.Constant(True), node), body, []), node)
         made.caught = [handler.type for handler in node.handlers]
         block = [made, *orelse] if node.handlers else body
-        return [*block, *node.finalbody] if falls(body) and falls(orelse) else block
+        return [*block, *node.finalbody] if falls_through(body) and falls_through(orelse) else block
 
     def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)

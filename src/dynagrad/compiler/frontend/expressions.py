@@ -135,15 +135,15 @@ class Expressions:
     # -- expressions -------------------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr, b: Bindings) -> Expression:
-        lift = getattr(self, f"_{type(node).__name__}", None)
-        if lift is None:
+        lower = getattr(self, f"_{type(node).__name__}", None)
+        if lower is None:
             self.refuse(node, f"{_KINDS.get(type(node).__name__, 'this')} cannot be compiled; {SUPPORTED}")
-        found: Expression = lift(node, b)
+        found: Expression = lower(node, b)
         return found
 
     def within(self, node: ast.expr, *, as_truth: bool = False) -> Expression:
         """An expression with all its bindings inside, for a branch or a condition."""
-        self._no_names(node)
+        self._refuse_named(node)
         b = Bindings()
         return b.wrap(self._test(node, b) if as_truth else self.expression(node, b))
 
@@ -154,7 +154,7 @@ class Expressions:
     def _test(self, node: ast.expr, b: Bindings) -> Expression:
         return self._chain(node, node.values, b, True) if isinstance(node, ast.BoolOp) else self.expression(node, b)
 
-    def _no_names(self, node: ast.expr) -> None:
+    def _refuse_named(self, node: ast.expr) -> None:
         """What is evaluated only sometimes cannot name anything for what follows."""
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):
@@ -193,8 +193,8 @@ class Expressions:
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             if isinstance(node.operand.value, int | float):
                 return Constant(-node.operand.value, self.at(node))
-        lift = self.condition if isinstance(node.op, ast.Not) else self.atom
-        return self.apply(UNARY[type(node.op)], node, lift(node.operand, b))
+        lower = self.condition if isinstance(node.op, ast.Not) else self.atom
+        return self.apply(UNARY[type(node.op)], node, lower(node.operand, b))
 
     def _Compare(self, node: ast.Compare, b: Bindings) -> Expression:
         left = self.atom(node.left, b)
@@ -223,7 +223,7 @@ class Expressions:
             return value
         held = self.bind(value, b, self.at(first))
         for each in more:
-            self._no_names(each)
+            self._refuse_named(each)
         inner = Bindings()
         rest = inner.wrap(self._chain(node, more, inner, as_truth))
         if isinstance(node.op, ast.And):
@@ -264,7 +264,7 @@ class Expressions:
                 pieces.append(self.bind(self.apply("items", node, self.atom(item.value, b)), b, self.at(item)))
             else:
                 pieces.append(self.bind(Tuple((self.atom(item, b),)), b, self.at(item)))
-        return self.apply("join", node, *pieces)
+        return self.apply("concat", node, *pieces)
 
     def _Dict(self, node: ast.Dict, b: Bindings) -> Expression:
         given: list[Atom] = []
@@ -315,19 +315,19 @@ class Expressions:
     # -- comprehensions ----------------------------------------------------------------------------------------------
 
     def _ListComp(self, node: ast.ListComp, b: Bindings) -> Expression:
-        return self.apply("list", node, self._collected(node, node.elt, b))
+        return self.apply("list", node, self._comprehension(node, node.elt, b))
 
     def _SetComp(self, node: ast.SetComp, b: Bindings) -> Expression:
-        return self.apply("set", node, self._collected(node, node.elt, b))
+        return self.apply("set", node, self._comprehension(node, node.elt, b))
 
     def _GeneratorExp(self, node: ast.GeneratorExp, b: Bindings) -> Expression:
-        return self._collected(node, node.elt, b)
+        return self._comprehension(node, node.elt, b)
 
     def _DictComp(self, node: ast.DictComp, b: Bindings) -> Expression:
         pair = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
-        return self.apply("dict_of_pairs", node, self._collected(node, pair, b))
+        return self.apply("dict_of_pairs", node, self._comprehension(node, pair, b))
 
-    def _collected(self, node: Any, element: ast.expr, b: Bindings) -> Atom:
+    def _comprehension(self, node: Any, element: ast.expr, b: Bindings) -> Atom:
         """The tuple of all elements: for each generator a function of its item that gives those of the next."""
         held: dict[str, str] = {}
         if not isinstance(node, ast.GeneratorExp):  # whose functions are called before its next item, as a rule

@@ -36,21 +36,21 @@ UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
     "positive": (operator.pos, "__pos__"),
     "invert": (operator.invert, "__invert__"),
 }
-_SIMPLE = frozenset({*PYTHON, *UNARY, "not", "truth", "is", "is_not"}) - {"matmul"}
+_SPECULATABLE = frozenset({*PYTHON, *UNARY, "not", "truth", "is", "is_not"}) - {"matmul"}
 
 
-def simple(e: Expression) -> bool:
+def is_speculatable(e: Expression) -> bool:
     """Whether an expression is arithmetic alone, so that it may be computed where its value is not needed."""
     while isinstance(e, Let):
-        if not simple(e.value):
+        if not is_speculatable(e.value):
             return False
         e = e.body
     match e:
         case Name() | Constant() | Tuple() | Project():
             return True
         case If():
-            return simple(e.then) and simple(e.otherwise)
+            return is_speculatable(e.then) and is_speculatable(e.otherwise)
         case Apply():
             f = e.function
-            return isinstance(f, Constant) and isinstance(f.value, Primitive) and f.value.name in _SIMPLE
+            return isinstance(f, Constant) and isinstance(f.value, Primitive) and f.value.name in _SPECULATABLE
     return False

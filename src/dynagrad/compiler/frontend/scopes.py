@@ -131,7 +131,7 @@ def cells(scope: Definition) -> Names:
             sites.setdefault(name, []).append(at)
     looped = assigned(n for n in own_nodes(body) if isinstance(n, ast.For | ast.While))
     given = frozenset(parameters(scope.args))
-    start = {d.name: group[0] for group in groups(scope) for d in group}
+    start = {d.name: group[0] for group in binding_groups(scope) for d in group}
 
     def changes(name: str) -> bool:
         places = sites.get(name, [])
@@ -143,7 +143,7 @@ def cells(scope: Definition) -> Names:
     return frozenset(name for name in captured if name in local_names(scope) and changes(name))
 
 
-def groups(scope: Definition) -> list[list[ast.FunctionDef]]:
+def binding_groups(scope: Definition) -> list[list[ast.FunctionDef]]:
     """Functions of one block that use others that are defined further down in it, and so are defined together.
 
     What they use besides must not be assigned in between.
@@ -217,15 +217,15 @@ def exits(statements: Sequence[ast.stmt], *kinds: type[ast.stmt], inside: bool =
     return False
 
 
-def falls(statements: Sequence[ast.stmt]) -> bool:
+def falls_through(statements: Sequence[ast.stmt]) -> bool:
     """Whether the end of a block may be reached."""
     for s in statements:
         if isinstance(s, (*EXITS, ast.Raise)):
             return False
-        if isinstance(s, ast.If) and s.orelse and not falls(s.body) and not falls(s.orelse):
+        if isinstance(s, ast.If) and s.orelse and not falls_through(s.body) and not falls_through(s.orelse):
             return False
         if isinstance(s, ast.For | ast.While) and not exits(s.body, ast.Break):
-            if endless(s) or not falls(s.orelse):
+            if endless(s) or not falls_through(s.orelse):
                 return False
     return True
 
@@ -268,7 +268,7 @@ class Liveness:
                 return self._loop(s, out, broken, continued)
             case ast.FunctionDef():
                 return (out - {s.name}) | used(s)
-        return (out - _certain(s)) | used(s)
+        return (out - _definitely_assigned(s)) | used(s)
 
     def _loop(self, s: ast.While | ast.For, out: Names, broken: Names, continued: Names) -> Names:
         ended = self._block(s.orelse, out, broken, continued)
@@ -284,7 +284,7 @@ class Liveness:
         return head if isinstance(s, ast.While) else head | used(s.iter)
 
 
-def _certain(s: ast.stmt) -> Names:
+def _definitely_assigned(s: ast.stmt) -> Names:
     """The names that a simple statement certainly assigns."""
     targets: list[ast.expr] = []
     if isinstance(s, ast.Assign):

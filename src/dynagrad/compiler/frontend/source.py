@@ -65,8 +65,8 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
             "files, notebooks and doctests, and not from exec or the plain interactive prompt"
         ) from problem
     text = "".join(lines)
-    tree = _module(text, file)
-    found = [node for node in ast.walk(tree) if _is(node, code)]
+    tree = _parse_file(text, file)
+    found = [node for node in ast.walk(tree) if _defines(node, code)]
     if not found:
         raise LiftError(
             f"{function.__qualname__} is not in {file}, line {code.co_firstlineno}: the file changed after it was "
@@ -78,7 +78,7 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
             "it again",
             position(file, found[0]),
         )
-    node = found[0] if len(found) == 1 else _chosen(found, text, file, function)
+    node = found[0] if len(found) == 1 else _matching_lambda(found, text, file, function)
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         raise error(f"{function.__qualname__} is an async function; {SUPPORTED}", position(file, node))
     return node, file
@@ -95,16 +95,16 @@ def _is_current(tree: ast.Module, file: str, function: types.FunctionType) -> bo
     code = function.__code__
     key = id(tree), code.co_flags & _FEATURES
     if key not in _compiled:
-        _compiled[key] = tree, list(_codes(_compile(tree, file, code)))
+        _compiled[key] = tree, list(_nested_codes(_compile(tree, file, code)))
     place = (code.co_name, code.co_firstlineno)
     now = [c for c in _compiled[key][1] if (c.co_name, c.co_firstlineno) == place]
-    if not _imported_as_it_is(function):
+    if not _is_unmodified(function):
         return any(_parameters(c) == _parameters(code) and _names(c) <= _names(code) for c in now)
-    mine = _said(code)
-    return any(_said(c) == mine for c in now)
+    mine = _fingerprint(code)
+    return any(_fingerprint(c) == mine for c in now)
 
 
-def _imported_as_it_is(function: types.FunctionType) -> bool:
+def _is_unmodified(function: types.FunctionType) -> bool:
     """Whether nothing may have rewritten the function on its way from the file, as pytest does with `assert`."""
     loader = function.__globals__.get("__loader__")
     return loader is None or getattr(loader, "__module__", type(loader).__module__).startswith(
@@ -119,11 +119,11 @@ def _compile(tree: ast.Module, file: str, code: types.CodeType) -> types.CodeTyp
     return found
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def _nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
-            yield from _codes(c)
+            yield from _nested_codes(c)
 
 
 def _parameters(code: types.CodeType) -> tuple[str, ...]:
@@ -131,47 +131,47 @@ def _parameters(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    return {n for c in _codes(code) for n in (*c.co_varnames, *c.co_names, *c.co_cellvars, *c.co_freevars)}
+    return {n for c in _nested_codes(code) for n in (*c.co_varnames, *c.co_names, *c.co_cellvars, *c.co_freevars)}
 
 
-def _said(x: Any) -> Any:
+def _fingerprint(x: Any) -> Any:
     """What a code does, wherever it stands; constants are told apart by type too, and 0.0 from -0.0."""
     if isinstance(x, types.CodeType):
         names = (x.co_names, x.co_varnames, x.co_freevars, x.co_cellvars)
         counts = (x.co_argcount, x.co_posonlyargcount, x.co_kwonlyargcount)
-        return (x.co_code, names, counts, tuple(map(_said, x.co_consts)))
+        return (x.co_code, names, counts, tuple(map(_fingerprint, x.co_consts)))
     if isinstance(x, tuple):
-        return tuple(map(_said, x))
+        return tuple(map(_fingerprint, x))
     if isinstance(x, frozenset):
-        return frozenset(map(_said, x))
+        return frozenset(map(_fingerprint, x))
     return (type(x), repr(x))
 
 
-def _chosen(found: list[ast.AST], text: str, file: str, function: types.FunctionType) -> ast.AST:
+def _matching_lambda(found: list[ast.AST], text: str, file: str, function: types.FunctionType) -> ast.AST:
     """Which of several lambdas of a line a function is: the one that compiles to the same."""
     code = function.__code__
     marked = ast.parse(text)
     first = 1 + text.count("\n")
-    for i, node in enumerate([node for node in ast.walk(marked) if _is(node, code)]):  # a line of its own for each
+    for i, node in enumerate([node for node in ast.walk(marked) if _defines(node, code)]):  # a line of its own for each
         for name, value in (("lineno", first + i), ("col_offset", 0), ("end_lineno", first + i), ("end_col_offset", 1)):
             setattr(node, name, value)
-    now = {c.co_firstlineno: c for c in _codes(_compile(marked, file, code)) if c.co_name == code.co_name}
-    mine = _said(code)
-    alike = [node for i, node in enumerate(found) if first + i in now and _said(now[first + i]) == mine]
+    now = {c.co_firstlineno: c for c in _nested_codes(_compile(marked, file, code)) if c.co_name == code.co_name}
+    mine = _fingerprint(code)
+    alike = [node for i, node in enumerate(found) if first + i in now and _fingerprint(now[first + i]) == mine]
     if not alike:
-        alike = [node for node in found if _covers(node, code)]
+        alike = [node for node in found if _is_origin(node, code)]
         if len(alike) != 1:
             raise error(
                 "which of the lambdas of this line is to be compiled cannot be told; write one of them with def",
                 position(file, found[0]),
             )
-    return next((node for node in alike if _covers(node, code)), alike[0])
+    return next((node for node in alike if _is_origin(node, code)), alike[0])
 
 
 _compiled: dict[tuple[int, int], tuple[ast.Module, list[types.CodeType]]] = {}
 
 
-def _module(text: str, file: str) -> ast.Module:
+def _parse_file(text: str, file: str) -> ast.Module:
     key = (file, text)
     if key not in _parsed:
         if len(_parsed) >= _MOST:
@@ -186,7 +186,7 @@ def _module(text: str, file: str) -> ast.Module:
     return _parsed[key]
 
 
-def _is(node: ast.AST, code: types.CodeType) -> bool:
+def _defines(node: ast.AST, code: types.CodeType) -> bool:
     if isinstance(node, ast.Lambda):
         return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -195,7 +195,7 @@ def _is(node: ast.AST, code: types.CodeType) -> bool:
     return False
 
 
-def _covers(node: ast.AST, code: types.CodeType) -> bool:
+def _is_origin(node: ast.AST, code: types.CodeType) -> bool:
     """Whether the instructions of the code come from this of several lambdas of a line."""
     if not isinstance(node, ast.Lambda):
         return True

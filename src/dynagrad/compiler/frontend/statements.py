@@ -35,16 +35,16 @@ from .core import (
     Tuple,
     While,
 )
-from .desugar import plainer
+from .desugar import desugar
 from .expressions import BINARY, Expressions, Scope
-from .scopes import Liveness, Names, assigned, cells, endless, exits, falls, free, groups, local_names
+from .scopes import Liveness, Names, assigned, binding_groups, cells, endless, exits, falls_through, free, local_names
 from .source import SUPPORTED, Definition, definition
 
 NORMAL, BROKEN, CONTINUED, RETURNED = range(4)  # how a choice ended
 NOTHING = Constant(UNDEFINED)
-GOING, GONE, RESULT = "%going", "%returned", "%result"
+GOING, DID_RETURN, RESULT = "%going", "%returned", "%result"
 
-Made = Callable[[], Expression]
+Continuation = Callable[[], Expression]
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class Exits:
     """What becomes of a `return`, `break` and `continue`; `live` is what the last two need."""
 
     return_: Callable[[Atom], Expression]
-    break_: Made | None = None
-    continue_: Made | None = None
+    break_: Continuation | None = None
+    continue_: Continuation | None = None
     live: Names = frozenset()
 
 
-def lift(function: types.FunctionType) -> Lambda:
+def lower(function: types.FunctionType) -> Lambda:
     """A Python function in the core language. Raises LiftError where it is outside of what can be lifted.
 
     It has no free variables: what the function takes from outside are constants in it.
     """
     node, file = definition(function)
     resolve = _resolver(function)
-    node = plainer(node, file, function, resolve)
+    node = desugar(node, file, function, resolve)
     lifter = Lowering(file, resolve, Scope(frozenset(), frozenset(), None), [0])
     return lifter.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
 
@@ -89,7 +89,7 @@ class Lowering(Expressions):
     """Lifts one function, its statements and the functions inside."""
 
     live: Liveness
-    groups: Sequence[list[ast.FunctionDef]] = ()
+    binding_groups: Sequence[list[ast.FunctionDef]] = ()
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class Lowering(Expressions):
         if isinstance(node, ast.Lambda):
             body = start.wrap(inner.expression(node.body, start))
         else:
-            inner.live, inner.groups = Liveness(node.body), groups(node)
+            inner.live, inner.binding_groups = Liveness(node.body), binding_groups(node)
             leave = Exits(lambda value: value)
             body = start.wrap(inner.block(node.body, lambda: Constant(None), leave))
         needed = tuple(sorted(n for n in free(node) if self.scope.owner(n) is not None))
@@ -124,10 +124,10 @@ class Lowering(Expressions):
         else:
             assert b is not None
             for (a, _), tree in zip(reversed(places), reversed(arguments.defaults), strict=False):
-                defaults[a.arg] = self._kept(tree, b)
+                defaults[a.arg] = self._default(tree, b)
             for a, each in zip(named, arguments.kw_defaults, strict=True):
                 if each is not None:
-                    defaults[a.arg] = self._kept(each, b)
+                    defaults[a.arg] = self._default(each, b)
         found = [Parameter(a.arg, kind, defaults.get(a.arg)) for a, kind in places]
         if arguments.vararg is not None:
             found.append(Parameter(arguments.vararg.arg, "rest"))
@@ -136,7 +136,7 @@ class Lowering(Expressions):
             found.append(Parameter(arguments.kwarg.arg, "named rest"))
         return tuple(found)
 
-    def _kept(self, tree: ast.expr, b: Bindings) -> Atom:
+    def _default(self, tree: ast.expr, b: Bindings) -> Atom:
         """A default value under a name that nobody assigns."""
         value = self.expression(tree, b)
         if isinstance(value, Constant):
@@ -147,7 +147,7 @@ class Lowering(Expressions):
 
     # -- blocks ------------------------------------------------------------------------------------------------------
 
-    def block(self, statements: Sequence[ast.stmt], end: Made, leave: Exits) -> Expression:
+    def block(self, statements: Sequence[ast.stmt], end: Continuation, leave: Exits) -> Expression:
         """Statements, and then `end`, which is asked for at most once."""
         b = Bindings()
         for i, s in enumerate(statements):
@@ -164,16 +164,16 @@ class Lowering(Expressions):
                     return b.wrap(leave.continue_())
                 case ast.Raise():
                     return b.wrap(self._raise(s, b))
-                case ast.If() if exits([*s.body, *s.orelse]) or not (falls(s.body) and falls(s.orelse)):
-                    return b.wrap(self._leaving(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]  # the default binds the value of this round
+                case ast.If() if exits([*s.body, *s.orelse]) or not (falls_through(s.body) and falls_through(s.orelse)):
+                    return b.wrap(self._exiting_if(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]  # the default binds the value of this round
                 case ast.While() | ast.For():
                     self._loop(s, b)
-                    after = [*self._otherwise(s), *rest]
+                    after = [*self._loop_else(s), *rest]
                     if exits(s.body, ast.Return):
                         if endless(s):  # left by `return` alone
                             return b.wrap(leave.return_(Name(RESULT)))
                         made = self.block(after, end, leave)
-                        return b.wrap(If(Name(GONE), leave.return_(Name(RESULT)), made, self.at(s)))
+                        return b.wrap(If(Name(DID_RETURN), leave.return_(Name(RESULT)), made, self.at(s)))
                     if s.orelse:
                         return b.wrap(self.block(after, end, leave))
                     if endless(s):
@@ -244,7 +244,7 @@ class Lowering(Expressions):
                 b.let(self.fresh(), self.apply("setattr", s, held, name, new), self.at(s))
 
     def _def(self, s: ast.FunctionDef, b: Bindings) -> None:
-        group = next((g for g in self.groups if s in g), None)
+        group = next((g for g in self.binding_groups if s in g), None)
         if group is not None and not any(self.scope.is_cell(d.name) for d in group):
             if s is group[0]:
                 b.fix(tuple((d.name, self.function(d, d.name, b)) for d in group), self.at(s))
@@ -283,7 +283,7 @@ class Lowering(Expressions):
 
     # -- choices -----------------------------------------------------------------------------------------------------
 
-    def _plain(self, names: Names) -> list[str]:
+    def _passed_on(self, names: Names) -> list[str]:
         """Those variables that are passed on as values: cells are changed where they are."""
         return sorted(n for n in names if self.scope.owner(n) is self.scope and not self.scope.is_cell(n))
 
@@ -293,7 +293,7 @@ class Lowering(Expressions):
 
     def _if(self, s: ast.If, b: Bindings) -> None:
         test = self.condition(s.test, b)
-        names = self._plain(assigned([*s.body, *s.orelse]) & self.live.after[s])
+        names = self._passed_on(assigned([*s.body, *s.orelse]) & self.live.after[s])
         none = Exits(lambda value: value)
 
         def state() -> Expression:
@@ -308,14 +308,14 @@ class Lowering(Expressions):
         found: list[ast.expr | None] = getattr(s, "caught", [])
         return tuple(Constant(BaseException) if each is None else self.atom(each, b) for each in found)
 
-    def _leaving(self, s: ast.If, b: Bindings, rest: Made, leave: Exits) -> Expression:
+    def _exiting_if(self, s: ast.If, b: Bindings, rest: Continuation, leave: Exits) -> Expression:
         """A choice that may leave the block; `rest` is what follows it."""
         test = self.condition(s.test, b)
-        if not (falls(s.body) and falls(s.orelse)):
+        if not (falls_through(s.body) and falls_through(s.orelse)):
             then, otherwise = self.block(s.body, rest, leave), self.block(s.orelse, rest, leave)
             return If(test, then, otherwise, self.at(s), (), self._caught(s, b))
         inside = [*s.body, *s.orelse]
-        names = self._plain(assigned(inside) & (self.live.after[s] | leave.live))
+        names = self._passed_on(assigned(inside) & (self.live.after[s] | leave.live))
 
         def ended(code: int, value: Atom = NOTHING) -> Expression:
             return Tuple((Constant(code), value, *map(Name, names)))
@@ -327,7 +327,7 @@ class Lowering(Expressions):
         self._rebind(names, held, b, 2)
         code = self.bind(Project(held, 0), b, None)
         found = rest()
-        ways: list[tuple[type[ast.stmt], int, Made | None]] = [
+        ways: list[tuple[type[ast.stmt], int, Continuation | None]] = [
             (ast.Break, BROKEN, leave.break_),
             (ast.Continue, CONTINUED, leave.continue_),
         ]
@@ -352,36 +352,36 @@ class Lowering(Expressions):
         breaks, returns = exits(s.body, ast.Break), exits(s.body, ast.Return)
         head, after = self.live.head[s], self.live.after[s]
         changed = assigned([*s.body, s.target] if isinstance(s, ast.For) else [s.test, *s.body])
-        names = self._plain(changed & (head | after))
+        names = self._passed_on(changed & (head | after))
         flags: list[tuple[str, Atom]] = []
         if breaks or returns:
             flags.append((GOING, Constant(True)))
-        asked = returns and not endless(s)  # whether it is to be told how the loop ended
+        flagged = returns and not endless(s)  # whether it is to be told how the loop ended
         if returns:
-            flags += [(GONE, Constant(False))] * asked + [(RESULT, Constant(UNDEFINED))]
+            flags += [(DID_RETURN, Constant(False))] * flagged + [(RESULT, Constant(UNDEFINED))]
 
-        def state(going: bool = True, result: Atom | None = None) -> Expression:
-            ends: list[Atom] = [Constant(going)] if flags else []
+        def state(guard: bool = True, result: Atom | None = None) -> Expression:
+            ends: list[Atom] = [Constant(guard)] if flags else []
             if returns:
-                ends += [Constant(result is not None)] * asked
+                ends += [Constant(result is not None)] * flagged
                 ends.append(Constant(UNDEFINED) if result is None else result)
             return Tuple((*map(Name, names), *ends))
 
         leave = Exits(lambda value: state(False, value), lambda: state(False), state, frozenset(names))
-        going = Name(GOING) if flags else None
+        guard = Name(GOING) if flags else None
         labels = (*names, *(name for name, _ in flags))
         initial: tuple[Atom, ...] = (*map(Name, names), *(value for _, value in flags))
         if isinstance(s, ast.While):
-            condition = self._condition(s, going)
+            condition = self._condition(s, guard)
             made: Expression = While(labels, initial, condition, self.block(s.body, state, leave), self.at(s))
         else:
             sequence, item, start = self.atom(s.iter, b), self.fresh(), Bindings()
             self.unpack(s.target, Name(item), start)
             body = start.wrap(self.block(s.body, state, leave))
-            made = For(item, sequence, labels, initial, going, body, self.at(s))
+            made = For(item, sequence, labels, initial, guard, body, self.at(s))
         self._rebind(labels, self.bind(made, b, self.at(s)), b)
 
-    def _otherwise(self, s: ast.While | ast.For) -> list[ast.stmt]:
+    def _loop_else(self, s: ast.While | ast.For) -> list[ast.stmt]:
         """The `else` of a loop: what follows it, unless a `break` may have ended it."""
         if not (s.orelse and exits(s.body, ast.Break)):
             return s.orelse
@@ -389,13 +389,13 @@ class Lowering(Expressions):
         self.live.after[chosen] = self.live.after[s]
         return [ast.copy_location(chosen, s)]
 
-    def _condition(self, s: ast.While, going: Name | None) -> Expression:
+    def _condition(self, s: ast.While, guard: Name | None) -> Expression:
         test = self.within(s.test, as_truth=True)
-        if going is None:
+        if guard is None:
             return test
         if isinstance(test, Constant) and test.value:
-            return going
-        return If(going, test, Constant(False), self.at(s))
+            return guard
+        return If(guard, test, Constant(False), self.at(s))
 
 
 _STATEMENTS = {

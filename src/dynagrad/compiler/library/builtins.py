@@ -16,19 +16,19 @@ import numpy as np
 from ...errors import Error
 from ...ir import Node
 from ..evaluate.arrays import as_array, stacked
-from ..evaluate.iteration import chooser, items, walk
-from ..evaluate.operators import both, negated, truth
+from ..evaluate.iteration import dynamic_getter, items, iteration_space
+from ..evaluate.operators import conjunction, negated, truth
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import (
     Array,
     Closure,
     Dict,
+    DynamicText,
+    HostFunction,
     Instance,
     Iteration,
     List,
-    Made,
     Masked,
-    Unclear,
     describe,
     known,
     node_of,
@@ -49,15 +49,15 @@ def _len(s: Specialiser, given: Given, named: Named) -> Any:
         return s.call(attribute(s, x, "__len__"), [])
     if isinstance(x, Node):
         raise Error("a single number has no length")
-    return walk(s, x).length
+    return iteration_space(s, x).length
 
 
-def _walks(kind: str) -> Callable[..., Any]:
+def _iteration_of(kind: str) -> Callable[..., Any]:
     return lambda s, given, named: Iteration(kind, tuple(given))
 
 
 calls(zip)(lambda s, given, named: _zip(s, given, named))
-calls(reversed)(_walks("reversed"))
+calls(reversed)(_iteration_of("reversed"))
 
 
 @calls(range)
@@ -73,7 +73,7 @@ def _enumerate(s: Specialiser, given: Given, named: Named) -> Any:
 
 def _zip(s: Specialiser, given: Given, named: Named) -> Any:
     if named.get("strict"):
-        lengths = [walk(s, x).length for x in given]
+        lengths = [iteration_space(s, x).length for x in given]
         if len({n for n in lengths if isinstance(n, int)}) > 1:
             raise Error(f"zip() with strict=True of {' and '.join(map(describe, given))}, which differ in length")
     return Iteration("zip", tuple(given))
@@ -98,7 +98,7 @@ def _filter(s: Specialiser, given: Given, named: Named) -> Any:
 
 def _chosen(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
     """Items of which only the graph knows which are kept: as the elements of an array that a mask chooses."""
-    if chooser(s, inside) is None:
+    if dynamic_getter(s, inside) is None:
         raise Error(
             "which of these items filter() keeps is decided as the function runs, and so is their number; this can be "
             "had of numbers alone, or of arrays of one shape: go over all items, and write `if` inside of the loop"
@@ -150,7 +150,7 @@ def _dict(s: Specialiser, given: Given, named: Named) -> Any:
 def _any(s: Specialiser, given: Given, named: Named) -> Any:
     found: Any = True
     for item in items(s, given[0]):
-        found = both(found, negated(truth(s, item)))
+        found = conjunction(found, negated(truth(s, item)))
     return negated(found)
 
 
@@ -158,7 +158,7 @@ def _any(s: Specialiser, given: Given, named: Named) -> Any:
 def _all(s: Specialiser, given: Given, named: Named) -> Any:
     found: Any = True
     for item in items(s, given[0]):
-        found = both(found, truth(s, item))
+        found = conjunction(found, truth(s, item))
     return found
 
 
@@ -172,7 +172,7 @@ def _copied(s: Specialiser, given: Given, named: Named) -> Any:
     if isinstance(x, Dict):
         return Dict(x.content, empty=x.empty)
     if isinstance(x, Instance):
-        return Instance(x.cls, x.content, "", x.fixed)
+        return Instance(x.cls, x.content, "", x.frozen)
     return x
 
 
@@ -187,7 +187,7 @@ def _copied_deep(s: Specialiser, given: Given, named: Named) -> Any:
         return Dict({key: _copied_deep(s, [value], {}) for key, value in x.content.items()}, empty=x.empty)
     if isinstance(x, Instance):
         fields = {key: _copied_deep(s, [value], {}) for key, value in x.content.items()}
-        return Instance(x.cls, fields, "", x.fixed)
+        return Instance(x.cls, fields, "", x.frozen)
     return _copied(s, [x], {})
 
 
@@ -203,7 +203,7 @@ def class_of(x: Any) -> type:
         return {"real": float, "integer": int, "boolean": bool}[t.kind]
     if isinstance(x, Instance):
         return x.cls
-    if isinstance(x, Closure | Made):
+    if isinstance(x, Closure | HostFunction):
         return types.FunctionType
     if isinstance(x, Iteration):
         return {"range": range, "zip": zip, "enumerate": enumerate}.get(x.kind, object)
@@ -238,7 +238,7 @@ def _callable(s: Specialiser, given: Given, named: Named) -> bool:
     (x,) = given
     if isinstance(x, Instance):
         return "__call__" in vars_of(x.cls)
-    return isinstance(x, Closure | Made) or (callable(x) and type_of(x) is None)
+    return isinstance(x, Closure | HostFunction) or (callable(x) and type_of(x) is None)
 
 
 @calls(getattr)
@@ -276,7 +276,7 @@ def _set_frozen(s: Specialiser, given: Given, named: Named) -> None:
 @calls(str, repr)
 def _str(s: Specialiser, given: Given, named: Named) -> str:
     if given and not known(given[0]):
-        return Unclear.of(given[0])
+        return DynamicText.of(given[0])
     return str(*map(unwrapped, given))
 
 

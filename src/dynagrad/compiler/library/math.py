@@ -18,7 +18,7 @@ from ..evaluate.arrays import holds_node
 from ..evaluate.exceptions import check
 from ..evaluate.iteration import items
 from ..evaluate.joins import Mismatch
-from ..evaluate.operators import binary, truth, whole_power
+from ..evaluate.operators import binary, integer_power, truth
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import Array, Instance, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from ..numpy.calls import numpy_call
@@ -154,7 +154,7 @@ def _numpy_power(s: Specialiser, given: Given, named: Named) -> Any:
     if len(given) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
         exponent = unwrapped(given[1])
         if isinstance(exponent, Node) and types[1].kind == "integer":  # type: ignore[union-attr]  # it has a type, as was asked before
-            return whole_power(s, given[0], given[1], exact=False)
+            return integer_power(s, given[0], given[1], exact=False)
     return numpy_call(s, np.power, given, dict(named))
 
 
@@ -190,7 +190,7 @@ def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> An
             best = pair if test else best
             continue
         try:
-            best = s.either(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]  # the default binds the value of this round
+            best = s.cond(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]  # the default binds the value of this round
         except Mismatch as problem:
             raise Error(
                 f"{'max' if further == 'greater' else 'min'}() chooses among items as the function runs, so all must "

@@ -25,14 +25,14 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.operation import Operation, apply
 from ...ir.ops.arrays import shape_of
-from ..evaluate.arrays import as_array, at_index, content_of, fitted, holds_node, of_kind, set_index, store
+from ..evaluate.arrays import as_array, at_index, cast_to, content_of, holds_node, of_kind, set_index, store
 from ..evaluate.iteration import items
-from ..evaluate.masks import none_inside
+from ..evaluate.masks import refuse_masked
 from ..evaluate.specialiser import Specialiser
 from ..evaluate.values import Array, Iteration, List, known, node_of, type_of, unwrapped, wrapped
-from .exact import EACH, kind_of_result
 from .known_arguments import check_known
 from .nodes import ON_NODES, ufunc_of_nodes
+from .result_kinds import EACH, kind_of_result
 from .ufunc_at import at
 from .views import VIEWS, einsum_view, meshgrid_views, view
 
@@ -41,56 +41,56 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     """A function of numpy. Raises Error for those that have no handler, where something is not known yet."""
     if function in _WRITE and len(arguments) == 2 and not named:
         return _WRITE[function](s, *arguments)
-    if function in _CHANGE:
+    if function in _IN_PLACE:
         raise Error(f"{name_of(function)} changes an array in place; write x[index] = value, or use np.where")
     out = named.get("out")
     named = {k: v for k, v in named.items() if k != "out"}
     if out is not None:
-        return _into(s, out, numpy_call(s, function, arguments, named))
-    if function in _SAME and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
+        return _into_out(s, out, numpy_call(s, function, arguments, named))
+    if function in _IDENTITY and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
         return arguments[0]
-    arguments = [_spelled(s, a) for a in arguments]
+    arguments = [_as_tuple(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
-    options = {key: unwrapped(_spelled(s, value)) for key, value in named.items()}
+    options = {key: unwrapped(_as_tuple(s, value)) for key, value in named.items()}
     if holds_node(given) and "linalg" in (getattr(function, "__module__", None) or ""):
         s.may_raise(np.linalg.LinAlgError)
     with np.errstate(all="ignore"):
-        result = _computed(function, given, options)
+        result = _evaluate(function, given, options)
     first = arguments[0] if arguments else None
-    if function is np.einsum and (seen := einsum_view(arguments, options, _computed)) is not None:
+    if function is np.einsum and (seen := einsum_view(arguments, options, _evaluate)) is not None:
         return seen
     if function is np.meshgrid and options.get("copy", True) is False:
-        return meshgrid_views(arguments, result, _computed, options)
+        return meshgrid_views(arguments, result, _evaluate, options)
     if isinstance(first, Array):
         if function in VIEWS and not isinstance(result, tuple | list):
-            seen = view(function, first, given[1:], options, _computed)
+            seen = view(function, first, given[1:], options, _evaluate)
             if seen is not None:
                 return seen
         if function in _SPLITS:
             axis = _axis_of_pieces(function, given, options, len(shape_of(first.read())))
             return List(tuple(_pieces(s, first, axis, [shape_of(x)[axis] for x in result])))
     made = wrapped(result)
-    if function in _MADE and not isinstance(made, Array) and type_of(made) is not None:
+    if function in _ALWAYS_ARRAYS and not isinstance(made, Array) and type_of(made) is not None:
         return Array(node_of(made))
     if isinstance(made, Array):
         if function in (np.reshape, np.ravel, np.full) or (function is np.array and isinstance(first, List | tuple)):
-            made.ordered = True
+            made.contiguous = True
         elif function in _LIKE and isinstance(given[0], Node):
-            made.ordered = False  # as what it is like, which may lie otherwise
+            made.contiguous = False  # as what it is like, which may lie otherwise
     return made
 
 
-_MADE: frozenset[Any] = frozenset([np.array, np.asarray, np.asanyarray, np.copy, np.zeros, np.ones, np.full])
+_ALWAYS_ARRAYS: frozenset[Any] = frozenset([np.array, np.asarray, np.asanyarray, np.copy, np.zeros, np.ones, np.full])
 """Functions that make an array of a single number, too: one without axes."""
 
 
-def _into(s: Specialiser, out: Any, result: Any) -> Any:
+def _into_out(s: Specialiser, out: Any, result: Any) -> Any:
     """`out=`: the result, written into an array that is there already."""
     into = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     t = type_of(into)
     if not isinstance(into, Array) or t is None:
         raise Error("out= wants one array; assign the result")
-    store(s, into, fitted(result, t))
+    store(s, into, cast_to(result, t))
     return into
 
 
@@ -117,7 +117,7 @@ def _outer(s: Specialiser, ufunc: Any, given: list[Any], named: dict[str, Any]) 
 
 def flat(x: Array) -> Any:
     """All elements of an array, which are written through wherever they lie."""
-    return view(np.ravel, x, [], {}, _computed, always=True)
+    return view(np.ravel, x, [], {}, _evaluate, always=True)
 
 
 _LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
@@ -140,25 +140,25 @@ def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator
         start += length
 
 
-_CHANGE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
-_SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of arrays
+_IN_PLACE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
+_IDENTITY = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of arrays
 
 
-def _spelled(s: Specialiser, x: Any) -> Any:
+def _as_tuple(s: Specialiser, x: Any) -> Any:
     """What is gone over as a tuple."""
     if isinstance(x, Iteration) and not (x.kind == "range" and known(x)):
         return items(s, x)
     return x
 
 
-_inside = threading.local()
+_tracing = threading.local()
 
 
-def _computed(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+def _evaluate(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
     """By numpy, if all is known, or in the graph."""
     if not holds_node(given) and not holds_node(options):
         return function(*given, **options)
-    return _computed_by(lambda: _in_graph(function, given, options))
+    return _traced(lambda: _in_graph(function, given, options))
 
 
 _ordinary = Node.__array_function__, Node.__array_ufunc__
@@ -166,13 +166,13 @@ _ordinary = Node.__array_function__, Node.__array_ufunc__
 
 def _array_function(self: Node, function: Any, types: Any, given: Any, options: Any) -> Any:
     """What handlers get when they call numpy's functions on nodes themselves."""
-    if getattr(_inside, "is_so", False):
+    if getattr(_tracing, "active", False):
         return _in_graph(function, list(given), dict(options))
     return _ordinary[0](self, function, types, given, options)
 
 
 def _array_ufunc(self: Node, function: Any, method: str, *given: Any, **options: Any) -> Any:
-    if getattr(_inside, "is_so", False) and method == "__call__":
+    if getattr(_tracing, "active", False) and method == "__call__":
         return _in_graph(function, list(given), options)
     return _ordinary[1](self, function, method, *given, **options)
 
@@ -183,16 +183,16 @@ setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010  # nodes are handed
 
 def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
 
-    none_inside((*given, *options.values()))
-    depth: int = getattr(_inside, "depth", 0)
-    if depth > _DEEPEST:
+    refuse_masked((*given, *options.values()))
+    depth: int = getattr(_tracing, "depth", 0)
+    if depth > _MOST_NESTED:
         raise Error(f"{name_of(function)} cannot be compiled with such arguments")
-    _inside.depth = depth + 1
+    _tracing.depth = depth + 1
     try:
         found = _of_reals(function, given, options)
         kind = kind_of_result(function, given, options)
     finally:
-        _inside.depth = depth
+        _tracing.depth = depth
     if function in EACH and isinstance(found, tuple):  # several arrays, each of its own kind
         return tuple(_of_own_kind(function, part, x) for part, x in zip(found, given, strict=True))
     return found if kind is None else of_kind(found, kind)
@@ -208,7 +208,7 @@ def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
 
 
 _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
-_DEEPEST = 100  # handlers that are made of numpy's functions again, inside of each other
+_MOST_NESTED = 100  # handlers that are made of numpy's functions again, inside of each other
 
 
 def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
@@ -225,7 +225,7 @@ def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
         arguments, options = spelled(function, given, options)
         given = list(arguments)
         check_known(function, handler, given, options)
-        made = _arrays_of if function in _OF_MANY else _array_of
+        made = _arrays_of if function in _OF_SEQUENCES else _array_of
         if function is not np.block:  # whose lists are rows
             given = [made(x) for x in given]
             options = {name: made(x) for name, x in options.items()}
@@ -244,7 +244,7 @@ def _arrays_of(x: Any) -> Any:
     return [content_of(part) if holds_node(part) else part for part in x]
 
 
-_OF_MANY = frozenset(
+_OF_SEQUENCES = frozenset(
     {np.stack, np.concatenate, np.vstack, np.hstack, np.dstack, np.column_stack, np.select, np.choose, np.gradient}
     | {np.linalg.multi_dot}
 )
@@ -273,9 +273,7 @@ def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
     """A function of `dg.special`: made of operations, which nodes know."""
-    return wrapped(
-        _computed_by(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
-    )
+    return wrapped(_traced(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()})))
 
 
 def joined_along(original: Any, key: Any) -> Any:
@@ -291,22 +289,22 @@ def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], 
         return wrapped(method(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
     if method.__name__ == "outer" and len(given) == 2:
         return _outer(s, ufunc, [as_array(s, x) for x in given], named)
-    arrays_ = [content_of(unwrapped(_spelled(s, x))) for x in given]
+    arrays_ = [content_of(unwrapped(_as_tuple(s, x))) for x in given]
     options = {name: unwrapped(value) for name, value in named.items()}
     check_options(f"np.{ufunc.__name__}.{method.__name__}", {k: v for k, v in options.items() if k in _REFUSED})
     options = {k: v for k, v in options.items() if k not in _REFUSED}
-    return wrapped(_computed_by(lambda: METHODS[method.__name__](ufunc, *arrays_, **options)))
+    return wrapped(_traced(lambda: METHODS[method.__name__](ufunc, *arrays_, **options)))
 
 
 _REFUSED = frozenset({"dtype", "out"})
 
 
-def _computed_by(compute: Callable[[], Any]) -> Any:
+def _traced(compute: Callable[[], Any]) -> Any:
     """What a function gives in which numpy's functions make nodes."""
-    before = getattr(_inside, "is_so", False)
-    _inside.is_so = True
+    before = getattr(_tracing, "active", False)
+    _tracing.active = True
     try:
         with np.errstate(all="ignore"):
             return compute()
     finally:
-        _inside.is_so = before
+        _tracing.active = before

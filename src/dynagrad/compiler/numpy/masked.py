@@ -16,17 +16,19 @@ import numpy as np
 from ...ir import Node
 from ...ir.ops import scalars as ops
 from ...ir.types import KINDS
-from ..evaluate.masks import either, elementwise, refused, spread
+from ..evaluate.masks import broadcast_mask, elementwise, mask_error, where
 from ..evaluate.specialiser import Specialiser, primitive
-from ..evaluate.values import Made, Masked, as_type, unwrapped
+from ..evaluate.values import HostFunction, Masked, as_type, unwrapped
 from ..frontend.core import Primitive
 from ..frontend.operators import PYTHON, UNARY
 
-_TAKE = frozenset({*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict", "is", "is_not", "write_cell", "cell"})
+_ACCEPTING = frozenset(
+    {*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict", "is", "is_not", "write_cell", "cell"}
+)
 """The primitives that know of such elements."""
 
 
-_OF_ARRAYS = frozenset({*PYTHON, *UNARY, "attribute", "getitem", "setitem", "update_item"}) - {"is", "is_not"}
+_NOT_OF_LISTS = frozenset({*PYTHON, *UNARY, "attribute", "getitem", "setitem", "update_item"}) - {"is", "is_not"}
 """Those that mean something else of lists."""
 
 
@@ -37,17 +39,17 @@ def _filled(x: Masked, neutral: Any) -> Node:
     """The whole array, with something neutral in the places that are not chosen."""
     kind = x.values.type.kind
     other = {"integer": int, "boolean": bool, "real": float}[kind](neutral)
-    return either(spread(x.mask, x.values.shape), x.values, as_type(other, KINDS[kind]))
+    return where(broadcast_mask(x.mask, x.values.shape), x.values, as_type(other, KINDS[kind]))
 
 
-def _over(x: Masked, axis: Any) -> Any:
+def _reduced_axes(x: Masked, axis: Any) -> Any:
     """The axes of the whole array that a reduction goes over."""
     rows = x.values.ndim - x.mask.ndim
     if axis is None:
         return None
     if axis == 0 or (axis == -1 and not rows):
         return tuple(range(x.mask.ndim))
-    raise refused(x)
+    raise mask_error(x)
 
 
 def _count(s: Specialiser, x: Masked, axis: Any = None) -> Any:
@@ -57,11 +59,11 @@ def _count(s: Specialiser, x: Masked, axis: Any = None) -> Any:
 
 
 def _sum(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    return s.call(np.sum, [_filled(x, 0), _over(x, axis)])
+    return s.call(np.sum, [_filled(x, 0), _reduced_axes(x, axis)])
 
 
 def _prod(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    return s.call(np.prod, [_filled(x, 1), _over(x, axis)])
+    return s.call(np.prod, [_filled(x, 1), _reduced_axes(x, axis)])
 
 
 def _mean(s: Specialiser, x: Masked, axis: Any = None) -> Any:
@@ -83,19 +85,19 @@ def _extreme(function: Any, least: float) -> Callable[..., Any]:
     def handler(s: Specialiser, x: Masked, axis: Any = None) -> Any:
         """NaN, where numpy raises since there is none."""
         if x.values.type.kind != "real":
-            raise refused(x)
-        found = s.call(function, [_filled(x, least), _over(x, axis)])
+            raise mask_error(x)
+        found = s.call(function, [_filled(x, least), _reduced_axes(x, axis)])
         return s.call(np.where, [s.call(np.any, [x.mask]), found, math.nan])
 
     return handler
 
 
 def _any(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    return s.call(np.any, [_filled(_true(x), False), _over(x, axis)])
+    return s.call(np.any, [_filled(_true(x), False), _reduced_axes(x, axis)])
 
 
 def _all(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    return s.call(np.all, [_filled(_true(x), True), _over(x, axis)])
+    return s.call(np.all, [_filled(_true(x), True), _reduced_axes(x, axis)])
 
 
 def _true(x: Masked) -> Masked:
@@ -105,7 +107,7 @@ def _true(x: Masked) -> Masked:
 def _dot(s: Specialiser, a: Any, b: Any) -> Any:
     for x in (a, b):
         if not isinstance(x, Masked) or x.values.ndim != x.mask.ndim:
-            raise refused(a if isinstance(a, Masked) else b)
+            raise mask_error(a if isinstance(a, Masked) else b)
     return _sum(s, elementwise(PYTHON["multiply"][0], [a, b]))
 
 
@@ -135,8 +137,8 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.count_nonzero: lambda s, x, axis=None: _sum(s, _true(x), axis),
     len: _length,
 }
-_PYTHON: dict[Any, Any] = {sum: np.sum, max: np.max, min: np.min, any: np.any, all: np.all, abs: np.absolute}
-_EACH = frozenset({np.where, np.clip, np.round, np.isclose, np.fix, np.nan_to_num})
+_AS_NUMPY: dict[Any, Any] = {sum: np.sum, max: np.max, min: np.min, any: np.any, all: np.all, abs: np.absolute}
+_ELEMENTWISE = frozenset({np.where, np.clip, np.round, np.isclose, np.fix, np.nan_to_num})
 _METHODS: dict[str, Any] = {
     name: getattr(np, name)
     for name in ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "dot", "clip", "round")
@@ -148,7 +150,7 @@ PRIMITIVE = {name: Primitive(name) for name in PYTHON}
 
 
 @primitive("masked call")
-def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def masked_call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Calls something that is no function of the user's with elements among its arguments that a mask chooses."""
     first = next(x for x in given if isinstance(x, Masked))
     if isinstance(function, Primitive):
@@ -157,7 +159,7 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
         return dataclasses.replace(first, listed=True)
     if function in (np.array, np.asarray) and len(given) == 1 and not named:
         return dataclasses.replace(first, listed=False)
-    function = _PYTHON.get(function, function) if len(given) == 1 else function
+    function = _AS_NUMPY.get(function, function) if len(given) == 1 else function
     reduction = REDUCTIONS.get(function)
     if reduction is not None:
         if function in (np.max, np.min, np.amax, np.amin):  # of nothing
@@ -165,16 +167,16 @@ def call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str
         try:
             return reduction(s, *given, **named)
         except TypeError:
-            raise refused(first) from None
-    if isinstance(function, np.ufunc) or function in _EACH:
+            raise mask_error(first) from None
+    if isinstance(function, np.ufunc) or function in _ELEMENTWISE:
         return elementwise(lambda *xs: unwrapped(s.call(function, xs, named)), given)
-    raise refused(first)
+    raise mask_error(first)
 
 
 def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first: Masked) -> Any:
     name = function.name
-    if name in _OF_ARRAYS and any(isinstance(x, Masked) and x.listed for x in given):
-        raise refused(first)
+    if name in _NOT_OF_LISTS and any(isinstance(x, Masked) and x.listed for x in given):
+        raise mask_error(first)
     if name == "attribute":
         return _attribute(s, first, given[1])
     if name == "matmul":
@@ -187,8 +189,8 @@ def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first:
         raise s.error(
             "what a mask chooses is not changed in place, for it is a copy; write y = y * 2 instead of y *= 2"
         )
-    if name not in _TAKE:
-        raise refused(first)
+    if name not in _ACCEPTING:
+        raise mask_error(first)
     return s.apply(name, *given)
 
 
@@ -198,8 +200,10 @@ def _attribute(s: Specialiser, x: Masked, name: str) -> Any:
     if name == "size":
         return _count(s, x)
     if name == "copy":
-        return Made(("method", name), lambda s, held, given, named: held[0], (x,))
+        return HostFunction(("method", name), lambda s, held, given, named: held[0], (x,))
     if name not in _METHODS:
-        raise refused(x)
+        raise mask_error(x)
     function = _METHODS[name]
-    return Made(("method", name), lambda s, held, given, named: call(s, function, [held[0], *given], named), (x,))
+    return HostFunction(
+        ("method", name), lambda s, held, given, named: masked_call(s, function, [held[0], *given], named), (x,)
+    )

@@ -21,10 +21,10 @@ from ...ir.ops import arrays as whole_arrays
 from ...ir.ops import integers, reductions
 from ...ir.ops import scalars as ops
 from ...ir.types import KINDS, Type
-from ..evaluate.arrays import content_of, converted, holds_node, of_kind, shaped
+from ..evaluate.arrays import array_type, content_of, converted, holds_node, of_kind
 from ..evaluate.operators import arithmetic, bits, inverted
 from ..evaluate.values import as_type, describe, node_of, type_of
-from .exact import of_whole
+from .result_kinds import on_integers
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     np.add: lambda a, b: arithmetic("add", a, b),
@@ -39,7 +39,7 @@ _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     np.not_equal: lambda a, b: a != b,
     np.remainder: lambda a, b: arithmetic("modulo", a, b),
 }
-_LOOKS: dict[Any, Callable[..., Any]] = {
+_PREDICATES: dict[Any, Callable[..., Any]] = {
     np.isnan: lambda x: x != x,
     np.isinf: lambda x: apply(ops.absolute, x) == np.inf,
     np.isfinite: lambda x: apply(ops.absolute, x) < np.inf,
@@ -65,11 +65,11 @@ def ufunc_of_nodes(function: Any, given: list[Any], options: dict[str, Any]) -> 
     nodes = [node_of(content_of(x)) for x in given]
     if function in _OPERATORS:
         return _OPERATORS[function](*nodes)
-    found = of_whole(function, nodes)
+    found = on_integers(function, nodes)
     if found is not None:
         return found
-    if function in _LOOKS:
-        return _LOOKS[function](*nodes)
+    if function in _PREDICATES:
+        return _PREDICATES[function](*nodes)
     if function in _TRUTHS:
         return _TRUTHS[function](*(n if n.type.kind == "boolean" else n != 0 for n in nodes))
     found = UFUNCS.get(function)
@@ -78,7 +78,7 @@ def ufunc_of_nodes(function: Any, given: list[Any], options: dict[str, Any]) -> 
     handler = COMPOSED.get(function) or of_scipy(function)
     if handler is None:
         raise unknown(f"np.{function.__name__}")
-    return handler(*(as_type(n, shaped(KINDS["real"], n.type)) for n in nodes))
+    return handler(*(as_type(n, array_type(KINDS["real"], n.type)) for n in nodes))
 
 
 def _where(condition: Any, *choices: Any) -> Any:
@@ -167,11 +167,11 @@ _SHAPES = (
 )
 
 
-def _no_shape(*_: Any, **__: Any) -> Any:
+def _unknown_shape(*_: Any, **__: Any) -> Any:
     raise Error(_SHAPES)
 
 
-def _uncounted(*_: Any, **__: Any) -> Any:
+def _unknown_length(*_: Any, **__: Any) -> Any:
     raise Error(
         "how many places this finds is known only as the function runs, and shapes must be known when it is compiled; "
         "use np.where(mask, x, 0.0), or np.count_nonzero for their number"
@@ -182,7 +182,7 @@ def _reduced_truth(every: bool) -> Callable[..., Any]:
     def made(x: Any, axis: Any = None, **options: Any) -> Any:
         node = node_of(content_of(x))
         test = node if node.type.kind == "boolean" else node != 0
-        counted = as_type(test, shaped(KINDS["real"], test.type))
+        counted = as_type(test, array_type(KINDS["real"], test.type))
         if not counted.shape:
             return test
         if 0 in counted.shape:  # all of nothing, and any of nothing: numpy knows their shape
@@ -192,10 +192,10 @@ def _reduced_truth(every: bool) -> Callable[..., Any]:
     return made
 
 
-def _winner(largest: bool) -> Callable[..., Any]:
+def _arg_extreme(largest: bool) -> Callable[..., Any]:
     def made(x: Any, axis: Any = None) -> Any:
         node = node_of(content_of(x))
-        node = as_type(node, shaped(KINDS["real"], node.type))
+        node = as_type(node, array_type(KINDS["real"], node.type))
         if axis is None:
             node, axis = FUNCTIONS[np.ravel](node), 0
         axis = axis % node.ndim
@@ -292,10 +292,10 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.count_nonzero: _count_nonzero,
     np.isin: _isin,
     np.searchsorted: _searchsorted,
-    np.nonzero: _uncounted,
-    np.flatnonzero: _uncounted,
-    np.argwhere: _uncounted,
-    np.unique: _uncounted,
+    np.nonzero: _unknown_length,
+    np.flatnonzero: _unknown_length,
+    np.argwhere: _unknown_length,
+    np.unique: _unknown_length,
     np.fix: lambda x: np.trunc(x),
     np.float64: lambda x=0.0: node_of(content_of(x)) * 1.0,
     np.int64: lambda x=0: converted(node_of(content_of(x)), np.int64),
@@ -307,20 +307,20 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.full: _full,
     np.broadcast_arrays: _broadcast_arrays,
     np.full_like: _full_like,
-    np.zeros: _no_shape,
-    np.ones: _no_shape,
-    np.empty: _no_shape,
-    np.eye: _no_shape,
-    np.identity: _no_shape,
-    np.arange: _no_shape,
+    np.zeros: _unknown_shape,
+    np.ones: _unknown_shape,
+    np.empty: _unknown_shape,
+    np.eye: _unknown_shape,
+    np.identity: _unknown_shape,
+    np.arange: _unknown_shape,
     np.shape: lambda x: getattr(content_of(x), "shape", ()),
     np.isscalar: lambda x: not getattr(content_of(x), "shape", ()),
     np.ndim: lambda x: len(getattr(content_of(x), "shape", ())),
     np.size: lambda x: node_of(content_of(x)).size,
     np.all: _reduced_truth(True),
     np.any: _reduced_truth(False),
-    np.argmax: _winner(True),
-    np.argmin: _winner(False),
+    np.argmax: _arg_extreme(True),
+    np.argmin: _arg_extreme(False),
     np.argsort: _argsort,
     np.round: _round,
     np.around: _round,

@@ -17,20 +17,20 @@ from ...ir import Node
 from ..evaluate.arrays import holds_node
 from ..evaluate.values import Array, List, type_of, unwrapped, wrapped
 
-Compute = Callable[[Any, list[Any], dict[str, Any]], Any]
-Back = tuple[Any, list[Any]]
+Evaluate = Callable[[Any, list[Any], dict[str, Any]], Any]
+Inverse = tuple[Any, list[Any]]
 """A function of numpy, and its arguments after the first, that takes the elements of a view to where they are."""
 
 
-def _permuted(shape: tuple[int, ...], axes: Any = None) -> Back:
+def _permuted(shape: tuple[int, ...], axes: Any = None) -> Inverse:
     return np.transpose, [None if axes is None else tuple(np.argsort([a % len(shape) for a in axes]).tolist())]
 
 
-def _reshaped(shape: tuple[int, ...], *_: Any, order: str = "C", **__: Any) -> Back | None:
+def _reshaped(shape: tuple[int, ...], *_: Any, order: str = "C", **__: Any) -> Inverse | None:
     return (np.reshape, [shape]) if order == "C" else None
 
 
-VIEWS: dict[Any, Callable[..., Back | None]] = {
+VIEWS: dict[Any, Callable[..., Inverse | None]] = {
     np.transpose: _permuted,
     np.swapaxes: lambda shape, axis1, axis2: (np.swapaxes, [axis1, axis2]),
     np.moveaxis: lambda shape, source, destination: (np.moveaxis, [destination, source]),
@@ -47,28 +47,28 @@ VIEWS: dict[Any, Callable[..., Back | None]] = {
 
 
 def view(
-    function: Any, x: Array, rest: list[Any], options: dict[str, Any], compute: Compute, always: bool = False
+    function: Any, x: Array, rest: list[Any], options: dict[str, Any], evaluate: Evaluate, always: bool = False
 ) -> Array | None:
     """What a function gives of an array, as a view; None where numpy makes a copy."""
 
-    def look(content: Any) -> Any:
-        return compute(function, [content, *rest], options)
+    def get(content: Any) -> Any:
+        return evaluate(function, [content, *rest], options)
 
-    shared = {True} if always or holds_node((rest, options)) else set(_shared(x, look))
+    shared = {True} if always or holds_node((rest, options)) else set(_shares_memory(x, get))
     if shared == {False}:
         return None
     t = type_of(x)
     assert t is not None
     way = VIEWS[function](t.shape, *rest, **options) if shared == {True} else None
 
-    def back(content: Any, new: Any) -> Any:
+    def put(content: Any, new: Any) -> Any:
         assert way is not None
-        return compute(way[0], [new, *way[1]], {})
+        return evaluate(way[0], [new, *way[1]], {})
 
-    return Array(None, x.owner, x, look, None, None if way is None else back)
+    return Array(None, x.owner, x, get, None, None if way is None else put)
 
 
-def einsum_view(arguments: Sequence[Any], options: dict[str, Any], compute: Compute) -> Array | None:
+def einsum_view(arguments: Sequence[Any], options: dict[str, Any], evaluate: Evaluate) -> Array | None:
     """What `einsum` gives of one array whose axes it only rearranges: a view, which can be written to unless it is of
     diagonals; None for all else."""
     at = [i for i, x in enumerate(arguments) if isinstance(x, Array)]
@@ -78,41 +78,41 @@ def einsum_view(arguments: Sequence[Any], options: dict[str, Any], compute: Comp
         return None
     x, (_, names, output) = arguments[at[0]], one
 
-    def back(content: Any, new: Any) -> Any:
-        return compute(np.einsum, [f"{output}->{names}", new], options)
+    def put(content: Any, new: Any) -> Any:
+        return evaluate(np.einsum, [f"{output}->{names}", new], options)
 
     return Array(
         None,
         x.owner,
         x,
-        lambda content: compute(np.einsum, [f"{names}->{output}", content], options),
+        lambda content: evaluate(np.einsum, [f"{names}->{output}", content], options),
         None,
-        back if len(set(names)) == len(names) else None,
+        put if len(set(names)) == len(names) else None,
     )
 
 
-def meshgrid_views(arguments: Sequence[Any], found: Sequence[Any], compute: Compute, options: dict[str, Any]) -> Any:
+def meshgrid_views(arguments: Sequence[Any], found: Sequence[Any], evaluate: Evaluate, options: dict[str, Any]) -> Any:
     """What `meshgrid` without copies gives: views of the arrays, which can be read."""
     given = [unwrapped(x) for x in arguments]
 
     def one(i: int) -> Any:
-        def look(content: Any) -> Any:
-            return compute(np.meshgrid, [*given[:i], content, *given[i + 1 :]], options)[i]
+        def get(content: Any) -> Any:
+            return evaluate(np.meshgrid, [*given[:i], content, *given[i + 1 :]], options)[i]
 
         x = arguments[i]
-        return Array(None, x.owner, x, look) if isinstance(x, Array) else wrapped(found[i])
+        return Array(None, x.owner, x, get) if isinstance(x, Array) else wrapped(found[i])
 
     made = tuple(map(one, range(len(found))))
     return List(made) if isinstance(found, list) else made
 
 
-def _shared(x: Array, look: Callable[[Any], Any]) -> Iterator[bool]:
+def _shares_memory(x: Array, get: Callable[[Any], Any]) -> Iterator[bool]:
     """Whether a function gives a view of an array, for all the ways in which it may lie in memory."""
-    for given in _alike(x):
-        yield not given.size or bool(np.may_share_memory(look(given), given))
+    for given in _memory_layouts(x):
+        yield not given.size or bool(np.may_share_memory(get(given), given))
 
 
-def _alike(x: Array) -> Iterator[np.ndarray[Any, Any]]:
+def _memory_layouts(x: Array) -> Iterator[np.ndarray[Any, Any]]:
     """Arrays of bytes that lie in memory as an array may do."""
     steps: list[Array] = []
     while x.base is not None:
@@ -120,16 +120,16 @@ def _alike(x: Array) -> Iterator[np.ndarray[Any, Any]]:
         x = x.base
     t = type_of(x)
     assert t is not None
-    orders: Sequence[Any] = "C" if x.ordered or t.ndim < 2 else "CF"
+    orders: Sequence[Any] = "C" if x.contiguous or t.ndim < 2 else "CF"
     for order in orders:
         found = np.empty(t.shape, np.int8, order)
         for step in reversed(steps):
-            found = step.look(found) if step.index is None else found[_some(step.index)]
+            found = step.get(found) if step.index is None else found[_with_static_indices(step.index)]
         yield found
 
 
-def _some(index: Any) -> Any:
+def _with_static_indices(index: Any) -> Any:
     """An index with known places: which ones does not matter."""
     if isinstance(index, tuple):
-        return tuple(map(_some, index))
+        return tuple(map(_with_static_indices, index))
     return 0 if isinstance(index, Node) else index

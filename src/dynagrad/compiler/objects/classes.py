@@ -14,7 +14,7 @@ import numpy as np
 from ...eager.numpy.missing import unknown
 from ...errors import Error
 from ..evaluate.specialiser import Given, Named, Specialiser, calls, primitive
-from ..evaluate.values import Instance, Made, Unclear, known, normal, unwrapped, wrapped
+from ..evaluate.values import DynamicText, HostFunction, Instance, known, normal, unwrapped, wrapped
 from .containers import attribute, bound, vars_of
 
 
@@ -23,9 +23,9 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _named_tuple(cls, given, named)
     if issubclass(cls, BaseException):
-        return cls(*(unwrapped(x) if known(x) else Unclear.of(x) for x in given))
-    fixed = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # no attribute that type checkers know
-    made = Instance(cls, {}, "", fixed)
+        return cls(*(unwrapped(x) if known(x) else DynamicText.of(x) for x in given))
+    frozen = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # no attribute that type checkers know
+    made = Instance(cls, {}, "", frozen)
     init = cls.__init__
     if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):
         _fill(s, made, cls, given, named)
@@ -85,7 +85,7 @@ def _fill(s: Specialiser, made: Instance, cls: type, given: Given, named: Named)
 def _super(s: Specialiser, given: Given, named: Named) -> Any:
     if len(given) != 2 or not isinstance(given[0], type):
         raise Error("super() cannot be compiled here; write it inside of a method, or name the class: Base.f(self)")
-    return Made(("super", given[0]), _no_call, (given[1],))
+    return HostFunction(("super", given[0]), _no_call, (given[1],))
 
 
 def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
@@ -93,19 +93,21 @@ def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) 
 
 
 @primitive("super attribute")
-def above(s: Specialiser, x: Made, name: str) -> Any:
+def super_attribute(s: Specialiser, x: HostFunction, name: str) -> Any:
     """`super().name`: what the classes after one of those of an object have."""
     (me,) = x.held
     classes = (me.cls if isinstance(me, Instance) else type(me)).__mro__
     after = classes[classes.index(x.kind[1]) + 1 :]
     raw = next((vars(cls)[name] for cls in after if name in vars(cls)), None)
     if name == "__init__" and (raw is None or raw is object.__init__):
-        return Made(("method", name), lambda *_: None)
+        return HostFunction(("method", name), lambda *_: None)
     owner = next((cls for cls in after if name in vars(cls)), None)
     if raw is None or owner is None:
         raise AttributeError(f"'super' object has no attribute {name!r}")
     if name == "__init__" and _is_generated(raw):
-        return Made(("method", name, owner), lambda s, held, given, named: _fill(s, me, owner, given, named), (me,))
+        return HostFunction(
+            ("method", name, owner), lambda s, held, given, named: _fill(s, me, owner, given, named), (me,)
+        )
     if isinstance(raw, property):
         return s.call(raw.fget, [me])
     if isinstance(raw, staticmethod):
@@ -124,25 +126,29 @@ def _partial(s: Specialiser, given: Given, named: Named) -> Any:
         mine = dict(zip(names, held[1 + count :], strict=True))
         return s.call(held[0], [*held[1 : 1 + count], *more], mine | dict(others))
 
-    return Made(("partial", "partial", count, names), run, (function, *first, *values))
+    return HostFunction(("partial", "partial", count, names), run, (function, *first, *values))
 
 
 calls(functools.partial)(_partial)
 
 
 @calls(functools.update_wrapper)
-def _wrapping(s: Specialiser, given: Given, named: Named) -> Made:
+def _wrapping(s: Specialiser, given: Given, named: Named) -> HostFunction:
     """The first function, with the name of the second."""
     names = dict(named)
     wrapper, wrapped_, *_ = [*given, *(names[name] for name in ("wrapper", "wrapped")[len(given) :])]
     name = attribute(s, wrapped_, "__name__") if not isinstance(wrapped_, Instance) else wrapped_.cls.__name__
-    return Made(("wraps", name), lambda s, held, given, named: s.call(held[0], given, named), (wrapper, wrapped_))
+    return HostFunction(
+        ("wraps", name), lambda s, held, given, named: s.call(held[0], given, named), (wrapper, wrapped_)
+    )
 
 
 @calls(functools.wraps)
-def _wraps(s: Specialiser, given: Given, named: Named) -> Made:
+def _wraps(s: Specialiser, given: Given, named: Named) -> HostFunction:
     function = [*given, *named.values()][0]
-    return Made(("wraps", "wraps"), lambda s, held, given, _: _wrapping(s, [given[0], held[0]], {}), (function,))
+    return HostFunction(
+        ("wraps", "wraps"), lambda s, held, given, _: _wrapping(s, [given[0], held[0]], {}), (function,)
+    )
 
 
 def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:

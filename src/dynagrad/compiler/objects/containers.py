@@ -16,18 +16,18 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.ops import integers
 from ..evaluate.arrays import add_index, at_index, set_index
-from ..evaluate.iteration import chooser, items
+from ..evaluate.iteration import dynamic_getter, items
 from ..evaluate.operators import binary, update
 from ..evaluate.specialiser import Specialiser, primitive
 from ..evaluate.values import (
     Array,
     Closure,
     Dict,
+    DynamicText,
+    HostFunction,
     Instance,
     Iteration,
     List,
-    Made,
-    Unclear,
     describe,
     known,
     normal,
@@ -57,14 +57,14 @@ def set_(s: Specialiser, x: Any) -> Any:
     return frozenset(map(unwrapped, inside))
 
 
-@primitive("join")
-def join(s: Specialiser, *parts: tuple[Any, ...]) -> tuple[Any, ...]:
+@primitive("concat")
+def concat(s: Specialiser, *parts: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x for part in parts for x in part)
 
 
 def key_of(x: Any) -> Any:
     """A key of a dict."""
-    if isinstance(x, Node | Array | Unclear) or not known(x):
+    if isinstance(x, Node | Array | DynamicText) or not known(x):
         raise Error("the keys of a dict must be known when the function is compiled")
     return unwrapped(x)
 
@@ -146,21 +146,21 @@ def getitem(s: Specialiser, x: Any, index: Any) -> Any:
                 raise Error("the bounds of a slice of a list must be known when the function is compiled")
             part = inside[unwrapped(index)]
             return List(part) if isinstance(x, List) else part
-        return _one(s, x, inside, index)
+        return _item_at(s, x, inside, index)
     if isinstance(x, Instance) and hasattr(x.cls, "__getitem__"):
         return s.call(attribute(s, x, "__getitem__"), [index])
     if x is np.r_ or x is np.c_ or x is numpy_names.r_ or x is numpy_names.c_:
         return joined_along(numpy_names.ORIGINALS.get(x, x), unwrapped(index))
-    if known(index) and not isinstance(x, Closure | Made):
+    if known(index) and not isinstance(x, Closure | HostFunction):
         return wrapped(x[unwrapped(index)])
     raise Error(f"{describe(x)} cannot be indexed in a compiled function")
 
 
-def _one(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any:
+def _item_at(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any:
     if isinstance(index, Node):
         if index.type.kind == "boolean" and not index.shape:
             index = integers.count_true(index)
-        at = chooser(s, inside)
+        at = dynamic_getter(s, inside)
         if index.type.kind != "integer" or at is None:
             raise Error(
                 f"{describe(x)} is indexed with {describe(index)}: at a place that is known only as the function runs, "
@@ -183,14 +183,14 @@ def setitem(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     elif isinstance(x, Dict):
         s.write(x, {**x.content, key_of(index): value})
     elif isinstance(x, List):
-        s.write(x, _changed(x, index, value))
+        s.write(x, _with_item(x, index, value))
     elif isinstance(x, Instance) and hasattr(x.cls, "__setitem__"):
         s.call(attribute(s, x, "__setitem__"), [index, value])
     else:
         raise Error(f"{describe(x)} does not let its items be changed")
 
 
-def _changed(x: List, index: Any, value: Any) -> tuple[Any, ...]:
+def _with_item(x: List, index: Any, value: Any) -> tuple[Any, ...]:
     if not isinstance(index, int):
         raise Error(
             f"an item of {describe(x)} is changed at {describe(index)}: the place in a list must be known when the "
@@ -233,7 +233,7 @@ def update_item(s: Specialiser, name: str, x: Any, index: Any, value: Any) -> No
 def attribute(s: Specialiser, x: Any, name: str) -> Any:
     """`x.name`."""
     if isinstance(x, Instance):
-        return _of_object(s, x, name)
+        return _instance_attribute(s, x, name)
     if isinstance(x, Array | Node) or (isinstance(x, np.ndarray) and not isinstance(x, np.matrix)):
         return array_attribute(s, x, name)
     if isinstance(x, List | Dict):
@@ -253,12 +253,12 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
             return s.call(found.fget, [x])
         if isinstance(found, types.FunctionType):
             return bound(name, found, x)
-    if isinstance(x, Made) and isinstance(x.kind, tuple) and x.kind[0] == "super":
+    if isinstance(x, HostFunction) and isinstance(x.kind, tuple) and x.kind[0] == "super":
         return s.apply("super attribute", x, name)
-    if isinstance(x, Closure | Made | Iteration):
+    if isinstance(x, Closure | HostFunction | Iteration):
         if name == "__name__":
             return x.name if not isinstance(x, Iteration) else x.kind
-        if name == "__wrapped__" and isinstance(x, Made) and x.kind[0] == "wraps" and len(x.held) == 2:
+        if name == "__wrapped__" and isinstance(x, HostFunction) and x.kind[0] == "wraps" and len(x.held) == 2:
             return x.held[1]
         raise Error(f"{describe(x)} has no {name} in a compiled function")
     if isinstance(x, slice):
@@ -266,14 +266,18 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
     return normal(getattr(x, name))
 
 
-def bound(name: str, method: Any, x: Any) -> Made:
+def bound(name: str, method: Any, x: Any) -> HostFunction:
     """A method together with what it is a method of."""
     if isinstance(method, types.FunctionType) and method.__module__.startswith(_OURS):
-        return Made(("method", name, method), lambda s, held, given, named: method(s, held[0], *given, **named), (x,))
-    return Made(("method", name, method), lambda s, held, given, named: s.call(method, [held[0], *given], named), (x,))
+        return HostFunction(
+            ("method", name, method), lambda s, held, given, named: method(s, held[0], *given, **named), (x,)
+        )
+    return HostFunction(
+        ("method", name, method), lambda s, held, given, named: s.call(method, [held[0], *given], named), (x,)
+    )
 
 
-def _of_object(s: Specialiser, x: Instance, name: str) -> Any:
+def _instance_attribute(s: Specialiser, x: Instance, name: str) -> Any:
     found = getattr(x.cls, name, None)
     if isinstance(found, property):
         return s.call(found.fget, [x])
@@ -302,7 +306,7 @@ def setattr_(s: Specialiser, x: Any, name: str, value: Any) -> None:
     """`x.name = value`."""
     if not isinstance(x, Instance):
         raise Error(f"{describe(x)} does not let its attributes be changed in a compiled function")
-    if x.fixed:
+    if x.frozen:
         raise Error(f"an object of {x.cls.__name__} is frozen; use dataclasses.replace")
     s.write(x, {**x.content, name: value})
 

@@ -12,7 +12,7 @@ from ...errors import Error
 from ..evaluate.arrays import at_index, converted, set_index
 from ..evaluate.iteration import items
 from ..evaluate.specialiser import Specialiser
-from ..evaluate.values import Array, List, Made, describe, type_of, unwrapped, wrapped
+from ..evaluate.values import Array, HostFunction, List, describe, type_of, unwrapped, wrapped
 from ..numpy.calls import flat, numpy_call
 
 _ON_VALUES = ("argmax", "argmin", "argsort", "any", "all", "round", "searchsorted")
@@ -42,7 +42,7 @@ def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
         if name == "flatten":
             own = _flatten
         else:
-            return Made(
+            return HostFunction(
                 ("method", name),
                 lambda s, held, given, named: numpy_call(s, function, [held[0], *given], dict(named)),
                 (x,),
@@ -50,21 +50,21 @@ def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
     if own is None:
         raise Error(f"{describe(x)} has no {name} in a compiled function")
     run = own
-    return Made(("method", name), lambda s, held, given, named: run(s, held[0], *given, **named), (x,))
+    return HostFunction(("method", name), lambda s, held, given, named: run(s, held[0], *given, **named), (x,))
 
 
 def _flatten(s: Specialiser, x: Any, order: str = "C") -> Any:
-    return _ordered(wrapped(unwrapped(numpy_call(s, np.ravel, [x], {"order": order}))))
+    return _contiguous(wrapped(unwrapped(numpy_call(s, np.ravel, [x], {"order": order}))))
 
 
 def _copy(s: Specialiser, x: Any, order: str = "C") -> Any:
-    return _ordered(wrapped(unwrapped(x)))
+    return _contiguous(wrapped(unwrapped(x)))
 
 
-def _ordered(x: Any) -> Any:
+def _contiguous(x: Any) -> Any:
     """A copy, whose elements lie in order."""
     if isinstance(x, Array):
-        x.ordered = True
+        x.contiguous = True
     return x
 
 

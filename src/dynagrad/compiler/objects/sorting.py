@@ -16,7 +16,7 @@ from ...errors import Error
 from ...ir import Node
 from ..evaluate.arrays import at_index, holds_node, stacked
 from ..evaluate.iteration import items
-from ..evaluate.joins import Dynamic, Mismatch, Pattern, build, flatten, merge, pattern
+from ..evaluate.joins import AbstractValue, Dynamic, Mismatch, abstract, build, flatten, join
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import Array, List, describe, node_of, type_of, unwrapped, wrapped
 from ..numpy.calls import numpy_call
@@ -40,18 +40,18 @@ def ordered(s: Specialiser, inside: Sequence[Any], key: Any = None, reverse: Any
     keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
     if not isinstance(reverse, bool | int):
         raise Error("whether sorted() reverses must be known when the function is compiled")
-    known = _deciding(keys)
+    known = _static_keys(keys)
     if known is not None:
         places = sorted(range(len(keys)), key=lambda i: known[i], reverse=bool(reverse))
         return tuple(inside[i] for i in places)
     if len(inside) < 2:
         return tuple(inside)
-    order = _order(s, keys[::-1] if reverse else keys)
-    found = _looked_up(s, inside[::-1] if reverse else inside, order)
+    order = _argsort(s, keys[::-1] if reverse else keys)
+    found = _permuted(s, inside[::-1] if reverse else inside, order)
     return found[::-1] if reverse else found
 
 
-def _deciding(keys: list[Any]) -> list[Any] | None:
+def _static_keys(keys: list[Any]) -> list[Any] | None:
     """Known keys in the same order: the keys themselves, or, of tuples, their first parts if no two are the same."""
     if not any(map(holds_node, keys)):
         return keys
@@ -64,7 +64,7 @@ def _deciding(keys: list[Any]) -> list[Any] | None:
     return None if any(a == b for a, b in itertools.combinations(first, 2)) else first
 
 
-def _order(s: Specialiser, keys: Sequence[Any]) -> Any:
+def _argsort(s: Specialiser, keys: Sequence[Any]) -> Any:
     """The places of the least key, the next one, and so on; of tuples, by their parts in turn."""
     widths = {len(k) if isinstance(k, tuple) else None for k in keys}
     columns = list(zip(*keys, strict=True)) if widths != {None} and len(widths) == 1 else [keys]
@@ -89,12 +89,12 @@ def _at(s: Specialiser, x: Array, places: Any) -> Any:
     return at_index(s, x, places)
 
 
-def _looked_up(s: Specialiser, inside: Sequence[Any], order: Any) -> tuple[Any, ...]:
+def _permuted(s: Specialiser, inside: Sequence[Any], order: Any) -> tuple[Any, ...]:
     """Items at places that the graph knows."""
-    form: Pattern = pattern(inside[0], deep=True)
+    form: AbstractValue = abstract(inside[0], deep=True)
     try:
         for x in inside[1:]:
-            form = merge(form, pattern(x, deep=True))
+            form = join(form, abstract(x, deep=True))
     except Mismatch as problem:
         raise Error(
             f"sorted() chooses among items as the function runs, so all must be alike; there are {problem.a} and "

@@ -13,7 +13,7 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.node import fresh, order
 from ...ir.types import Type
-from ..evaluate.joins import Dynamic, Pattern, Static, build, equal, flatten, leaf_types, pattern
+from ..evaluate.joins import AbstractValue, Dynamic, Static, abstract, build, equal, flatten, leaf_types
 from ..evaluate.specialiser import Specialiser
 from ..evaluate.values import Array
 
@@ -21,11 +21,11 @@ OWNED = "it came from outside of the function that changes it here; change a cop
 T = TypeVar("T")
 
 
-class Held:
+class Captures:
     """Values with the numbers in them taken out."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        self.form = pattern(values, deep=True)
+        self.form = abstract(values, deep=True)
         self.numbers: list[Node] = list(flatten(values, self.form))
         self.types: list[Type] = leaf_types(self.form)
         self._known = [x.read() for x in _arrays(self.form)]  # which may be changed in place later
@@ -35,14 +35,14 @@ class Held:
         found: tuple[Any, ...] = build(self.form, numbers, OWNED)
         return found
 
-    def same(self, other: Held) -> bool:
+    def same(self, other: Captures) -> bool:
         """Whether both are the same but for their numbers."""
         if not equal(self.form, other.form) or len(self._known) != len(other._known):
             return False
         return all(a is b for a, b in zip(self._known, other._known, strict=True))
 
 
-def _arrays(p: Pattern) -> Iterator[Array]:
+def _arrays(p: AbstractValue) -> Iterator[Array]:
     if isinstance(p, Static):
         if isinstance(p.value, Array):
             yield p.value
@@ -51,7 +51,7 @@ def _arrays(p: Pattern) -> Iterator[Array]:
             yield from _arrays(part)
 
 
-def once(s: Specialiser, key: Any, held: Held, make: Callable[[], T], lasting: Callable[[T], bool]) -> T:
+def memoised(s: Specialiser, key: Any, held: Captures, make: Callable[[], T], lasting: Callable[[T], bool]) -> T:
     """What is made for values that are held, if it was not made before and is worth keeping."""
     for other, found in s.captured.setdefault(key, []):
         if held.same(other):
@@ -63,7 +63,7 @@ def once(s: Specialiser, key: Any, held: Held, make: Callable[[], T], lasting: C
     return made
 
 
-def alone(s: Specialiser, what: str, run: Callable[[], T]) -> T:
+def isolated(s: Specialiser, what: str, run: Callable[[], T]) -> T:
     """What is computed in a function of the graph. Raises Error where it changes something from outside."""
     with s.journal() as changed:
         s.level += 1
@@ -81,7 +81,7 @@ def variables(types: Iterable[Type]) -> list[Node]:
     return [fresh(t) for t in types]
 
 
-def strangers(outputs: Sequence[Node], own: Sequence[Node]) -> list[Node]:
+def free_variables(outputs: Sequence[Node], own: Sequence[Node]) -> list[Node]:
     """Variables that are not passed: the results of a function that is still being made."""
     known = set(own)
     return [n for n in order(outputs) if n.is_variable and n not in known]

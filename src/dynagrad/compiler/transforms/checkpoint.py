@@ -13,12 +13,12 @@ from ...autodiff.rematerialisation import sparing
 from ...eager.verbs.checkpoint import checkpoint
 from ...errors import Error
 from ...ir import Node, control, tracing
-from ..evaluate.joins import Mismatch, perhaps_none, replaced
+from ..evaluate.joins import Mismatch, allow_optional, map_numbers
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Iteration, Made, Perhaps, describe, function_like, type_of
+from ..evaluate.values import HostFunction, Iteration, Optional, describe, function_like, type_of
 from ..frontend.core import Apply, Constant, For, Let, Name, Project, While
 from ..frontend.core import Tuple as CoreTuple
-from .regions import functions_in
+from .primal_trace import functions_in
 
 _NAMES = ("step", "state", "n")
 
@@ -48,14 +48,18 @@ def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
     def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
         return _refuse(s.call(held[0], list(xs)))
 
-    env = {"step": Made(("step", "a step"), one, (step,)), "state": state, "rounds": Iteration("range", (0, n, 1))}
+    env = {
+        "step": HostFunction(("step", "a step"), one, (step,)),
+        "state": state,
+        "rounds": Iteration("range", (0, n, 1)),
+    }
     body = Let("next", Apply(Name("step"), (Name("state"),), (), s.at), CoreTuple((Name("next"),)))
     return s.evaluate(For("round", Name("rounds"), ("state",), (Name("state"),), None, body, s.at), env)[0]
 
 
 def _until(s: Specialiser, step: Any, state: Any) -> Any:
     """The last state: the first component of what the loop has says whether it goes on."""
-    env = {"step": Made(("step", "a step"), _step, (step,)), "state": state}
+    env = {"step": HostFunction(("step", "a step"), _step, (step,)), "state": state}
     call = Apply(Name("step"), (Name("state"),), (), s.at)
     after = CoreTuple((Name("going"), Name("last")))
     body = Let("next", call, Let("going", Project(Name("next"), 0), Let("last", Project(Name("next"), 1), after)))
@@ -66,14 +70,14 @@ def _until(s: Specialiser, step: Any, state: Any) -> Any:
 def _step(s: Specialiser, held: tuple[Any, ...], given: Given, _: Named) -> tuple[Any, Any]:
     """Whether there is a next state, and that or, where there is none, the old one."""
     [state] = given
-    with perhaps_none():
+    with allow_optional():
         found = s.call(held[0], [state])
     if found is None:
         return False, state
-    if not isinstance(found, Perhaps):
+    if not isinstance(found, Optional):
         return True, _refuse(found)
     try:
-        return found.present, s.either(found.present, lambda: _refuse(found.value), lambda: state)
+        return found.present, s.cond(found.present, lambda: _refuse(found.value), lambda: state)
     except Mismatch as problem:
         raise Error(
             f"checkpoint: the state{problem.path} is {problem.b} before a step and {problem.a} after it; a step must "
@@ -102,4 +106,4 @@ def _sparing(found: Any, since: int) -> Any:
             by.update(zip(control.parts(loop), sparing(loop), strict=True))
         return by.get(node, node)
 
-    return replaced(found, change)
+    return map_numbers(found, change)

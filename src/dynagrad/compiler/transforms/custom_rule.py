@@ -26,21 +26,33 @@ from ...ir import Node
 from ...ir.control import CustomDerivatives, Graph, GraphFunction
 from ...ir.node import order
 from ...ir.types import Type, arrays, real
-from ..evaluate.joins import taken
+from ..evaluate.joins import destructure
 from ..evaluate.specialiser import PROBLEMS, Finder, Given, Named, Specialiser, calls
-from ..evaluate.values import Array, Closure, Dict, List, Made, describe, function_like, node_of, normal, type_of, zero
+from ..evaluate.values import (
+    Array,
+    Closure,
+    Dict,
+    HostFunction,
+    List,
+    describe,
+    function_like,
+    node_of,
+    normal,
+    type_of,
+    zero,
+)
 from ..frontend.core import Position
 from ..frontend.source import error
-from .captured import Held, alone, once, strangers, variables
-from .opaque import called
+from .captured import Captures, free_variables, isolated, memoised, variables
+from .opaque import python_call
 
 
 @calls(custom_rule)
-def _custom_rule(s: Specialiser, given: Given, named: Named) -> Made:
+def _custom_rule(s: Specialiser, given: Given, named: Named) -> HostFunction:
     options = {"f": None, "jvp": None, "vjp": None} | ({"f": given[0]} if given else {}) | dict(named)
     f, jvp, vjp = options["f"], options["jvp"], options["vjp"]
     if f is None:
-        return Made(
+        return HostFunction(
             ("rule", "custom_rule"),
             lambda s, held, xs, _: _custom_rule(s, list(xs), {"jvp": held[0], "vjp": held[1]}),
             (jvp, vjp),
@@ -52,7 +64,7 @@ def _custom_rule(s: Specialiser, given: Given, named: Named) -> Made:
         raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
     name = name_of(f)
     kind = ("rule", f"{name} with a rule", name)
-    return Made(kind, lambda s, held, xs, options: _called(s, name, held, xs, options), (f, jvp, vjp))
+    return HostFunction(kind, lambda s, held, xs, options: _called(s, name, held, xs, options), (f, jvp, vjp))
 
 
 def name_of(f: Any) -> str:
@@ -75,17 +87,17 @@ def _called(s: Specialiser, name: str, functions: Sequence[Any], given: Given, n
     if not places:
         return s.call(f, list(given), named)
     rest = tuple(None if i in places else x for i, x in enumerate(given))
-    held = Held((f, jvp, vjp, rest, tuple(named.values())))
+    held = Captures((f, jvp, vjp, rest, tuple(named.values())))
     reals = [node_of(given[i]) for i in places]
     shape = _Shape(name, places, tuple(named), tuple(x.type for x in reals), s.at)
-    made, more = once(s, shape, held, lambda: _function(s, shape, held), lambda found: not found[1])
+    made, more = memoised(s, shape, held, lambda: _function(s, shape, held), lambda found: not found[1])
     [y] = custom_rules.apply(made, *reals, *held.numbers, *more)
     return Array(y) if y.shape else y
 
 
 def _real(name: str, place: int, x: Any) -> bool:
     t = type_of(x)
-    if t is None and (function_like(x) or taken(x) is not None):
+    if t is None and (function_like(x) or destructure(x) is not None):
         raise Error(
             f"custom_rule: {name} takes reals and arrays, and its argument {place + 1} is {describe(x)}; give its "
             "parts as arguments"
@@ -111,7 +123,7 @@ class _Shape:
         return tuple(found)
 
 
-def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[GraphFunction, list[Node]]:
+def _function(s: Specialiser, shape: _Shape, held: Captures) -> tuple[GraphFunction, list[Node]]:
     """The function of the graph, and what it wants at the end."""
     reals, inner = variables(shape.types), variables(held.types)
 
@@ -121,16 +133,16 @@ def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[GraphFunction,
         try:
             y = s.call(f, list(shape.arguments(rest, reals)), options)
         except (Error, *PROBLEMS) as problem:
-            if isinstance(f, Closure | Made):
+            if isinstance(f, Closure | HostFunction):
                 raise
-            return _opaque(s, shape, held, reals, f, Held((rest, Dict(options))), jvp, problem)
+            return _opaque(s, shape, held, reals, f, Captures((rest, Dict(options))), jvp, problem)
         t = type_of(y)
         if t is None or t.kind != "real":
             raise Error(f"custom_rule: {shape.name} should return one real or one array, and returned {describe(y)}")
         return node_of(y)
 
-    y = alone(s, f"custom_rule: {shape.name}", run)
-    more = strangers([y], [*reals, *inner])
+    y = isolated(s, f"custom_rule: {shape.name}", run)
+    more = free_variables([y], [*reals, *inner])
     graph = Graph((*reals, *inner, *more), (y,))
     series = order([y])
     closed = {i for i, v in enumerate(graph.inputs) if i >= len(reals) and y in connected(series, {v})}
@@ -143,7 +155,14 @@ def _function(s: Specialiser, shape: _Shape, held: Held) -> tuple[GraphFunction,
 
 
 def _opaque(
-    s: Specialiser, shape: _Shape, held: Held, reals: list[Node], f: Any, rest: Held, jvp: Any, problem: Exception
+    s: Specialiser,
+    shape: _Shape,
+    held: Captures,
+    reals: list[Node],
+    f: Any,
+    rest: Captures,
+    jvp: Any,
+    problem: Exception,
 ) -> Node:
     """The result of a function that cannot be compiled: Python computes it."""
     if jvp is None and any(t.shape for t in shape.types):
@@ -153,20 +172,20 @@ def _opaque(
         )
     result = real if jvp is None else _result(s, shape, held, f)
 
-    def together(numbers: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+    def assemble(numbers: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
         found = list(others)
         for i, x in zip(shape.places, numbers, strict=True):
             found[i] = x
         return tuple(found)
 
-    return called(f, shape.name, reals, rest, together, result)
+    return python_call(f, shape.name, reals, rest, assemble, result)
 
 
 _asked: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
 """The functions whose rules are asked for the type of what they return."""
 
 
-def _result(s: Specialiser, shape: _Shape, held: Held, f: Any) -> Type:
+def _result(s: Specialiser, shape: _Shape, held: Captures, f: Any) -> Type:
     """The type of what a function returns, as its rule says; where that calls the function, it is elementwise."""
     before = _asked.get()
     if any(f is other for other in before):
@@ -189,7 +208,7 @@ class _RuleGraphs:
         self,
         finders: Sequence[Finder],
         shape: _Shape,
-        held: Held,
+        held: Captures,
         result: Type | None,
         more: Sequence[Type],
         closed: Collection[int],
@@ -290,13 +309,13 @@ class _RuleGraphs:
     def _traced(self, more: Sequence[Node], run: Callable[..., list[Node]]) -> Graph:
         s = Specialiser(self.finders)
         reals, inner = variables(self.shape.types), variables(self.rest)
-        with s.placed(self.shape.at):
+        with s.located(self.shape.at):
 
             def traced() -> list[Node]:
                 _, jvp, vjp, rest, _ = self.held.values(iter(inner))
                 return run(s, self.shape.arguments(rest, reals), jvp, vjp)
 
-            outputs = alone(s, f"custom_rule: the rule of {self.shape.name}", traced)
+            outputs = isolated(s, f"custom_rule: the rule of {self.shape.name}", traced)
         return Graph((*reals, *inner, *more), tuple(outputs))
 
     def _fitting(self, rule: str, found: Any, wanted: Type | None, what: str) -> Node:

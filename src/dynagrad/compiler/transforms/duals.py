@@ -18,14 +18,14 @@ from ...ir.node import constant
 from ...ir.types import KINDS
 from ..evaluate.joins import flatten
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Made, as_type, describe, function_like, is_dual, type_of
-from .regions import at_path, functions_in, matched, reals
+from ..evaluate.values import HostFunction, as_type, describe, function_like, is_dual, type_of
+from .primal_trace import at_path, functions_in, leaves_like, reals
 
 
-def paired(s: Specialiser, c: Any, x: Any) -> Node:
+def pairing(s: Specialiser, c: Any, x: Any) -> Node:
     """The pairing of a cotangent with a vector: of reals, arrays, structures; of functionals with functions."""
     form, total = reals(x), constant(0.0)
-    for a, b in zip(matched("vjp", "the cotangent", c, form), flatten(x, form), strict=True):
+    for a, b in zip(leaves_like("vjp", "the cotangent", c, form), flatten(x, form), strict=True):
         product = a * b
         total = total + (FUNCTIONS[np.sum](product) if product.shape else product)
     for path in functions_in(x):
@@ -46,7 +46,7 @@ def _real(y: Any) -> Node:
     return as_type(y, KINDS["real"])
 
 
-def dual(key: tuple[Any, ...], run: Callable[..., Any], held: tuple[Any, ...]) -> Made:
+def dual(key: tuple[Any, ...], run: Callable[..., Any], held: tuple[Any, ...]) -> HostFunction:
     """A functional; `run(specialiser, held, function)` is what it makes of a function."""
 
     def called(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
@@ -55,7 +55,7 @@ def dual(key: tuple[Any, ...], run: Callable[..., Any], held: tuple[Any, ...]) -
             raise Error(f"a Dual is applied to a function, and {describe(h)} is none")
         return _real(run(s, held, h))
 
-    return Made(("dual", "a dual", *key), called, held)
+    return HostFunction(("dual", "a dual", *key), called, held)
 
 
 @calls(Dual)
@@ -73,12 +73,12 @@ def _at(s: Specialiser, given: Given, named: Named) -> Any:
     return _at_point(s, *given, **named)
 
 
-def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> Made:
+def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> HostFunction:
     names = tuple(named or ())
 
     def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
         c, arguments, *rest = held
-        return paired(s, c, s.call(h, list(arguments), dict(zip(names, rest, strict=True))))
+        return pairing(s, c, s.call(h, list(arguments), dict(zip(names, rest, strict=True))))
 
     return dual(("at", names), run, (c, tuple(arguments), *(named[name] for name in names)))
 
@@ -101,7 +101,7 @@ def of_dual(s: Specialiser, function: Any) -> Any:
     return handler
 
 
-def plus(a: Any, b: Any) -> Made:
+def plus(a: Any, b: Any) -> HostFunction:
     """The sum of two functionals."""
     for x in (a, b):
         if not is_dual(x):
@@ -109,7 +109,7 @@ def plus(a: Any, b: Any) -> Made:
     return dual(("sum",), lambda s, held, h: _real(s.call(held[0], [h])) + _real(s.call(held[1], [h])), (a, b))
 
 
-def times(c: Any, a: Any) -> Made:
+def times(c: Any, a: Any) -> HostFunction:
     """A functional times a real."""
     t = type_of(c)
     if t is None or t.shape:

@@ -12,11 +12,11 @@ from ...errors import Error, NotConverged, NotDifferentiable
 from ...ir import Node
 from ...ir.control import Graph, GraphFunction
 from ...ir.node import constant, whole
-from ..evaluate.joins import Dynamic, Pattern, Structured, build, flatten, leaf_types, shown
+from ..evaluate.joins import AbstractValue, Dynamic, Structured, build, describe_abstract, flatten, leaf_types
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import describe, function_like, node_of, type_of
-from .captured import Held, alone, once, strangers, variables
-from .regions import argument, functions_in, reals
+from .captured import Captures, free_variables, isolated, memoised, variables
+from .primal_trace import argument, functions_in, reals
 
 _NAMES = ("f", "x0", "tolerance", "max_steps")
 
@@ -36,17 +36,17 @@ def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
     if next(functions_in(x0), None) is not None:
         raise Error("fixed_point: x0 has a function in it; a fixed point is of reals, arrays and structures of these")
     form = reals(x0)
-    held = Held((f, _outline(form)))
+    held = Captures((f, _outline(form)))
     start = list(flatten(x0, form))
 
     def make() -> tuple[GraphFunction, list[Node]]:
         return _solver(s, form, held)
 
-    made, more = once(s, "fixed_point", held, make, lambda found: not found[1])
+    made, more = memoised(s, "fixed_point", held, make, lambda found: not found[1])
     return build(form, iter(apply(made, *start, tolerance, most, *held.numbers, *more)), "")
 
 
-def _solver(s: Specialiser, form: Pattern, held: Held) -> tuple[GraphFunction, list[Node]]:
+def _solver(s: Specialiser, form: AbstractValue, held: Captures) -> tuple[GraphFunction, list[Node]]:
     """The function that solves the equation, and what it wants at the end."""
     states, inner = variables(leaf_types(form)), variables(held.types)
 
@@ -57,16 +57,16 @@ def _solver(s: Specialiser, form: Pattern, held: Held) -> tuple[GraphFunction, l
             return list(flatten(found, form))
         except Error:
             raise Error(
-                f"fixed_point: the result of f should be {shown(form)}, as x0, with the same inside, and is "
+                f"fixed_point: f should return {describe_abstract(form)}, with the structure of x0, and it returned "
                 f"{describe(found)}"
             ) from None
 
-    outputs = alone(s, "fixed_point: f", run)
-    more = strangers(outputs, [*states, *inner])
+    outputs = isolated(s, "fixed_point: f", run)
+    more = free_variables(outputs, [*states, *inner])
     return solver(Graph((*states, *inner, *more), tuple(outputs)), len(states)), more
 
 
-def _outline(p: Pattern) -> Any:
+def _outline(p: AbstractValue) -> Any:
     """What tells a structure from others: its types in the place of its numbers."""
     if isinstance(p, Structured):
         return p.key, tuple(map(_outline, p.parts))

@@ -18,10 +18,10 @@ from ...ir import Node, tracing
 from ...ir.node import constant, whole
 from ...ir.ops import places
 from ...ir.types import arrays, real
-from ..evaluate.joins import Pattern, Static, Structured
+from ..evaluate.joins import AbstractValue, Static, Structured
 from ..evaluate.specialiser import Given, Named, Specialiser
-from ..evaluate.values import Array, Made, type_of, zero
-from .regions import Region, at_path, functions_in, of_chosen, with_functions
+from ..evaluate.values import Array, HostFunction, type_of, zero
+from .primal_trace import PrimalTrace, at_path, functions_in, partially_applied, with_functions
 from .returned import calls_differentiated
 
 UNROLLED = 8  # columns of a Jacobian that are taken one by one
@@ -71,40 +71,42 @@ def _stack(nodes: list[Node]) -> Any:
     return FUNCTIONS[np.stack](nodes)
 
 
-def _chosen_region(s: Specialiser, verb: str, f: Any, argnums: Any, given: Given, named: Named) -> tuple[Region, bool]:
+def _primal_trace(
+    s: Specialiser, verb: str, f: Any, argnums: Any, given: Given, named: Named
+) -> tuple[PrimalTrace, bool]:
     places_ = plain.chosen(verb, argnums, len(given))
     xs = [given[i] for i in places_]
     if next(functions_in(tuple(xs)), None) is not None:
         raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
-    return Region(s, verb, of_chosen(f, places_, given, named), xs), not isinstance(argnums, tuple)
+    return PrimalTrace(s, verb, partially_applied(f, places_, given, named), xs), not isinstance(argnums, tuple)
 
 
-def _with_functions(verb: str, region: Region, found: Any, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+def _with_functions(verb: str, trace: PrimalTrace, found: Any, f: Any, argnums: Any, given: Given, named: Named) -> Any:
     """A Jacobian with functions in the places where the result has some: the Jacobians of their calls."""
 
-    def differentiate(s: Specialiser, call: Made, xs: Given, others: Named) -> Any:
+    def differentiate(s: Specialiser, call: HostFunction, xs: Given, others: Named) -> Any:
         return {"jacfwd": jacfwd, "jacrev": jacrev}[verb](s, call, argnums, xs, others)
 
     def change(path: tuple[int, ...]) -> Any:
-        return calls_differentiated(verb, (argnums,), at_path(region.value, path), path, f, given, named, differentiate)
+        return calls_differentiated(verb, (argnums,), at_path(trace.value, path), path, f, given, named, differentiate)
 
     return with_functions(found, change)
 
 
 def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
     """The Jacobian, a tangent for each input."""
-    region, alone = _chosen_region(s, "jacfwd", f, argnums, given, named)
+    trace, alone = _primal_trace(s, "jacfwd", f, argnums, given, named)
 
     def take(seeds: list[Node]) -> list[Node]:
-        found = derive.tangents(region.outputs, dict(zip(region.variables, seeds, strict=True)))
-        return region.closed(found, region.outputs)
+        found = derive.tangents(trace.outputs, dict(zip(trace.variables, seeds, strict=True)))
+        return trace.closed(found, trace.outputs)
 
-    columns = _columns(region.variables, take)
+    columns = _columns(trace.variables, take)
     table = [
-        [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(region.variables)]
-        for o, out in enumerate(region.outputs)
+        [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(trace.variables)]
+        for o, out in enumerate(trace.outputs)
     ]
-    return _with_functions("jacfwd", region, _assembled(region, table, alone), f, argnums, given, named)
+    return _with_functions("jacfwd", trace, _assembled(trace, table, alone), f, argnums, given, named)
 
 
 def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
@@ -116,39 +118,39 @@ def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
 
 def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
     """The Jacobian, an adjoint for each output."""
-    region, alone = _chosen_region(s, "jacrev", f, argnums, given, named)
+    trace, alone = _primal_trace(s, "jacrev", f, argnums, given, named)
 
     def take(output: Node) -> list[Node]:
-        found = derive.generate_adjoints([output], [1.0], region.variables)
-        return region.closed([found[v] for v in region.variables], region.variables)
+        found = derive.generate_adjoints([output], [1.0], trace.variables)
+        return trace.closed([found[v] for v in trace.variables], trace.variables)
 
-    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in region.outputs]  # type: ignore[misc]  # the default binds the value of this round
+    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in trace.outputs]  # type: ignore[misc]  # the default binds the value of this round
     table = [
-        [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(region.variables)]
-        for o, out in enumerate(region.outputs)
+        [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(trace.variables)]
+        for o, out in enumerate(trace.outputs)
     ]
-    return _with_functions("jacrev", region, _assembled(region, table, alone), f, argnums, given, named)
+    return _with_functions("jacrev", trace, _assembled(trace, table, alone), f, argnums, given, named)
 
 
-def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
+def _assembled(trace: PrimalTrace, table: list[list[Any]], alone: bool) -> Any:
     """A Jacobian in the structure of the result, with that of the arguments inside."""
     rows = iter(table)
 
-    def leaf(p: Pattern, counts: bool = True) -> Any:
+    def leaf(p: AbstractValue, counts: bool = True) -> Any:
         if isinstance(p, Static):
             t = type_of(p.value)
             if t is None or not counts:  # whole numbers in the fields of a class are constants
-                return region.known(p.value)
-            row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in region.variables])
+                return trace.known(p.value)
+            row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in trace.variables])
         elif isinstance(p, Structured):
             counts = counts and (p.key[0] in ("list", "dict") or p.key[:2] == ("tuple", tuple))
             return p.make([leaf(part, counts) for part in p.parts])
         else:
             row = iter(next(rows))
-        found = within(region.form, row)
+        found = within(trace.form, row)
         return found[0] if alone else found
 
-    def within(p: Pattern, nodes: Iterator[Any]) -> Any:
+    def within(p: AbstractValue, nodes: Iterator[Any]) -> Any:
         if isinstance(p, Static):
             return p.value
         if isinstance(p, Structured):
@@ -156,4 +158,4 @@ def _assembled(region: Region, table: list[list[Any]], alone: bool) -> Any:
         node = next(nodes)
         return Array(node) if node.shape else node
 
-    return leaf(region.result)
+    return leaf(trace.result)

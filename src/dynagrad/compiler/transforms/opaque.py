@@ -18,14 +18,14 @@ from ...ir.operation import Operation
 from ...ir.ops.arrays import shape_of
 from ...ir.types import Type, array
 from ..evaluate.values import unwrapped
-from .captured import Held
+from .captured import Captures
 
 Arguments = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]
 """All arguments of a function, from those that are reals and the rest."""
 
 
-def called(
-    f: Callable[..., Any], name: str, reals: Sequence[Node], rest: Held, together: Arguments, result: Type
+def python_call(
+    f: Callable[..., Any], name: str, reals: Sequence[Node], rest: Captures, assemble: Arguments, result: Type
 ) -> Node:
     """A call of a function by Python. `rest` holds the other arguments, and those by name as a dict.
 
@@ -34,7 +34,7 @@ def called(
     >>> from dynagrad.ir.interpret import run
     >>> from dynagrad.compiler.evaluate.values import Dict
     >>> x = variable("x")
-    >>> y = called(round, "round", [x], Held(((None, 1), Dict({}))), lambda xs, rest: (xs[0], rest[1]), real)
+    >>> y = python_call(round, "round", [x], Captures(((None, 1), Dict({}))), lambda xs, rest: (xs[0], rest[1]), real)
     >>> run(Graph((x,), (y,)), [0.123])
     (0.1,)
     """
@@ -43,7 +43,7 @@ def called(
     def value(*numbers: Any) -> Any:
         given = [x.copy() if isinstance(x, np.ndarray) else float(x) for x in numbers[:count]]
         others, named = (unwrapped(x) for x in rest.values(iter(numbers[count:])))
-        y = f(*together(given, others), **named)
+        y = f(*assemble(given, others), **named)
         if not is_real(y) or shape_of(y) != result.shape:
             wanted = f"an array of reals of shape {result.shape}" if result.shape else "a real"
             found = f"an array of shape {shape_of(y)}" if shape_of(y) else f"{repr(y)[:40]} of type {type(y).__name__}"

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..evaluate.specialiser import Given, Named, Specialiser
-from ..evaluate.values import Made, is_dual
-from .regions import at_path
+from ..evaluate.values import HostFunction, is_dual
+from .primal_trace import at_path
 
-Differentiate = Callable[[Specialiser, Made, Given, Named], Any]
+Differentiate = Callable[[Specialiser, HostFunction, Given, Named], Any]
 
 
 def calls_differentiated(
@@ -26,7 +26,7 @@ def calls_differentiated(
     given: Given,
     named: Named,
     differentiate: Differentiate,
-) -> Made:
+) -> HostFunction:
     """The derivative of what f, called with some arguments, has returned at a path.
 
     `differentiate` gets a function in the place of f, which calls what f returned there, and the arguments of f. What
@@ -41,12 +41,12 @@ def calls_differentiated(
         return differentiate(s, call, rest[:count], dict(zip(names, rest[count:], strict=True)))
 
     kind = "dual" if is_dual(returned) else "later"
-    return Made(
+    return HostFunction(
         (kind, "the derivative of a function", verb, options, path, count, names), run, (f, *given, *named.values())
     )
 
 
-def _call(f: Any, path: tuple[int, ...], arguments: Given, by_name: Named) -> Made:
+def _call(f: Any, path: tuple[int, ...], arguments: Given, by_name: Named) -> HostFunction:
     """A function that calls what f returns at a path."""
     names, count = tuple(by_name), len(arguments)
 
@@ -56,4 +56,4 @@ def _call(f: Any, path: tuple[int, ...], arguments: Given, by_name: Named) -> Ma
         returned = at_path(s.call(f, list(xs), others), path)
         return s.call(returned, arguments, dict(zip(names, rest[count:], strict=True)))
 
-    return Made(("result", "a result", path, count, names), run, (f, *arguments, *by_name.values()))
+    return HostFunction(("result", "a result", path, count, names), run, (f, *arguments, *by_name.values()))

@@ -1,4 +1,4 @@
-"""The verbs inside of compiled functions: each is one derivative of `regions.py`, or made of several.
+"""The verbs inside of compiled functions: each is one derivative of `primal_trace.py`, or made of several.
 
 Where the result of a function is a function, so is its derivative: each call of it differentiates what the function was
 called for, once more from the start. Functions that a verb made before anything was compiled say so themselves.
@@ -16,12 +16,12 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.node import constant
 from ..evaluate.iteration import items
-from ..evaluate.joins import Pattern, build, flatten
+from ..evaluate.joins import AbstractValue, build, flatten
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import List, Made, describe, function_like, is_dual, node_of, normal, type_of, zero
-from .duals import dual, paired, plus, times
+from ..evaluate.values import HostFunction, List, describe, function_like, is_dual, node_of, normal, type_of, zero
+from .duals import dual, pairing, plus, times
 from .jacobians import jacfwd, jacrev
-from .regions import Region, at_path, functions_in, matched, of_chosen, reals, with_functions
+from .primal_trace import PrimalTrace, at_path, functions_in, leaves_like, partially_applied, reals, with_functions
 from .returned import calls_differentiated
 
 # -- the verbs ---------------------------------------------------------------------------------------------------------
@@ -40,22 +40,22 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
     paths = tuple(functions_in(tuple(primals)))
     if paths:  # along functions too: of f + e g, by e at 0
         moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
-        f, primals, tangents = Made(moved.kind, moved.run, (f, *moved.held)), (*primals, 0.0), (*tangents, 1.0)
-    region = Region(s, verb, f, primals)
-    seeds = matched(verb, "a tangent", tuple(tangents), region.form)
-    derivative = region.tangent(list(seeds))
+        f, primals, tangents = HostFunction(moved.kind, moved.run, (f, *moved.held)), (*primals, 0.0), (*tangents, 1.0)
+    trace = PrimalTrace(s, verb, f, primals)
+    seeds = leaves_like(verb, "a tangent", tuple(tangents), trace.form)
+    derivative = trace.tangent(list(seeds))
 
-    def differentiate(s: Specialiser, call: Made, xs: Given, _: Named) -> Any:
+    def differentiate(s: Specialiser, call: HostFunction, xs: Given, _: Named) -> Any:
         return forward(s, verb, call, xs[:count], xs[count:])[1]
 
     def change(path: tuple[int, ...]) -> Any:
-        y = at_path(region.value, path)
+        y = at_path(trace.value, path)
         return calls_differentiated(verb, (count,), y, path, original, given, {}, differentiate)
 
-    return region.primal(), with_functions(derivative, change)
+    return trace.primal(), with_functions(derivative, change)
 
 
-def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> Made:
+def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> HostFunction:
     """Calls the first thing it holds with arguments whose functions are moved along others by its last argument."""
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
@@ -68,10 +68,10 @@ def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> Made:
 
         return s.call(f, list(with_functions(tuple(xs), change)), named)
 
-    return Made(("moved", "a function", tuple(paths)), run, tuple(along))
+    return HostFunction(("moved", "a function", tuple(paths)), run, tuple(along))
 
 
-def _sum(f: Any, e: Any, g: Any) -> Made:
+def _sum(f: Any, e: Any, g: Any) -> HostFunction:
     """f + e g."""
     if not function_like(g):
         raise Error(f"the tangent of a function is a function, and {describe(g)} is none")
@@ -80,7 +80,7 @@ def _sum(f: Any, e: Any, g: Any) -> Made:
         f, e, g = held
         return add(s, [s.call(f, list(given), named), scale(s, [e, s.call(g, list(given), named)], {})], {})
 
-    return Made(("moved", "a function that is moved"), run, (f, e, g))
+    return HostFunction(("moved", "a function that is moved"), run, (f, e, g))
 
 
 def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotangent: Any) -> tuple[Any, ...]:
@@ -95,12 +95,12 @@ def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotang
         def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
             f, c, *xs = held
             moved = _moved([path], [h])
-            along = Made(
+            along = HostFunction(
                 ("along", "a function", path),
-                lambda s, held, e, _: s.call(Made(moved.kind, moved.run, (held[0], held[1])), [*held[2:], *e]),
+                lambda s, held, e, _: s.call(HostFunction(moved.kind, moved.run, (held[0], held[1])), [*held[2:], *e]),
                 (f, h, *xs),
             )
-            return paired(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
+            return pairing(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
 
         return dual(("of", path), run, (f, cotangent, *primals))
 
@@ -123,19 +123,19 @@ def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
 def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: Given, named: Named) -> Any:
     """The value and the gradient of a function with one real as its result, or a function whose calls have."""
     places_ = plain.chosen("grad", argnums, len(given))
-    region = Region(s, "grad", of_chosen(f, places_, given, named), [given[i] for i in places_])
-    y = region.value
+    trace = PrimalTrace(s, "grad", partially_applied(f, places_, given, named), [given[i] for i in places_])
+    y = trace.value
     if has_aux:
         if not isinstance(y, tuple) or len(y) != 2:
             raise Error(f"grad: with has_aux the function returns its value and something else, and not {describe(y)}")
         y = y[0]
     if next(functions_in(y), None) == ():
 
-        def differentiate(s: Specialiser, call: Made, xs: Given, others: Named) -> Any:
+        def differentiate(s: Specialiser, call: HostFunction, xs: Given, others: Named) -> Any:
             return value_and_grad(s, call, argnums, False, xs, others)[1]
 
         path = (0,) if has_aux else ()
-        return region.primal(), calls_differentiated("grad", (argnums,), y, path, f, given, named, differentiate)
+        return trace.primal(), calls_differentiated("grad", (argnums,), y, path, f, given, named, differentiate)
     t = type_of(y)
     if t is None or t.shape or t.kind == "boolean":
         raise Error(
@@ -143,30 +143,32 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
             "other results there are dg.jacrev, dg.vjp and dg.jacfwd"
         )
     ones = [constant(1.0)] if t.kind == "real" else []  # a whole number has derivative zero
-    seeds = [*ones, *(zero(o.type) for o in region.outputs[len(ones) :])]
-    found = region.adjoint(seeds)
-    inner = of_chosen(f, places_, given, named)
-    first = Made(("first", "a function"), lambda s, held, xs, _: s.call(held[0], list(xs))[0], (inner,))
+    seeds = [*ones, *(zero(o.type) for o in trace.outputs[len(ones) :])]
+    found = trace.adjoint(seeds)
+    inner = partially_applied(f, places_, given, named)
+    first = HostFunction(("first", "a function"), lambda s, held, xs, _: s.call(held[0], list(xs))[0], (inner,))
     found = duals(s, found, first if has_aux else inner, [given[i] for i in places_], 1.0)
     gradient = found if isinstance(argnums, tuple) else found[0]
-    return region.primal(), gradient
+    return trace.primal(), gradient
 
 
 def vjp(s: Specialiser, f: Any, primals: Given) -> tuple[Any, Any]:
     """The value, and the function from a cotangent of it to those of the arguments."""
-    region = Region(s, "vjp", f, primals)
-    return region.primal(), Made(("pullback", "a pullback"), _pull, (f, *primals))
+    trace = PrimalTrace(s, "vjp", f, primals)
+    return trace.primal(), HostFunction(("pullback", "a pullback"), _pull, (f, *primals))
 
 
 def _pull(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
     f, *primals = held
     (c,) = given
-    region = Region(s, "vjp", f, primals)
-    if next(functions_in(region.value), None) is None:
-        found = region.adjoint(matched("vjp", "the cotangent", c, region.result))
+    trace = PrimalTrace(s, "vjp", f, primals)
+    if next(functions_in(trace.value), None) is None:
+        found = trace.adjoint(leaves_like("vjp", "the cotangent", c, trace.result))
     else:
-        total = Made(("pairing", "a pairing"), lambda s, held, xs, _: paired(s, held[1], s.call(held[0], xs)), (f, c))
-        found = Region(s, "vjp", total, primals).adjoint([constant(1.0)])
+        total = HostFunction(
+            ("pairing", "a pairing"), lambda s, held, xs, _: pairing(s, held[1], s.call(held[0], xs)), (f, c)
+        )
+        found = PrimalTrace(s, "vjp", total, primals).adjoint([constant(1.0)])
     return duals(s, found, f, primals, c)
 
 
@@ -179,12 +181,12 @@ def pullback(s: Specialiser, f: Any, omega: Any, given: Given) -> Any:
 # -- entering ----------------------------------------------------------------------------------------------------------
 
 
-def made(verb: str, options: tuple[Any, ...]) -> Made:
+def made(verb: str, options: tuple[Any, ...]) -> HostFunction:
     """The function that a verb makes of a function."""
     f, *rest = options
     fixed = tuple(rest)
     run = _RUNS[verb]
-    return Made(
+    return HostFunction(
         ("verb", f"dg.{verb} of {describe(f)}", verb, fixed),
         lambda s, held, given, named: run(s, held[0], *fixed, given=given, named=named),
         (f,),
@@ -259,7 +261,7 @@ def _enter_hvp(s: Specialiser, given: Given, named: Named) -> Any:
 @calls(plain.pullback)
 def _enter_pullback(s: Specialiser, given: Given, named: Named) -> Any:
     f, omega = given
-    return Made(("verb", "dg.pullback"), lambda s, held, xs, _: pullback(s, held[0], held[1], xs), (f, omega))
+    return HostFunction(("verb", "dg.pullback"), lambda s, held, xs, _: pullback(s, held[0], held[1], xs), (f, omega))
 
 
 @calls(pytree.add)
@@ -269,17 +271,17 @@ def add(s: Specialiser, given: Given, named: Named) -> Any:
     if is_dual(a) or is_dual(b):
         return plus(a, b)
     if function_like(a) and type_of(a) is None and not isinstance(a, type):
-        return Made(
+        return HostFunction(
             ("sum", "a sum of functions"),
             lambda s, held, xs, options: add(s, [s.call(f, list(xs), options) for f in held], {}),
             (a, b),
         )
     form = reals(float(a) if isinstance(a, int) and not isinstance(a, bool) else a)
-    sums = [x + y for x, y in zip(_of(form, a), matched("add", "the second summand", b, form), strict=True)]
+    sums = [x + y for x, y in zip(_of(form, a), leaves_like("add", "the second summand", b, form), strict=True)]
     return build(form, iter(sums), "")
 
 
-def _of(form: Pattern, x: Any) -> list[Node]:
+def _of(form: AbstractValue, x: Any) -> list[Node]:
     return list(flatten(x, form))
 
 
@@ -290,7 +292,7 @@ def scale(s: Specialiser, given: Given, named: Named) -> Any:
     if is_dual(x):
         return times(c, x)
     if function_like(x) and type_of(x) is None and not isinstance(x, type):
-        return Made(
+        return HostFunction(
             ("multiple", "a multiple of a function"),
             lambda s, held, xs, options: scale(s, [held[0], s.call(held[1], list(xs), options)], {}),
             (c, x),

@@ -1,6 +1,6 @@
 """What numpy's functions that take a function do with numbers: they call it on parts of an array, and join results.
 
-Handlers as `functions.py` says; what a compiled function makes of them is in `compiler/library/parts.py`.
+Handlers as `functions.py` says; what a compiled function makes of them is in `compiler/library/callables.py`.
 `np.vectorize` makes arrays of objects before anybody is asked; ours is in `eager/names/numpy_names.py`.
 """
 

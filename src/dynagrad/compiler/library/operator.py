@@ -19,7 +19,7 @@ from ...errors import Error, LiftError
 from ..evaluate.iteration import items
 from ..evaluate.operators import binary, contained, is_, negated, truth, unary, update
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Closure, Instance, List, Made, describe, known, type_of, unwrapped, wrapped
+from ..evaluate.values import Closure, HostFunction, Instance, List, describe, known, type_of, unwrapped, wrapped
 from ..frontend.operators import PYTHON, UNARY
 from ..objects.containers import attribute, delitem, getitem, setitem
 
@@ -115,10 +115,10 @@ _GETTERS: dict[type, Callable[..., Any]] = {
 }
 
 
-def _getter(cls: type, options: Named, arguments: Given) -> Made:
+def _getter(cls: type, options: Named, arguments: Given) -> HostFunction:
     name, run = cls.__name__, _GETTERS[cls]
     fixed = dict(options)
-    return Made((name, name, *fixed), lambda s, held, given, _: run(s, held, given, fixed), tuple(arguments))
+    return HostFunction((name, name, *fixed), lambda s, held, given, _: run(s, held, given, fixed), tuple(arguments))
 
 
 for _cls in _GETTERS:
@@ -146,7 +146,7 @@ _PURE = frozenset({"scipy", "statistics", "fractions", "cmath", "decimal", "numb
 
 def plain(x: Any) -> bool:
     """Whether a value is known, and is what a library would be given without compiling."""
-    if isinstance(x, Closure | Made | Instance):
+    if isinstance(x, Closure | HostFunction | Instance):
         return False
     if isinstance(x, tuple):
         return all(map(plain, x))

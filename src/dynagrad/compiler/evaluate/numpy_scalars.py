@@ -15,46 +15,46 @@ import numpy as np
 from ...ir import Node, control
 
 
-def is_element(x: Any) -> bool:
+def is_numpy_scalar(x: Any) -> bool:
     """Whether an array is among what a value was computed of; an array itself is one."""
     if not isinstance(x, Node):
         return isinstance(x, np.generic | np.ndarray)
-    stack, seen, means = [x], {x}, dict[Node, list[Node]]()
+    stack, seen, bindings = [x], {x}, dict[Node, list[Node]]()
     while stack:
         node = stack.pop()
         if node.shape:
             return True
         if node.operation is control.PART:
-            before = _behind(node.arguments[0], node.attribute, means)
+            before = _sources(node.arguments[0], node.attribute, bindings)
         else:
             before = node.arguments
-        for one in (*before, *means.get(node, ())):
+        for one in (*before, *bindings.get(node, ())):
             if one not in seen:
                 seen.add(one)
                 stack.append(one)
     return False
 
 
-def _behind(node: Node, index: int, means: dict[Node, list[Node]]) -> Iterable[Node]:
+def _sources(node: Node, index: int, bindings: dict[Node, list[Node]]) -> Iterable[Node]:
     """What one of several values is made of, inside of a branch, a loop or a call; `means` is told of the inputs."""
     what = node.attribute
     if isinstance(what, control.Loop):
         given = node.arguments[1:] if node.operation is control.REPEAT else node.arguments
         states = what.body.inputs[len(what.body.inputs) - len(given) :]
-        _enter(means, states, given)
+        _bind(bindings, states, given)
         for state, after in zip(states, what.body.outputs, strict=False):
-            means[state].append(after)
+            bindings[state].append(after)
         return (given[index], what.body.outputs[index])
     if isinstance(what, control.Branches):
         for graph in (what.then, what.otherwise):
-            _enter(means, graph.inputs, node.arguments[1:])
+            _bind(bindings, graph.inputs, node.arguments[1:])
         return (what.then.outputs[index], what.otherwise.outputs[index])
     if isinstance(what, control.Called) and what.function.graph is not None:
-        _enter(means, what.function.graph.inputs, node.arguments)
+        _bind(bindings, what.function.graph.inputs, node.arguments)
         return (what.function.graph.outputs[index],)
     return ()
 
 
-def _enter(means: dict[Node, list[Node]], inputs: Iterable[Node], given: Iterable[Node]) -> None:
+def _bind(bindings: dict[Node, list[Node]], inputs: Iterable[Node], given: Iterable[Node]) -> None:
     for variable, one in zip(inputs, given, strict=True):
-        means.setdefault(variable, []).append(one)
+        bindings.setdefault(variable, []).append(one)

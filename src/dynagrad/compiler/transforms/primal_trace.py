@@ -17,38 +17,48 @@ from ...autodiff import derive
 from ...errors import Error, NotDifferentiable
 from ...ir import Node
 from ...ir.node import fresh, order, substitute
-from ..evaluate.joins import Dynamic, Pattern, Static, Structured, build, flatten, leaf_types, pattern, taken
-from ..evaluate.specialiser import Given, Named, Specialiser, inside
-from ..evaluate.values import Array, Closure, Dict, List, Made, describe, function_like, node_of, type_of, zero
+from ..evaluate.joins import (
+    AbstractValue,
+    Dynamic,
+    Static,
+    Structured,
+    abstract,
+    build,
+    destructure,
+    flatten,
+    leaf_types,
+)
+from ..evaluate.specialiser import Given, Named, Specialiser, content_values
+from ..evaluate.values import Array, Closure, Dict, HostFunction, List, describe, function_like, node_of, type_of, zero
 
 OWNED = "derivatives are taken with respect to it; change a copy of it"
 
 
-def reals(x: Any) -> Pattern:
+def reals(x: Any) -> AbstractValue:
     """The pattern whose leaves are the reals of a structure; everything else is known in it."""
     t = type_of(x)
     if t is not None:
         return Dynamic(t, bool(t.shape)) if t.kind == "real" else Static(x)
     if function_like(x) or isinstance(x, slice):
         return Static(x)
-    parts = taken(x)
+    parts = destructure(x)
     if parts is None:
         return Static(x)
     return Structured(parts[0], tuple(map(reals, parts[1])), parts[2])
 
 
-def exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
+def zero_for_exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
     """The derivative of a result with zeros, or something else, for the whole numbers and truth values in it; as
     `pytree.of_result`, which leaves those that a class has in its fields."""
     t = type_of(x)
     if t is not None and t.kind != "real":
         return zeros(t.shape) if to is None else to(x)
     if type(x) is tuple:
-        return tuple(exact(part, to) for part in x)
+        return tuple(zero_for_exact(part, to) for part in x)
     if isinstance(x, List):
-        return List(tuple(exact(part, to) for part in x.content))
+        return List(tuple(zero_for_exact(part, to) for part in x.content))
     if isinstance(x, Dict):
-        return Dict({key: exact(part, to) for key, part in x.content.items()}, empty=x.empty)
+        return Dict({key: zero_for_exact(part, to) for key, part in x.content.items()}, empty=x.empty)
     return x
 
 
@@ -58,17 +68,17 @@ def zeros(shape: tuple[int, ...]) -> Any:
 
 def functions_in(x: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
     """Where the functions of a structure are."""
-    if isinstance(x, Closure | Made) or (function_like(x) and not isinstance(x, type)):
+    if isinstance(x, Closure | HostFunction) or (function_like(x) and not isinstance(x, type)):
         yield path
     elif type_of(x) is None:
-        parts = taken(x)
+        parts = destructure(x)
         for i, part in enumerate(parts[1] if parts is not None else ()):
             yield from functions_in(part, (*path, i))
 
 
 def at_path(x: Any, path: tuple[int, ...]) -> Any:
     for i in path:
-        parts = taken(x)
+        parts = destructure(x)
         if parts is None:
             raise Error("a function that is differentiated returned another structure when it was called again")
         x = parts[1][i]
@@ -77,9 +87,9 @@ def at_path(x: Any, path: tuple[int, ...]) -> Any:
 
 def with_functions(x: Any, change: Callable[[tuple[int, ...]], Any], path: tuple[int, ...] = ()) -> Any:
     """A structure with other functions."""
-    if isinstance(x, Closure | Made) or (function_like(x) and not isinstance(x, type)):
+    if isinstance(x, Closure | HostFunction) or (function_like(x) and not isinstance(x, type)):
         return change(path)
-    parts = taken(x) if type_of(x) is None else None
+    parts = destructure(x) if type_of(x) is None else None
     if parts is None:
         return x
     return parts[2]([with_functions(part, change, (*path, i)) for i, part in enumerate(parts[1])])
@@ -93,7 +103,7 @@ def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
         raise Error(
             f"{verb}: argument {index + 1} is {describe(x)}, and derivatives are with respect to reals; {advice}"
         )
-    if t is None and taken(x) is None and not function_like(x):
+    if t is None and destructure(x) is None and not function_like(x):
         raise Error(f"{verb}: argument {index + 1} is {describe(x)}, which has no derivatives")
     return x
 
@@ -105,7 +115,7 @@ watched: ContextVar[dict[Node, Node] | None] = ContextVar("watched", default=Non
 """Where the adjoint of each value is entered, for those who want to see them."""
 
 
-class Region:
+class PrimalTrace:
     """A function called with variables for the reals of its arguments."""
 
     def __init__(self, s: Specialiser, verb: str, f: Any, primals: Given, named: Named | None = None) -> None:
@@ -122,7 +132,7 @@ class Region:
             if ref is s.token:  # what is checked, is so at the arguments
                 s.put(ref, substitute([node_of(content)], self.by)[0])
                 continue
-            nodes = list(flatten(inside(ref, content), pattern(inside(ref, content), deep=True)))
+            nodes = list(flatten(content_values(ref, content), abstract(content_values(ref, content), deep=True)))
             if set(self.variables) & set(order(nodes)):
                 raise s.error(
                     f"{verb}: the function changes {describe(ref)} from outside by what it is differentiated by; "
@@ -145,11 +155,11 @@ class Region:
         """The derivative of the value: zero for whole numbers and truth values, what else is no real stays as it is."""
         seeds = dict(zip(self.variables, tangents, strict=True))
         found = self.closed(derive.tangents(self.outputs, seeds), self.outputs)
-        return self.known(exact(build(self.result, iter(found), "")))
+        return self.known(zero_for_exact(build(self.result, iter(found), "")))
 
     def known(self, x: Any) -> Any:
         """A value with the arguments in the place of the variables."""
-        p = pattern(x, deep=True)
+        p = abstract(x, deep=True)
         return build(p, iter(substitute(list(flatten(x, p)), self.by)), "")
 
     def adjoint(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
@@ -164,7 +174,7 @@ class Region:
         return arguments
 
 
-def matched(verb: str, what: str, x: Any, form: Pattern) -> list[Node]:
+def leaves_like(verb: str, what: str, x: Any, form: AbstractValue) -> list[Node]:
     """The reals of something that should have the structure of something else."""
     try:
         return list(flatten(x, form))
@@ -172,7 +182,7 @@ def matched(verb: str, what: str, x: Any, form: Pattern) -> list[Node]:
         raise Error(f"{verb}: {what} does not have the structure of what it belongs to: {problem}") from None
 
 
-def of_chosen(f: Any, places_: Sequence[int], given: Given, named: Named) -> Made:
+def partially_applied(f: Any, places_: Sequence[int], given: Given, named: Named) -> HostFunction:
     """A function of the chosen arguments alone."""
     names = tuple(named)
     count = len(given)
@@ -183,4 +193,4 @@ def of_chosen(f: Any, places_: Sequence[int], given: Given, named: Named) -> Mad
             full[i] = x
         return s.call(held[0], full, dict(zip(names, held[1 + count :], strict=True)))
 
-    return Made(("chosen", "a function", tuple(places_), names), run, (f, *given, *named.values()))
+    return HostFunction(("chosen", "a function", tuple(places_), names), run, (f, *given, *named.values()))

@@ -62,29 +62,29 @@ def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any])
     """The kind of a result that is not real though it is computed so; None for reals."""
     if options.get("dtype") is not None:
         return None
-    looked: Sequence[Any]
+    operands: Sequence[Any]
     if function in _MOVES | _COUNTS | EACH or (function is np.linalg.matrix_power and given[1] >= 0):
-        looked = given[:1]
+        operands = given[:1]
     elif function in (np.compress, np.extract):
-        looked = given[1:2]
+        operands = given[1:2]
     elif function is np.linalg.multi_dot:
-        looked = given[0]
+        operands = given[0]
     elif function in _PRODUCTS:
-        looked = given[:2]
-        if any(isinstance(x, list | tuple) and not x for x in looked):  # an empty list is one of reals
+        operands = given[:2]
+        if any(isinstance(x, list | tuple) and not x for x in operands):  # an empty list is one of reals
             return None
     elif function is np.einsum:
-        looked = given[1:] if isinstance(given[0], str) else given[: len(given) // 2 * 2 : 2]
+        operands = given[1:] if isinstance(given[0], str) else given[: len(given) // 2 * 2 : 2]
     elif function in _AREAS and any(t.kind == "boolean" for x in [*given, *options.values()] for t in _types(x)):
         raise Error(f"{name_of(function)} is not of truth values; multiply them by 1.0")
     elif function in _ON_WHOLE:
-        looked = [*given, *options.values()]
+        operands = [*given, *options.values()]
     elif isinstance(function, np.ufunc) or function is np.fix:
         highest = [max((t.kind for t in _types(x)), key=_ORDER.index, default="real") for x in given]
-        return None if "real" in highest else _asked(function, tuple(highest))
+        return None if "real" in highest else _kind_by_numpy(function, tuple(highest))
     else:
         return None
-    kinds = {t.kind for x in looked for t in _types(x)}
+    kinds = {t.kind for x in operands for t in _types(x)}
     if not kinds or "real" in kinds:
         return None
     if "integer" in kinds or function in _COUNTS:
@@ -97,7 +97,7 @@ def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any])
 
 
 @functools.cache
-def _asked(function: Any, kinds: tuple[str, ...]) -> str | None:
+def _kind_by_numpy(function: Any, kinds: tuple[str, ...]) -> str | None:
     """What numpy makes of numbers of these kinds."""
     try:
         with np.errstate(all="ignore"):
@@ -140,7 +140,7 @@ def _power(a: Node, b: Node) -> Any:
 
 
 _MOST = 62
-_OF_WHOLE: dict[Any, Callable[..., Any]] = {
+_INTEGER_KERNELS: dict[Any, Callable[..., Any]] = {
     np.absolute: integers.absolute,
     np.negative: integers.negative,
     np.square: lambda a: a * a,
@@ -152,7 +152,7 @@ _OF_WHOLE: dict[Any, Callable[..., Any]] = {
     np.fmax: integers.maximum,
     np.fmin: integers.minimum,
 } | dict.fromkeys((np.floor, np.ceil, np.trunc, np.positive, np.conjugate), lambda a: a)
-_OF_TRUTHS: dict[Any, Callable[..., Any]] = {
+_BOOLEAN_KERNELS: dict[Any, Callable[..., Any]] = {
     np.maximum: ops.logical_or,
     np.minimum: ops.logical_and,
     np.fmax: ops.logical_or,
@@ -160,14 +160,14 @@ _OF_TRUTHS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def of_whole(function: Any, nodes: Sequence[Node]) -> Any:
+def on_integers(function: Any, nodes: Sequence[Node]) -> Any:
     """A function of numpy on whole numbers and truth values, computed with these; None where it is with reals."""
     kinds = tuple(n.type.kind for n in nodes)
-    table = _OF_TRUTHS if "integer" not in kinds and function in _OF_TRUTHS else _OF_WHOLE
-    if "real" in kinds or function not in table or _asked(function, kinds) is None:
+    table = _BOOLEAN_KERNELS if "integer" not in kinds and function in _BOOLEAN_KERNELS else _INTEGER_KERNELS
+    if "real" in kinds or function not in table or _kind_by_numpy(function, kinds) is None:
         return None
-    return table[function](*(nodes if table is _OF_TRUTHS else (_whole(n) for n in nodes)))
+    return table[function](*(nodes if table is _BOOLEAN_KERNELS else (_as_integer(n) for n in nodes)))
 
 
-def _whole(n: Node) -> Any:
+def _as_integer(n: Node) -> Any:
     return integers.count_true(n) if n.type.kind == "boolean" else n

@@ -16,7 +16,7 @@ from ...eager.names import numpy_names
 from ...errors import Error
 from ..evaluate.iteration import items
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Array, List, Made, describe, known, type_of, unwrapped
+from ..evaluate.values import Array, HostFunction, List, describe, known, type_of, unwrapped
 from ..numpy.calls import numpy_call
 
 
@@ -37,11 +37,11 @@ def _several_filled(f: Any, outs: Any, xs: Any) -> Any:
 _DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 
 
-def _vectorized(f: Any, otypes: Any, excluded: frozenset[Any]) -> Made:
+def _vectorized(f: Any, otypes: Any, excluded: frozenset[Any]) -> HostFunction:
     def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
         return _called(s, held[0], otypes, excluded, given, named)
 
-    return Made(("vectorize", f"np.vectorize of {describe(f)}", otypes, excluded), run, (f,))
+    return HostFunction(("vectorize", f"np.vectorize of {describe(f)}", otypes, excluded), run, (f,))
 
 
 def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given: Given, named: Named) -> Any:
@@ -58,7 +58,7 @@ def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given
         return s.call(held[0], every, others | dict(zip(names, xs[len(places) :], strict=True)))
 
     kept = (*(None if i in places else x for i, x in enumerate(given)), *(named[n] for n in named))
-    each = Made(("element", "np.vectorize", tuple(places), tuple(names)), one, (f, *kept))
+    each = HostFunction(("element", "np.vectorize", tuple(places), tuple(names)), one, (f, *kept))
     wide = numpy_call(s, np.broadcast_arrays, [*(given[i] for i in places), *(named[n] for n in names)], {})
     t = type_of(items(s, wide)[0])
     if t is None:
@@ -76,7 +76,7 @@ def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given
     return found if several else found[0]
 
 
-def _kinds(s: Specialiser, each: Made, otypes: Any, flat: list[Any], count: int) -> tuple[list[Any], bool]:
+def _kinds(s: Specialiser, each: HostFunction, otypes: Any, flat: list[Any], count: int) -> tuple[list[Any], bool]:
     """What kinds of numbers come out, and whether these are several."""
     if otypes:
         return [_DTYPES[_KIND[np.dtype(o).kind]] for o in otypes], len(otypes) > 1
@@ -114,7 +114,7 @@ def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
     _, kinds, excluded = _options(None, *given[1:], **others)
     if function is not None:
         return _vectorized(function, kinds, excluded)
-    return Made(("vectorize", "np.vectorize"), lambda s, held, xs, _: _vectorized(xs[0], kinds, excluded))
+    return HostFunction(("vectorize", "np.vectorize"), lambda s, held, xs, _: _vectorized(xs[0], kinds, excluded))
 
 
 def of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:

@@ -20,9 +20,9 @@ from ..evaluate.arrays import as_array, at_index, set_index
 from ..evaluate.exceptions import check
 from ..evaluate.iteration import items
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
-from ..evaluate.values import Closure, List, Made, describe, function_like, node_of, type_of, unwrapped, wrapped
+from ..evaluate.values import Closure, HostFunction, List, describe, function_like, node_of, type_of, unwrapped, wrapped
 from ..frontend.core import Lambda
-from ..frontend.statements import lift
+from ..frontend.statements import lower
 from ..numpy.calls import numpy_call
 
 _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
@@ -36,7 +36,7 @@ def _fill(parts_at: Any, found: Any) -> Any:
     return found
 
 
-_lifted: list[Lambda] = []
+_lowered: list[Lambda] = []
 
 
 def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -47,11 +47,11 @@ def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...
     if None in kinds:
         raise Error(f"numbers or arrays are joined here, and {describe(first[kinds.index(None)])} is none")
     found = tuple(wrapped(np.zeros((count, *t.shape), _DTYPES[t.kind])) for t in kinds if t is not None)
-    if not _lifted:
+    if not _lowered:
         assert isinstance(_fill, FunctionType)
-        _lifted.append(lift(_fill))
-    made = Made(("part", "parts of an array"), lambda s, held, given, named: parts_at(given[0]))
-    s.enter(Closure(_lifted[0]), [made, found], {})
+        _lowered.append(lower(_fill))
+    made = HostFunction(("part", "parts of an array"), lambda s, held, given, named: parts_at(given[0]))
+    s.enter(Closure(_lowered[0]), [made, found], {})
     return found
 
 

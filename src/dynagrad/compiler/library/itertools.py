@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ..evaluate.iteration import LONGEST, items, walk
+from ..evaluate.iteration import LONGEST, items, iteration_space
 from ..evaluate.operators import binary, truth
 from ..evaluate.specialiser import Given, Named, Specialiser, calls
 from ..evaluate.values import Iteration, describe, known, unwrapped
@@ -105,13 +105,13 @@ def _cycled(s: Specialiser, given: Given, named: Named) -> Any:
 
 def _in_turn(s: Specialiser, x: Any) -> Iterator[Any]:
     """Items one after the other, of what may have no end."""
-    found = walk(s, x)
+    found = iteration_space(s, x)
     if not isinstance(found.length, int):
         raise Error(f"how many items {found.what} has is known only as the function runs")
     for i in range(found.length):
         if i >= LONGEST:
             raise Error(f"{found.what} has too many items for a structure in a compiled function; use arrays")
-        yield found.known(i)
+        yield found.static_item(i)
 
 
 @calls(itertools.islice)
