@@ -272,7 +272,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a functional and a number": (lambda x: dg.Dual.at(1.0, (x,)) + x, "adds up with Duals only"),
     "a functional times another": (lambda x: OUTSIDE * dg.Dual(lambda h: h(x)), "Duals add up, and are scaled"),
     "functions as coordinates": (lambda x: dg.jacrev(lambda f: f(x))(np.sin), "functions have no coordinates"),
-    "a function as what comes out": (lambda x: dg.grad(curried)(x), "call it inside, or compile what calls it"),
+    "a function as what comes out": (lambda x: dg.grad(curried)(x), "call that inside, or compile the caller"),
 }
 
 

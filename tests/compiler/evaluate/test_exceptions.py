@@ -382,5 +382,5 @@ def test_what_a_try_may_not_have() -> None:
 
     with pytest.raises(dg.LiftError, match="a return, break or continue in a `finally`"):
         lifted(leaves, 1.0)
-    with pytest.raises(dg.LiftError, match="`except` wants classes"):
+    with pytest.raises(dg.LiftError, match="`except` takes classes"):
         lifted(catches, 1.0)

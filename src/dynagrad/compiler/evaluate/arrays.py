@@ -1,7 +1,6 @@
-"""Arrays while a function is specialised: making them, and indexing.
+"""Arrays while a function is specialised: making, indexing, writing to them, and conversion of their kinds.
 
-Their attributes and methods are in `compiler/objects/methods.py`, the functions of numpy in `compiler/numpy/calls.py`.
-"""
+Their attributes and methods are in `compiler/objects/methods.py`, numpy's functions in `compiler/numpy/calls.py`."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ from .masks import broadcast_mask, masked_elements, where
 from .specialiser import Specialiser
 from .values import Array, Iteration, Masked, as_type, describe, node_of, type_of, unwrapped, wrapped
 
-FOREIGN = "it belongs to whoever made the function; change a copy of it"
+FOREIGN = "it was made outside of the compiled function; change a copy of it"
 
 
 def holds_node(x: Any) -> bool:
-    """Whether there is a node in something without identities."""
+    """Whether there is a dynamic number in an unwrapped value."""
     if isinstance(x, Node | Masked):
         return True
     if isinstance(x, tuple | list):
@@ -38,14 +37,14 @@ def holds_node(x: Any) -> bool:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """An array of numbers, or arrays of one shape, along a new first axis: what numpy holds or a node."""
+    """Numbers, or arrays of one shape, stacked along a new first axis: a numpy array or a node."""
     contents = [unwrapped(p) for p in parts]
     if not any(map(holds_node, contents)):
         return np.array(contents)
     nodes = [node_of(content_of(c)) for c in contents]
     shapes = {n.shape for n in nodes}
     if len(shapes) > 1:
-        raise Error(f"arrays of different shapes cannot stand in one array: {', '.join(map(str, sorted(shapes)))}")
+        raise Error(f"arrays of different shapes cannot be stacked: {', '.join(map(str, sorted(shapes)))}")
     kinds = {n.type.kind for n in nodes}
     if "real" in kinds or len(kinds) > 1:
         return FUNCTIONS[np.stack](nodes)
@@ -57,12 +56,12 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def content_of(x: Any) -> Any:
-    """A nested list as an array; anything else as it is."""
+    """A nested list as an array; other values unchanged."""
     return stacked(list(x)) if isinstance(x, list | tuple) else x
 
 
 def as_array(s: Specialiser, x: Any) -> Array | Any:
-    """Something as an array, as `np.asarray` has it."""
+    """A value as an array, as `np.asarray` converts it."""
     if isinstance(x, Array):
         return x
     if isinstance(x, Iteration):
@@ -71,7 +70,7 @@ def as_array(s: Specialiser, x: Any) -> Array | Any:
 
 
 def cast_to(x: Any, t: Type) -> Any:
-    """The content of an array as the new content of another one of a type."""
+    """A value as the new content of an array of a type. Raises Error where shape or kind do not fit."""
     content = unwrapped(x)
     given = type_of(content)
     if given is None:
@@ -97,7 +96,7 @@ def index_of(index: Any) -> Any:
 
 
 def _is_basic(index: Any) -> bool:
-    """Whether an index makes a view: whole numbers and slices alone."""
+    """Whether an index is basic in numpy's sense, and so makes a view."""
     parts = index if isinstance(index, tuple) else (index,)
     return all(
         p is None
@@ -113,7 +112,7 @@ def _is_mask(index: Any) -> bool:
 
 
 def _indexed(content: Any, index: Any) -> Any:
-    """`content[index]`, of what numpy holds or a node."""
+    """`content[index]` of a numpy array or a node."""
     if not isinstance(content, Node) and not holds_node(index):
         return content[index]
     index = _without_masks(index)
@@ -121,10 +120,12 @@ def _indexed(content: Any, index: Any) -> Any:
 
 
 def _without_masks(index: Any) -> Any:
-    """Masks that are known as whole numbers."""
+    """An index with static masks converted to indices. Raises Error for dynamic ones."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if any(isinstance(p, Masked) for p in parts):
-        raise Error("what a mask chooses cannot be an index: how many there are is known only as the function runs")
+        raise Error(
+            "elements chosen by a mask cannot be an index: how many there are is known only as the function runs"
+        )
     out: list[Any] = []
     for p in parts:
         if isinstance(p, np.ndarray) and p.dtype == bool:
@@ -160,7 +161,7 @@ def at_index(s: Specialiser, x: Any, index: Any) -> Any:
 
 
 def _has_ellipsis(index: Any) -> bool:
-    """With one, what an index gives is an array, even without axes."""
+    """Whether an index has an ellipsis; its result is then an array, even without axes."""
     return any(p is Ellipsis for p in (index if isinstance(index, tuple) else (index,)))
 
 
@@ -170,7 +171,7 @@ def _adds_axes_only(index: Any) -> bool:
 
 
 def _with_new_axes(content: Any, index: Any) -> Any:
-    """A number at an index of no axes, which may give it some of length 1."""
+    """A number, or with `None` in the index an array with axes of length 1."""
     parts = index if isinstance(index, tuple) else (index,)
     extra = sum(p is None for p in parts)
     return _reshaped(content, (1,) * extra) if extra else content
@@ -181,7 +182,7 @@ def _reshaped(content: Any, shape: tuple[int, ...]) -> Any:
 
 
 def with_item(content: Any, index: Any, value: Any) -> Any:
-    """The content of an array with something else at an index."""
+    """The content of an array with another value at an index (a functional update)."""
     if not holds_node((content, index, value)):
         new = np.array(content)
         new[index] = value
@@ -202,7 +203,7 @@ def with_item(content: Any, index: Any, value: Any) -> Any:
 
 
 def _with_fewer_axes(value: Any, there: Any) -> Any:
-    """What is written, without the axes of length 1 in front that numpy leaves out as it writes."""
+    """A value without the leading axes of length 1 that numpy drops in an assignment."""
     shape, ndim = np.shape(value) if not isinstance(value, Node) else value.shape, len(there.shape)
     skip = len(shape) - ndim
     return _reshaped(value, shape[skip:]) if skip > 0 and set(shape[:skip]) == {1} else value
@@ -214,19 +215,21 @@ def array_type(kind: Type, shape: Type) -> Type:
 
 
 def _with_masked(node: Node, mask: Node, value: Any) -> Any:
-    """The content of an array with something else where a mask chooses, which only the graph knows."""
+    """The content of an array with another value under a dynamic mask."""
 
     rows = node.shape[mask.ndim :]
     if isinstance(value, Masked):
         if value.mask is not mask:
-            raise Error("what a mask chooses can be written to the places that the same mask chooses, and to no others")
+            raise Error("x[mask] can be assigned to elements that the very same mask chooses, and to no others")
         value, fits = value.values, value.values.shape == node.shape
     else:
         value = node_of(value)
         fits = value.ndim <= len(rows) and value.shape == rows[len(rows) - value.ndim :]
         fits = fits or value.shape == node.shape
     if node.shape[: mask.ndim] != mask.shape or not fits:
-        raise Error("only one number, or an array as large, can be written where a mask says that is not known yet")
+        raise Error(
+            "under a mask that is known only as the function runs, assign a number or an array of the whole shape"
+        )
     if value.type.kind != node.type.kind:
         if node.type.kind != "real":
             raise Error(f"{describe(value)} cannot be written into {describe(node)}; convert one of them")
@@ -235,7 +238,7 @@ def _with_masked(node: Node, mask: Node, value: Any) -> Any:
 
 
 def store(s: Specialiser, a: Array, content: Any) -> None:
-    """Another content of an array, or of the place of another array that it is a view of."""
+    """Writes the content of an array; a view writes through to its base."""
     if a.base is None:
         s.write(a, content)
         return
@@ -280,7 +283,7 @@ def add_index(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) ->
 
 
 def add_each(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> None:
-    """`np.add.at`: as `x[index] += value`, but places that occur several times count as often."""
+    """`np.add.at`: like `x[index] += value`, but an index that occurs several times adds as often."""
     t = type_of(x)
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
@@ -304,13 +307,13 @@ def _add(s: Specialiser, x: Array, place: Any, z: Any, negative: bool) -> None:
 
 KIND_OF = {np.dtype(np.float64): "real", np.dtype(np.int64): "integer", np.dtype(np.bool_): "boolean"}
 _OTHERS = (
-    "{} numbers cannot be had in a compiled function, where all are float64, int64 or bool: their arithmetic rounds, "
-    "or wraps around, otherwise; use float, int or bool, or convert the result outside of the function"
+    "a compiled function has no {} numbers, only float64, int64 and bool: others round, or wrap around, differently; "
+    "use float, int or bool, or convert the result outside of the function"
 )
 
 
 def converted(content: Any, dtype: Any) -> Any:
-    """The content of an array, or a number, as one of another kind."""
+    """An array or number converted to a dtype."""
     if not isinstance(content, Node):
         return np.asarray(content).astype(dtype)
     kind = KIND_OF.get(np.dtype(dtype))
@@ -326,7 +329,7 @@ def converted(content: Any, dtype: Any) -> Any:
 
 
 def of_kind(x: Any, kind: str) -> Any:
-    """A result, or several, as whole numbers or truth values."""
+    """One or several results converted to a kind."""
     if isinstance(x, tuple | list):
         return type(x)(of_kind(part, kind) for part in x)
     if not isinstance(x, Node) or x.type.kind == kind:

@@ -1,10 +1,9 @@
-"""What a function raises while it is specialised: `raise` and `assert`, and `try` around what cannot raise.
+"""`raise` and `assert` while a function is specialised, and checks that the graph makes as it runs.
 
-Whether something is raised may be decided as the graph runs. The specialiser has a token: a whole number, always 0,
-that is changed like a variable where something may be raised, by a branch that raises or leaves it as it was. So
-choices, loops and calls hand it on, and at the end the results come after it: nothing that is checked is left out, and
-what is checked comes before what is computed afterwards.
-"""
+Whether an exception is raised may be dynamic. Checks are ordered by a token, as effects are in JAX: a whole number,
+always 0, that the specialiser treats as a variable. A branch that raises changes it, so choices, loops and calls pass
+it on, and the results of a function come after it. No check is dropped as dead code, and a check comes before what is
+computed after it."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from .values import DynamicText, as_type, known, node_of
 
 @primitive("raise")
 def raise_(s: Specialiser, x: Any) -> Any:
-    """`raise x`, which has no value."""
+    """`raise x`, which has no value. At the top level it is an error of specialisation."""
     cls = x if isinstance(x, type) else type(x)
     if not (isinstance(cls, type) and issubclass(cls, BaseException)):
         cls = Exception
@@ -35,7 +34,7 @@ def raise_(s: Specialiser, x: Any) -> Any:
 
 
 def _shown(x: Any) -> tuple[Any, ...]:
-    """What is raised, as texts and numbers."""
+    """The message of an exception, as texts and numbers."""
     if isinstance(x, type):
         return (x.__name__,)
     if not isinstance(x, BaseException):
@@ -49,7 +48,7 @@ def _shown(x: Any) -> tuple[Any, ...]:
 
 
 def fail(s: Specialiser, parts: tuple[Any, ...]) -> None:
-    """Raises RunError where the graph gets here; the parts are texts and numbers."""
+    """Raises RunError where the graph takes this branch; the message is made of texts and numbers."""
     place = f" ({s.at.file.rsplit('/', 1)[-1]}, line {s.at.line})" if s.at is not None else ""
     numbers: list[Node] = []
     text = ""
@@ -75,6 +74,6 @@ def check(s: Specialiser, test: Any, *parts: Any) -> None:
 
 @primitive("assertion")
 def assertion(s: Specialiser, shown: str, *message: Any) -> Any:
-    """What a failed `assert` raises."""
+    """The exception of a failed `assert`."""
     given = message[0] if message else f"{shown} does not hold"
     return AssertionError(given if known(given) else DynamicText.of(given))

@@ -1,4 +1,4 @@
-"""Going over things while a function is specialised: what loops, comprehensions and unpacking go over."""
+"""Iteration spaces: what loops, comprehensions and unpacking go over, with static or dynamic length and items."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .arrays import at_index, stacked
 from .specialiser import Specialiser, primitive
 from .values import Array, Dict, Instance, Iteration, List, Masked, describe, type_of
 
-LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
+LONGEST = 100_000  # items of a list or tuple that is made
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class IterationSpace:
-    """What a loop goes over: how long it is, its item at a known place, and at one that the graph knows, if any."""
+    """What a loop goes over: its length, its item at a static index, and at a dynamic one, where that can be had."""
 
     what: str
     length: int | Node
     static_item: Callable[[int], Any]
     dynamic_item: Callable[[Node], Any] | None
-    measure: Callable[[], int] | None = None  # how long it is by now, of what may change while it is gone over
+    measure: Callable[[], int] | None = None  # the length by now, where the loop may change it
 
     def current_length(self) -> int:
-        """How long it is by now, if that is known."""
+        """The static length by now: a list may grow while a loop goes over it."""
         return self.measure() if self.measure is not None else self.length  # type: ignore[return-value]  # what is known of it above is more than its type says
 
 
 def iteration_space(s: Specialiser, x: Any) -> IterationSpace:
-    """How to go over something. Raises Error where that cannot be."""
+    """The iteration space of a value. Raises Error where it has none."""
     if isinstance(x, Iteration):
         return _SPACES[x.kind](s, *x.held)
     if isinstance(x, range):
@@ -58,9 +58,9 @@ def iteration_space(s: Specialiser, x: Any) -> IterationSpace:
         )
     if isinstance(x, Masked):
         raise Error(
-            "how many elements a mask or filter() chooses is known only as the function runs, so there is no loop over "
-            "them: go over all elements, and write `if` inside of the loop; of those that are chosen there are sums "
-            "and other reductions, and their number, len()"
+            "how many elements a mask or filter() chooses is known only as the function runs, so they cannot be looped "
+            "over: loop over all elements with `if` inside; those that are chosen have sums and other reductions, and "
+            "len()"
         )
     inside = _known_items(s, x)
     if inside is None:
@@ -84,7 +84,7 @@ def _known_items(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
 
 
 def dynamic_getter(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
-    """Items at a place that only the graph knows: where all are numbers, or arrays of one shape."""
+    """The function from a dynamic index to an item; None unless all items are numbers, or arrays of one shape."""
     types = [type_of(x) for x in inside]
     if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]  # it has a type, as was asked before
         return None
@@ -98,10 +98,10 @@ def dynamic_getter(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], 
 
 
 def _list_item(s: Specialiser, x: List, i: Node) -> Any:
-    """The item of a list, which a loop may change while it goes over it."""
+    """An item of a list at a dynamic index, of its content by now."""
     choose = dynamic_getter(s, x.content)
     if choose is None:
-        raise Error(f"{describe(x)} is changed by a loop that goes over it; go over a copy of it")
+        raise Error(f"{describe(x)} is changed by a loop over it; loop over a copy of it")
     return choose(i)
 
 
@@ -114,7 +114,7 @@ def _range(s: Specialiser, start: Any, stop: Any, step: Any) -> IterationSpace:
     for x in (start, stop, step):
         t = type_of(x)
         if t is None or t.kind not in ("integer", "boolean") or t.shape:
-            raise Error(f"range() wants whole numbers, and was given {describe(x)}")
+            raise Error(f"range() takes whole numbers, not {describe(x)}")
     if type(step) is int and step == 0:
         raise Error("the step of a range cannot be 0")
     length: Any
@@ -202,12 +202,12 @@ _SPACES: dict[str, Callable[..., IterationSpace]] = {
 
 @primitive("items")
 def items(s: Specialiser, x: Any) -> tuple[Any, ...]:
-    """Everything that a loop over something would meet, as a tuple."""
+    """All items of an iterable, as a tuple. Raises Error where their number is dynamic or too large."""
     found = iteration_space(s, x)
     if not isinstance(found.length, int):
         raise Error(
             f"how many items {found.what} has is known only as the function runs, and a structure of a compiled "
-            "function has a fixed length; loop over it with numbers or an array as the state of the loop"
+            "function has a fixed length; use a loop that changes numbers or an array"
         )
     if found.length > LONGEST:
         raise Error(
@@ -218,7 +218,7 @@ def items(s: Specialiser, x: Any) -> tuple[Any, ...]:
 
 @primitive("collect")
 def collect(s: Specialiser, function: Any, x: Any) -> tuple[Any, ...]:
-    """The tuples that a function gives for each item, joined: what comprehensions are made of."""
+    """The concatenation of the tuples that a function returns for each item: a comprehension is made of these."""
     found: list[Any] = []
     for item in items(s, x):
         part = s.call(function, [item])

@@ -1,13 +1,11 @@
-"""What two values have in common, so that one of them, or the other, can be held where only the graph knows which.
+"""The join of two abstract values: one value that stands for either, where only the graph knows which.
 
-A pattern says which parts of a value are known and which are numbers in the graph. `merge` joins two: parts that agree
-stay known, numbers that differ become nodes (whole numbers become reals where the other is one), and structures must
-agree, or `Mismatch` says where they do not. `flatten` takes the numbers out of a value, `build` puts others in. What is
-built of things with an identity is something new, unless it was the same thing on both sides.
+An abstract value has static parts and dynamic leaves (a partially static structure, in the terms of partial
+evaluation). `join` keeps static parts that agree; numbers that differ become dynamic (whole numbers become reals where
+the other is one); structures must agree, or `Mismatch` says where they do not. `flatten` takes the numbers out of a
+value, `build` puts others in. References are new in what is built, unless both sides had the same one.
 
-These are structures of abstract values, closures and things that change among them; those of Python's own values, which
-users give and get, are taken apart by `eager/pytree.py`.
-"""
+These are structures of the specialiser's values; those of Python's values are taken apart by `eager/pytree.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ SHARED = (
 
 
 class Mismatch(Exception):
-    """Two values that cannot be joined: what they are, and where in the whole they are."""
+    """Two values that cannot be joined: what they are, and the path to them."""
 
     def __init__(self, path: str, a: Any, b: Any) -> None:
         super().__init__(path, a, b)
@@ -63,14 +61,14 @@ class Mismatch(Exception):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Static:
-    """The value itself."""
+    """A static value, or a reference that is the same on both sides."""
 
     value: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Dynamic:
-    """A number of the graph, or an array with an identity of its own."""
+    """A dynamic number, or a new array with dynamic content."""
 
     type: Type
     array: bool
@@ -78,7 +76,7 @@ class Dynamic:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Structured:
-    """A structure; structures with the same key have the same parts."""
+    """A structure of abstract values; structures with equal keys can be joined part by part."""
 
     key: tuple[Any, ...]
     parts: tuple[AbstractValue, ...]
@@ -89,7 +87,7 @@ AbstractValue = Static | Dynamic | Structured
 
 
 def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
-    """The key, the parts and the way back of a structure; None for anything else."""
+    """The key, the parts and the constructor of a structure; None for other values."""
     content: Any = heap.get(x, x.content) if isinstance(x, Ref) else None
     match x:
         case tuple():
@@ -144,7 +142,7 @@ def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], C
 
 
 def abstract(x: Any, *, deep: bool = False, vary: bool = False, heap: Heap = NOW) -> AbstractValue:
-    """The pattern of a value. `deep` takes things with an identity apart too; `vary` takes known reals for unknown."""
+    """The abstract value of a value. `deep` opens references and closures too; `vary` makes static reals dynamic."""
     if isinstance(x, Node):
         return Dynamic(x.type, False)
     if isinstance(x, Array):
@@ -174,7 +172,7 @@ def _leaf(x: Any) -> Dynamic:
 
 
 def expanded(p: AbstractValue, heap: Heap = NOW) -> AbstractValue:
-    """A known structure as its parts."""
+    """A static structure as a structure of abstract values."""
     if not isinstance(p, Static):
         return p
     x = p.value
@@ -188,7 +186,7 @@ _ORDER = {"boolean": 0, "integer": 1, "real": 2}
 
 
 def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, second: Heap = NOW) -> AbstractValue:
-    """The pattern of what may be either, where things with an identity hold other values. Raises Mismatch."""
+    """The least abstract value above two, whose references have the contents of two heaps. Raises Mismatch."""
     if isinstance(p, Static) and isinstance(q, Static) and same(p.value, q.value):
         return p
     if isinstance(p, Static) and p.value is UNDEFINED:
@@ -229,7 +227,7 @@ _optional: ContextVar[bool] = ContextVar("optional", default=False)
 
 @contextmanager
 def allow_optional() -> Iterator[None]:
-    """None and a value may be joined inside."""
+    """Inside, the join of None and a value is an `Optional` instead of a Mismatch."""
     before = _optional.set(True)
     try:
         yield
@@ -246,14 +244,14 @@ def _is_optional(p: AbstractValue) -> bool:
 
 
 def _dynamic(p: AbstractValue, heap: Heap) -> AbstractValue:
-    """A pattern whose numbers are all leaves: what is computed in the one branch is not to be in the other."""
+    """An abstract value with references opened, so that their numbers are leaves: the other branch has none of them."""
     if isinstance(p, Static):
         return abstract(p.value, deep=True, heap=heap)
     return p if isinstance(p, Dynamic) else Structured(p.key, tuple(_dynamic(part, heap) for part in p.parts), p.make)
 
 
 def _join_optional(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
-    """The pattern of what may be None or something else, where not both are None."""
+    """The join where at least one side may be None, but not both are None."""
 
     def value_of(x: AbstractValue, heap: Heap) -> AbstractValue:
         if _is_none(x):
@@ -271,7 +269,7 @@ def _type_in(p: AbstractValue) -> Type | None:
 
 
 def describe_abstract(p: AbstractValue) -> str:
-    """What a pattern stands for, in a message."""
+    """What an abstract value is, for a message."""
     match p:
         case Static():
             return "nothing" if p.value is UNDEFINED else describe(p.value)
@@ -288,7 +286,7 @@ def describe_abstract(p: AbstractValue) -> str:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two known values are one."""
+    """Whether two static values are the same; 0.0 and -0.0 are not."""
     if a is b:
         return True
     if type(a) is not type(b) or isinstance(a, Node | Ref | Closure | HostFunction | Iteration):
@@ -306,7 +304,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def flatten(x: Any, p: AbstractValue, heap: Heap = NOW) -> Iterator[Node]:
-    """The numbers of a value at the leaves of a pattern that it fits."""
+    """The numbers of a value at the leaves of an abstract value above it."""
     if isinstance(p, Static):
         return
     if isinstance(p, Dynamic):
@@ -326,7 +324,7 @@ def flatten(x: Any, p: AbstractValue, heap: Heap = NOW) -> Iterator[Node]:
 
 
 def build(p: AbstractValue, nodes: Iterator[Node], owner: str = SHARED) -> Any:
-    """The value of a pattern with these numbers."""
+    """The value of an abstract value with these numbers at its leaves."""
     if isinstance(p, Static):
         return p.value
     if isinstance(p, Dynamic):
@@ -336,14 +334,14 @@ def build(p: AbstractValue, nodes: Iterator[Node], owner: str = SHARED) -> Any:
 
 
 def leaf_types(p: AbstractValue) -> list[Type]:
-    """The types of the numbers of a pattern, in order."""
+    """The types of the leaves, in order."""
     if isinstance(p, Static):
         return []
     return [p.type] if isinstance(p, Dynamic) else [t for part in p.parts for t in leaf_types(part)]
 
 
 def equal(p: AbstractValue, q: AbstractValue) -> bool:
-    """Whether two patterns say the same."""
+    """Whether two abstract values are equal."""
     if isinstance(p, Static) and isinstance(q, Static):
         return same(p.value, q.value)
     if isinstance(p, Dynamic) and isinstance(q, Dynamic):
@@ -354,7 +352,7 @@ def equal(p: AbstractValue, q: AbstractValue) -> bool:
 
 
 def map_numbers(x: Any, change: Callable[[Node], Node]) -> Any:
-    """A value with all its numbers changed; things with an identity that hold some are new."""
+    """A value with a function applied to all its numbers; references that hold some are new."""
     p = abstract(x, deep=True)
     if not leaf_types(p):
         return x

@@ -1,4 +1,4 @@
-"""How far a function is unfolded as it is specialised, and the settings that say so. Nothing is specialised here."""
+"""Limits on unrolling and inlining, and the environment variables that set them. Nothing is specialised here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ...errors import Error
 
 
 def most_copies() -> int:
-    """How many copies of a round a loop may be unrolled to, all loops around it counted, where it is not possible
-    otherwise: `DYNAGRAD_UNROLLED`, as functions are compiled, or 4096.
+    """How many copies of a round a loop that has to be unrolled may have, multiplied over the loops around it:
+    `DYNAGRAD_UNROLLED`, read while functions are compiled, or 4096.
 
     >>> most_copies() > 0
     True
@@ -18,8 +18,8 @@ def most_copies() -> int:
 
 
 def most_calls() -> int:
-    """How many calls of one function may stand inside each other, where a recursion is unfolded: `DYNAGRAD_NESTED`, as
-    functions are compiled, or 120.
+    """How many calls of one function may be inlined inside each other: `DYNAGRAD_NESTED`, read while functions are
+    compiled, or 120.
 
     >>> most_calls() > 0
     True

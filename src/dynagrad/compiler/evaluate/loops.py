@@ -1,10 +1,9 @@
-"""Loops: unrolled where they are short, loops of the graph where they are not.
+"""Loops: unrolled where they are short, and loops of the graph elsewhere.
 
-A loop of the graph has as its state what its rounds change: variables, and the contents of arrays, lists and cells.
-What kind each of these has is found by trial: a round is specialised from what is known before the loop; what it leaves
-alone stays known, what it changes becomes a number of the graph, and so on until nothing more changes. Known reals are
-taken for unknown from the start.
-"""
+The state of a loop of the graph is what its rounds change: variables, and the contents of references. Its abstract
+value is found by fixed-point iteration, as in abstract interpretation (Cousot and Cousot 1977): a round is specialised
+from the values before the loop; what it leaves unchanged stays static, what it changes becomes dynamic, and so on until
+nothing more changes. Static reals are dynamic from the start."""
 
 from __future__ import annotations
 
@@ -24,19 +23,19 @@ from .limits import most_copies
 from .specialiser import Specialiser, content_from, content_values, primitive
 from .values import NOW, Ref, describe, node_of
 
-SHORT = 16  # rounds that are unrolled
-REPEATED = 64  # copies of a round, all loops around it counted
+SHORT = 16  # rounds up to which a loop is unrolled
+REPEATED = 64  # copies of a round up to which loops inside each other are unrolled
 MOST_ITERATIONS = 60
 
 State = tuple[Any, ...]
 
 
 class NotUnrolled(Exception):
-    """A loop cannot be unrolled: how it goes on is decided as the function runs, or it is too long."""
+    """A loop cannot be unrolled: its condition is dynamic, or it is too long."""
 
 
 class TooLong(NotUnrolled):
-    """It is too long: so many copies of a round would be needed, at least."""
+    """A loop needs at least so many copies of its round, which is more than the limit."""
 
     def __init__(self, copies: int) -> None:
         super().__init__()
@@ -75,12 +74,12 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
 
 
 def _reason(problem: LiftError) -> str:
-    """What an error says, without its place."""
+    """The message of an error, without its position."""
     return str(problem).split("\n", 1)[0]
 
 
 def _unroll(s: Specialiser, run: _While | _For, state: State, most: int) -> State:
-    """The loop round by round; raises Unknown, and leaves everything as it was, where that cannot be."""
+    """Runs a loop round by round. Raises NotUnrolled, and undoes all changes, where that cannot be."""
     with s.journal() as changed:
         rounds = 0
         count = run.count if run.count is not None else 2  # which is a guess
@@ -98,7 +97,7 @@ def _unroll(s: Specialiser, run: _While | _For, state: State, most: int) -> Stat
 
 
 class _While:
-    """A `while` and what it is made of."""
+    """A `while` loop: its condition, its round, and itself in the graph."""
 
     count: int | None = None
     short = True
@@ -125,7 +124,7 @@ class _While:
 
     def in_graph(self, initial: State) -> State:
         s = self.s
-        changes = False  # whether the condition changes something itself
+        changes = False  # whether evaluating the condition changes something in place
 
         def once(state: State) -> tuple[Any, State]:
             nonlocal changes
@@ -144,12 +143,12 @@ class _While:
 
         found = _in_graph(s, initial, once, finish)
         if changes:
-            self.test(found)  # the last one, after which there is no round
+            self.test(found)  # the last evaluation, after which there is no round
         return found
 
 
 class _For:
-    """A `for` and what it goes over."""
+    """A `for` loop over its iteration space."""
 
     def __init__(self, s: Specialiser, e: For, env: dict[str, Any]) -> None:
         self.s, self.e, self.env = s, e, env
@@ -175,7 +174,7 @@ class _For:
         if isinstance(found, bool):
             return found
         if self.space.dynamic_item is None:
-            return True  # then each round is a choice
+            return True  # each round becomes a choice
         raise NotUnrolled
 
     def round(self, rounds: int, state: State) -> State:
@@ -231,7 +230,7 @@ class _For:
 
 
 def _named(s: Specialiser, e: For | While, state: State) -> dict[str, Any]:
-    """The states of a loop by their names."""
+    """The state of a loop by the names of its variables."""
     found = dict(zip(e.state, state, strict=True))
     for name, value in found.items():
         s.name(name, value, e.at)
@@ -239,14 +238,14 @@ def _named(s: Specialiser, e: For | While, state: State) -> dict[str, Any]:
 
 
 class _TracedRound:
-    """A round from states that are variables: the condition, these, what they become, and where they start."""
+    """A round traced from fresh variables as its state: the condition, the state before and after, and initially."""
 
     def __init__(self, test: Any, states: list[Node], after: list[Node], start: list[Node], since: int) -> None:
         self.test, self.states, self.after, self.start, self.since = test, states, after, start, since
         self.counter = states[0] if states else None
 
     def before(self, place: int) -> None:
-        """Moves a state to the front, so that it is computed before the others."""
+        """Moves one state to the front, so that it is computed before the others."""
         for nodes in (self.states, self.after, self.start):
             nodes.insert(0, nodes.pop(place))
 
@@ -257,7 +256,7 @@ def _in_graph(
     once: Callable[[State], tuple[Any, State]],
     finish: Callable[[_TracedRound], list[Node]],
 ) -> State:
-    """The state after a loop of the graph. Raises Mismatch where a round changes the kind of something."""
+    """The state after a loop of the graph. Raises Mismatch where a round changes the type or structure of its state."""
     since = tracing.now()
     forms: list[AbstractValue] = [abstract(x, vary=True) for x in initial]
     changing: dict[Ref, AbstractValue] = {}
@@ -289,7 +288,7 @@ def _in_graph(
             break
         forms, changing = joined, refs
     else:
-        raise s.error("what this loop changes does not settle down to one kind")
+        raise s.error("what this loop changes gets another kind or structure in each round; keep both the same")
     order = list(changing)
     after = [n for x, p in zip(result, forms, strict=True) for n in flatten(x, p, changed)]
     after += [n for ref in order for n in flatten(content_values(ref, changed[ref]), changing[ref], changed)]
@@ -297,7 +296,7 @@ def _in_graph(
     start += [n for ref in order for n in flatten(content_values(ref, ref.content), changing[ref])]
     traced = _TracedRound(test, states, after, start, since)
     place = s.token_index(forms, order, list(changing.values()))
-    if place >= 0:  # what is checked comes first
+    if place >= 0:  # checks come first
         traced.before(place)
         made = finish(traced)
         made.insert(place, made.pop(0))

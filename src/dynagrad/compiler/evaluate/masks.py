@@ -1,6 +1,7 @@
-"""The elements of an array that a mask chooses, where only the graph knows which: what they are, and how they are
-computed with as the whole array is. Their reductions, and calls with them, are in `compiler/numpy/masked.py`.
-"""
+"""Elements of an array under a dynamic mask: elementwise operations on them, and the errors for all else.
+
+Their number is dynamic, so they are represented by the whole array with the mask, and computed on the whole array.
+Reductions of them, and calls with them, are in `compiler/numpy/masked.py`."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from .values import Masked, node_of, type_of, unwrapped
 
 
 def mask_error(x: Masked) -> LiftError:
-    """The error for what cannot be done with them."""
+    """The error for an operation that would need the number of the elements."""
     return error(
         "how many elements a mask or filter() chooses is known only as the function runs, and shapes must be known "
-        "when it is compiled; use np.where(mask, x, 0.0), or np.sum with it; what can be done with x[mask] itself is "
-        "arithmetic, writing to the same places (x[mask] *= 2), and reductions (x[mask].sum()), with filter(f, x) "
-        "functions of it such as sum(), len(list()) and np.mean(list())",
+        "when it is compiled; use np.where(mask, x, 0.0), or np.sum with it. x[mask] itself can be used in arithmetic, "
+        "assigned to the same places (x[mask] *= 2) and reduced (x[mask].sum()); filter(f, x) can be used in sum(), "
+        "len(list()), np.mean(list()) and the like",
         x.at,
     )
 
 
 def refuse_masked(x: Any) -> None:
-    """Raises LiftError where there are such elements in something without identities."""
+    """Raises LiftError where there are such elements in an unwrapped value."""
     if isinstance(x, Masked):
         raise mask_error(x)
     for part in x if isinstance(x, tuple | list) else ():
@@ -36,7 +37,7 @@ def refuse_masked(x: Any) -> None:
 
 
 def masked_elements(content: Any, mask: Node, at: Position | None) -> Masked:
-    """`content[mask]`, asked for at a place in the text."""
+    """`content[mask]`, written at a position."""
     node = node_of(content)
     if node.shape[: mask.ndim] != mask.shape:
         raise Error(f"a mask of shape {mask.shape} does not fit an array of shape {node.shape}")
@@ -44,13 +45,13 @@ def masked_elements(content: Any, mask: Node, at: Position | None) -> Masked:
 
 
 def broadcast_mask(mask: Node, shape: tuple[int, ...]) -> Node:
-    """A mask of the first axes for all elements."""
+    """A mask of the first axes, with axes of length 1 for the others."""
     extra = len(shape) - mask.ndim
     return mask[(..., *(None,) * extra)] if extra else mask
 
 
 def where(test: Node, a: Node, b: Node) -> Node:
-    """Elements of the one array where a test holds, and of the other elsewhere."""
+    """`np.where` for nodes of any one kind."""
     kinds = {a.type.kind, b.type.kind}
     operation = ops.where
     if kinds == {"boolean"}:
@@ -65,9 +66,9 @@ def where(test: Node, a: Node, b: Node) -> Node:
 
 
 def elementwise(compute: Callable[..., Any], given: Sequence[Any]) -> Masked:
-    """What a function of single numbers gives, where some of its arguments are chosen by a mask."""
+    """An elementwise function applied to arguments of which some are masked elements."""
     first = next(x for x in given if isinstance(x, Masked))
-    depth = first.values.ndim - first.mask.ndim  # the axes that a row of what is chosen has
+    depth = first.values.ndim - first.mask.ndim  # the axes of a row
     found = []
     for x in given:
         t = None if isinstance(x, Masked) else type_of(x)

@@ -1,9 +1,8 @@
-"""Which single numbers of a graph numpy has as scalars of its own: elements of arrays, and what was computed of them.
+"""Which single numbers of a graph are scalars of numpy: elements of arrays, and what was computed of them.
 
-A graph does not know: it has one kind of single number. It matters for sums of truth values alone, which are truth
-values in numpy and whole numbers in Python. So here the graph is looked through, backward. The state of a loop that is
-being made, and what a function of numpy makes of one of Python's floats, count as Python's.
-"""
+The graph has one kind of single number. The difference matters for sums of truth values, which are truth values in
+numpy and whole numbers in Python. So the graph is searched backward for an array. The state of a loop that is being
+made, and what a function of numpy makes of a Python float, count as Python's."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from ...ir import Node, control
 
 
 def is_numpy_scalar(x: Any) -> bool:
-    """Whether an array is among what a value was computed of; an array itself is one."""
+    """Whether a value is an array or was computed of one, so that numpy has it as a scalar of its own."""
     if not isinstance(x, Node):
         return isinstance(x, np.generic | np.ndarray)
     stack, seen, bindings = [x], {x}, dict[Node, list[Node]]()
@@ -36,7 +35,7 @@ def is_numpy_scalar(x: Any) -> bool:
 
 
 def _sources(node: Node, index: int, bindings: dict[Node, list[Node]]) -> Iterable[Node]:
-    """What one of several values is made of, inside of a branch, a loop or a call; `means` is told of the inputs."""
+    """The nodes that one result of a branch, a loop or a call depends on; `bindings` gets what its inputs stand for."""
     what = node.attribute
     if isinstance(what, control.Loop):
         given = node.arguments[1:] if node.operation is control.REPEAT else node.arguments

@@ -1,10 +1,9 @@
-"""Arithmetic, comparisons, conditions, cells and text: the primitives of values without structure.
+"""Python's operators on abstract values: arithmetic, comparisons, truth, cells and text.
 
-What is known is computed by Python itself; what is not is left to the operators of nodes. Containers are in
+Static operands are computed by Python itself; operators of nodes are those of `ir/`. Containers are in
 `compiler/objects/containers.py`.
 
-It is long since each operator meets every kind of value: a table would hide which.
-"""
+It is long since each operator meets every kind of value: a table would hide which."""
 
 from __future__ import annotations
 
@@ -54,7 +53,9 @@ from .values import (
     wrapped,
 )
 
-DYNAMIC_TEXT = "this text has a number in it that is known only as the function runs; such a text can only be a message"
+DYNAMIC_TEXT = (
+    "this text has a number in it that is known only as the function runs; it can only be the message of an exception"
+)
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 
 
@@ -62,7 +63,7 @@ _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equ
 
 
 def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
-    """An operator of Python on two values."""
+    """A binary operator of Python."""
     compute, method, sign = PYTHON[name]
     if isinstance(a, Masked) or isinstance(b, Masked):
         return elementwise(lambda x, y: unwrapped(binary(s, name, x, y)), [a, b])
@@ -78,7 +79,7 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     if numeric:
         x, y = unwrapped(a), unwrapped(b)
         if isinstance(x, Node) or isinstance(y, Node):
-            if name in _RAISE and not any(t.shape for t in map(type_of, (a, b)) if t):  # of arrays, numpy warns
+            if name in _RAISE and not any(t.shape for t in map(type_of, (a, b)) if t):  # for arrays numpy warns
                 s.may_raise(*_RAISE[name])
             if name == "power" and isinstance(y, Node) and "real" not in (_kind(x), _kind(y)):
                 return integer_power(s, a, b)
@@ -98,7 +99,7 @@ def binary(s: Specialiser, name: str, a: Any, b: Any) -> Any:
     if (isinstance(a, List | tuple) and type_of(b) is not None) or (
         isinstance(b, List | tuple) and type_of(a) is not None
     ):
-        if isinstance(a, Array) or isinstance(b, Array):  # numpy makes an array of a list
+        if isinstance(a, Array) or isinstance(b, Array):  # numpy converts a list
             return binary(s, name, as_array(s, a), as_array(s, b))
     if name in ("equal", "not_equal"):
         return _equal_structures(s, a, b) if name == "equal" else negated(_equal_structures(s, a, b))
@@ -122,11 +123,11 @@ _RAISE: dict[str, tuple[type[BaseException], ...]] = {
     "power": (ZeroDivisionError, OverflowError),
     **dict.fromkeys(("left_shift", "right_shift"), (ValueError,)),
 }
-"""What Python raises of single numbers, where compiled code raises nothing."""
+"""What operators of single numbers may raise in Python; compiled code raises nothing."""
 
 
 def _of_nodes(name: str, x: Any, y: Any) -> Any:
-    """An operator where one side is a node."""
+    """A binary operator with at least one dynamic operand."""
     if name == "power" and isinstance(y, int | float) and not isinstance(y, bool):
         if isinstance(y, int) and x.type.kind == "boolean":
             x = as_type(x, arrays(KINDS["integer"], x.shape))
@@ -163,7 +164,7 @@ _BITS: dict[str, tuple[Operation, Callable[[Any, Any], Any] | None]] = {
 
 
 def bits(name: str, x: Any, y: Any) -> Any:
-    """`&` and its kin: of whole numbers, or of truth values."""
+    """Bitwise operators, of whole numbers or of truth values."""
     of_integers, of_truths = _BITS[name]
     if "real" in (_kind(x), _kind(y)):
         raise Error(
@@ -175,7 +176,7 @@ def bits(name: str, x: Any, y: Any) -> Any:
 
 
 def inverted(x: Node) -> Any:
-    """`~`, of a whole number or a truth value."""
+    """`~` of whole numbers or truth values."""
     if x.type.kind == "real":
         raise Error(f"~ is for truth values and whole numbers, and is here of {describe(x)}")
     return integers.invert(x) if x.type.kind == "integer" else ops.logical_not(x)
@@ -191,8 +192,8 @@ _OF_TRUTHS = frozenset({"add", "subtract", "multiply"})
 
 
 def arithmetic(name: str, x: Any, y: Any) -> Any:
-    """An operator where one side is a node; truth values count as whole numbers, and those of arrays, and of their
-    elements, are what they are in numpy."""
+    """An arithmetic operator with at least one dynamic operand. Truth values count as whole numbers, as in Python;
+    those of arrays and numpy's scalars follow numpy."""
     kinds = [_kind(x), _kind(y)]
     if name in _COUNTING and "boolean" in kinds and "real" not in kinds and "" not in kinds:
         types = [type_of(v) for v in (x, y)]
@@ -220,8 +221,8 @@ def _square(x: Node) -> Any:
 
 
 def integer_power(s: Specialiser, x: Any, y: Any, exact: bool = True) -> Any:
-    """A whole number to a power that the graph knows. Of single numbers it is exact, or a RunError; in arrays, and for
-    numpy, it goes round. The power of a negative exponent would be a real, so it is a RunError in any case."""
+    """A whole number to a dynamic power. Of single numbers it is exact, or a RunError; in arrays, and for numpy's
+    functions, it wraps around. A negative exponent is a RunError, since its power would be a real."""
     a, n = (_as_whole(unwrapped(v)) for v in (x, y))
     least = n if not n.shape else s.call(np.min, [wrapped(n)], {"initial": 0})
     real = "a whole number to a negative power is no whole number: convert it with float(), as float(x) ** n"
@@ -240,7 +241,7 @@ def _repeated_product(x: Node, n: int) -> Any:
 
 
 def _of_duals(s: Specialiser, name: str, a: Any, b: Any) -> Any:
-    """Linear functionals on functions add up and are scaled; that is all."""
+    """Operators of `dg.Dual`s: only sums and multiples."""
     if name == "add":
         return s.call(pytree.add, [a, b])
     if name == "multiply" and not (is_dual(a) and is_dual(b)):
@@ -249,7 +250,7 @@ def _of_duals(s: Specialiser, name: str, a: Any, b: Any) -> Any:
 
 
 def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
-    """Operators that a class defines."""
+    """Operators that the class of an operand defines."""
     if isinstance(a, Instance) and hasattr(a.cls, method):
         if getattr(a.cls, method) is not getattr(object, method, None) and not _generated(a.cls, method):
             return s.call(s.apply("attribute", a, method), [b])
@@ -263,12 +264,12 @@ def _of_objects(s: Specialiser, name: str, method: str, a: Any, b: Any) -> Any:
 
 
 def _generated(cls: type, method: str) -> bool:
-    """Whether a method of a dataclass was made by dataclasses."""
+    """Whether a method was generated by `dataclasses`."""
     return method == "__eq__" and "__dataclass_fields__" in vars(cls)
 
 
 def _equal_structures(s: Specialiser, a: Any, b: Any) -> Any:
-    """`==` of structures."""
+    """`==` of structures, part by part."""
     if type_of(a) is not None and type_of(b) is not None:
         return binary(s, "equal", a, b)
     pairs: list[tuple[Any, Any]]
@@ -295,7 +296,7 @@ def _equal_structures(s: Specialiser, a: Any, b: Any) -> Any:
 
 
 def _lexicographic(s: Specialiser, name: str, a: Any, b: Any) -> Any:
-    """`<` and its kin of tuples, and of lists: the first parts that differ decide, or else the lengths."""
+    """Lexicographic comparison of tuples and of lists: the first parts that differ decide, or else the lengths."""
     x, y = (v if isinstance(v, tuple) else v.content for v in (a, b))
     found: Any = PYTHON[name][0](len(x), len(y))
     for p, q in reversed(list(zip(x, y, strict=False))):
@@ -313,7 +314,7 @@ def class_in(x: Instance | Dict) -> type:
 
 
 def conjunction(a: Any, b: Any) -> Any:
-    """`and` of truth values that are there already."""
+    """`and` of two truth values, both evaluated."""
     if a is False or b is False:
         return False
     return b if a is True else a if b is True else ops.logical_and(a, b)
@@ -364,7 +365,7 @@ for _name in UNARY:
 
 @primitive("update")
 def update(s: Specialiser, name: str, a: Any, b: Any) -> Any:
-    """`a += b` and its kin: arrays and lists change in place, and everything else is what `a + b` is."""
+    """Augmented assignment: arrays, lists and dicts change in place, other values become `a + b`."""
     if isinstance(a, Array):
         s_type = type_of(a)
         assert s_type is not None
@@ -440,9 +441,7 @@ def is_(s: Specialiser, a: Any, b: Any) -> Any:
     if a is not b and (isinstance(a, Node) or isinstance(b, Node)):
         kinds = ["" if isinstance(x, Array) else _kind(x) for x in (a, b)]
         if kinds == ["boolean", "boolean"]:
-            return is_numpy_scalar(a) == is_numpy_scalar(b) and _equal_truths(
-                a, b
-            )  # numpy has a True and a False of its own
+            return is_numpy_scalar(a) == is_numpy_scalar(b) and _equal_truths(a, b)  # numpy has its own True and False
         if "boolean" in kinds or "" in kinds:
             return False
         raise Error("`is` between numbers that are known only as the function runs: compare them with ==")
@@ -452,7 +451,7 @@ def is_(s: Specialiser, a: Any, b: Any) -> Any:
 
 
 def _equal_truths(a: Any, b: Any) -> Any:
-    """Whether two truth values are the same: there is one True, and one False."""
+    """`is` of two truth values, which are singletons."""
     for x, y in ((a, b), (b, a)):
         if isinstance(x, bool):
             return y if x else negated(y)
@@ -519,7 +518,7 @@ def text(s: Specialiser, *parts: Any) -> str:
 
 @primitive("format")
 def format_(s: Specialiser, x: Any, conversion: int, spec: str) -> str:
-    if not known(x):  # in a message; its number is not known yet
+    if not known(x):  # the number is not known yet
         return DynamicText.of(x)
     x = unwrapped(x)
     if conversion != -1:

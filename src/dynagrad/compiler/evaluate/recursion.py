@@ -1,12 +1,11 @@
-"""Functions that call themselves as the graph decides: these become functions of the graph.
+"""Dynamic recursion: a function that calls itself under a dynamic condition becomes a function of the graph.
 
-Such a function sees its arguments alone, so what it holds is passed to it as well. What its arguments and results have
-in common over all calls is found by trial, as for loops. In the first trials a call of itself has no value (`Diverges`)
-so that its results are known from the branches that end the recursion; what these return settles the type.
+Such a function is closure-converted: what it captures is passed as arguments. The abstract values of its arguments and
+results are found by fixed-point iteration over all its calls, as for loops. In the first iterations a recursive call
+has no value (bottom, `Diverges`), so the results come from the branches that end the recursion.
 
-Where one such function is made inside of another, what is found in a trial of the outer one holds in that trial only:
-there the inner one has a kind of result, and it is made when the outer one is settled.
-"""
+A function that becomes recursive inside another one whose iteration is still going on is inferred again in each
+iteration of the outer one, and defined once the outer one is settled; until then placeholders stand for its results."""
 
 from __future__ import annotations
 
@@ -22,20 +21,20 @@ from .specialiser import Diverges, Specialiser, primitive
 from .values import Closure, node_of
 
 MOST_ITERATIONS = 30
-OWNED = "it came from outside of a function that calls itself; change a copy of it and return that"
+OWNED = "it is an argument of, or captured by, a function that calls itself; change a copy of it and return that"
 
 
 class Recursive:
-    """A function of the graph while it is made: what its calls have in common, and, once it is known, the function."""
+    """A recursive function while it is inferred: abstract arguments and results, and at the end its function."""
 
     def __init__(self, arguments: AbstractValue, results: AbstractValue | None) -> None:
         self.arguments, self.results = arguments, results
         self.function: control.GraphFunction | None = None
-        self.joined = arguments  # what the calls of the present trial have in common
+        self.joined = arguments  # the join over the calls of this iteration
 
 
 def _all_arguments(function: Closure, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All that a call passes on: what the function holds, and its arguments."""
+    """All arguments after closure conversion: captured values, default values, and the arguments proper."""
     return (*function.held.values(), *function.defaults.values(), *given.values())
 
 
@@ -51,7 +50,7 @@ def _split_arguments(
 
 @primitive("recurse")
 def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
-    """A call of a function that has to become one of the graph."""
+    """A call of a function that has to become a function of the graph."""
     code = function.code
     s.may_raise(RecursionError, Exception)
     values = _all_arguments(function, given)
@@ -86,7 +85,7 @@ def _mismatch(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
 
 
 def _infer(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], pending: bool) -> None:
-    """Finds what all calls have in common, and all results; `pending` where a function around has no result yet."""
+    """Infers abstract arguments and results; `pending` where a function around has no result yet."""
     code: Lambda = function.code
     for _ in range(MOST_ITERATIONS):
         made.joined = made.arguments
@@ -104,7 +103,10 @@ def _infer(s: Specialiser, made: Recursive, function: Closure, given: Mapping[st
         if made.results is not None and equal(found, made.results) and equal(made.joined, made.arguments):
             return
         made.arguments, made.results = made.joined, found
-    raise s.error(f"the arguments or results of {code.name}() do not settle down to one kind", code.at)
+    raise s.error(
+        f"the arguments or results of {code.name}() get another kind or structure in each call; keep both the same",
+        code.at,
+    )
 
 
 def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
@@ -118,7 +120,7 @@ def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[s
 
 
 def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], variables: list[Any]) -> Any:
-    """What is checked in the body, and its result, for variables as arguments."""
+    """The token after the body, and its result, for variables as arguments."""
     values = build(made.arguments, iter(variables), OWNED)
     inner, parameters = _split_arguments(function, given, values)
     with s.journal() as changed:
@@ -129,7 +131,7 @@ def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str,
     changed.pop(s.token, None)
     if changed:
         raise s.error(
-            f"{function.name}() calls itself as the run decides, and changes something from outside; return it instead",
+            f"{function.name}() calls itself as the run decides, and changes a value from outside; return it instead",
             function.code.at,
         )
     return checked, result
@@ -137,7 +139,7 @@ def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str,
 
 @primitive("recursive call")
 def recursive_call(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
-    """A call of a function inside of itself, while it is made."""
+    """A recursive call inside a function that is being inferred or defined."""
     made: Recursive = s.recursions[function.code]
     values = _all_arguments(function, given)
     if made.function is not None:
@@ -152,13 +154,13 @@ def recursive_call(s: Specialiser, function: Closure, given: Mapping[str, Any]) 
 
 
 def _placeholder(s: Specialiser, made: Recursive) -> Any:
-    """Anything of the kind of a result, while the function is not known."""
+    """A result with fresh variables, while the function is not defined."""
     assert made.results is not None
     return _with_token(s, build(made.results, iter([fresh(t) for t in leaf_types(made.results)]), ""))
 
 
 def _with_token(s: Specialiser, found: tuple[Any, Any]) -> Any:
-    """The result of a call, whose token is added to that of the run."""
+    """The result of a call, whose token is added to the current one."""
     checked, result = found
     if isinstance(checked, Node):
         s.put(s.token, node_of(s.token.content) + checked)

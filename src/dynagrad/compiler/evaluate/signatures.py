@@ -1,9 +1,8 @@
-"""What a compiled function takes and returns: structures with numbers at their leaves, in order.
+"""Signatures: what a specialisation depends on, the arguments it takes and the results it returns.
 
-Floats, numpy's floats and arrays are numbers of the graph; whole numbers, truth values, strings, None, functions and
-all other objects are known when it is made, and part of what tells one specialisation from another. Tuples, lists,
-dicts and dataclasses are gone through.
-"""
+Floats, numpy's floats and arrays are dynamic: leaves of the signature, inputs of the graph. Whole numbers, truth
+values, strings, None, functions and all other objects are static, and part of the signature. Tuples, lists, dicts and
+dataclasses are structures of these."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ _DTYPES = {"f": "real", "i": "integer", "u": "integer", "b": "boolean"}
 
 
 def leaf_type(x: Any) -> Type | None:
-    """The type of an argument that is a number of the graph; None for everything else."""
+    """The type of a dynamic argument; None for static ones and structures."""
     if type(x) is float or isinstance(x, np.floating):
         return KINDS["real"]
     if isinstance(x, np.ndarray) and x.dtype.kind in _DTYPES:
@@ -59,10 +58,10 @@ def leaf_type(x: Any) -> Type | None:
 
 
 def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
-    """The key and the parts of a structure of arguments.
+    """The key and the parts of a structure of arguments; None for others. The key has what is static in it.
 
-    Not those of `eager.pytree.parts`, which knows registered classes: how these are taken apart only the user's
-    functions know, which are not compiled. The key has what is known of a structure, as the names in a dict.
+    Unlike `eager.pytree.parts` it does not open registered classes: the user's functions do that, which are not
+    compiled.
     """
     kind = type(x)
     if kind is tuple or kind is list:
@@ -78,7 +77,7 @@ def parts_of(x: Any) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
 
 
 def signature(x: Any, leaves: list[Any]) -> Any:
-    """What tells the structure of arguments from others, with its known values; its numbers are added to `leaves`.
+    """The signature of arguments: their structure, static values and types. The dynamic ones are added to `leaves`.
 
     >>> leaves = []
     >>> key = signature(((1.5, 2), {"a": 2.5}), leaves)
@@ -105,7 +104,7 @@ def signature(x: Any, leaves: list[Any]) -> Any:
 
 
 def structure(x: Any) -> Structure | None:
-    """The structure of an argument as native code walks over it; None where there is more to it than containers."""
+    """The structure of an argument for the native walker; None where it is not made of tuples, lists and dicts."""
     if leaf_type(x) is not None:
         return LEAF
     if type(x) is tuple or type(x) is list:
@@ -117,19 +116,19 @@ def structure(x: Any) -> Structure | None:
 
 
 def sequence_of(kind: type, parts: Iterable[Structure | None]) -> Structure | None:
-    """A list or tuple of structures; none where one of them is none."""
+    """A list or tuple of structures; None where one of them is None."""
     found = list(parts)
     return None if None in found else Sequenced(kind, tuple(p for p in found if p is not None))
 
 
 def _is_ours(x: Any) -> bool:
-    """Whether something is a function of this package, though it has fields."""
+    """Whether a value is a function of this package, though it is a dataclass."""
     return callable(x) and type(x).__module__.startswith(_OURS)
 
 
 def _constant(x: Any) -> Any:
-    """What tells something that is known from other things. Raises Error for containers that are not gone through:
-    their numbers would be constants, which they are not for whoever changes them."""
+    """The signature of a static value. Raises Error for containers that are not opened: the numbers in them would
+    silently become constants."""
     kind = type(x)
     if isinstance(x, set | frozenset):
         return (kind, frozenset((type(item), item) for item in x))
@@ -160,7 +159,7 @@ def _has_numbers(x: Any) -> bool:
 
 
 class ByIdentity:
-    """A known value that has no hash: the same only as itself."""
+    """The signature of a static value without a hash, compared by identity."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -173,7 +172,7 @@ class ByIdentity:
 
 
 def abstract_arguments(x: Any, variables: list[Node]) -> Any:
-    """Arguments as values, with a variable for each number, in the order of `signature`."""
+    """Arguments as abstract values, with a variable for each dynamic one, in the order of `signature`."""
     t = leaf_type(x)
     if t is not None:
         variables.append(x if isinstance(x, Node) and x.is_variable else fresh(t))
@@ -200,12 +199,12 @@ Build = Callable[[Iterator[Any]], Any]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Output:
-    """The structure of a result: `build(values)` puts the outputs of the graph into it."""
+    """The structure of a result, which `build` fills with the outputs of the graph."""
 
     build: Build
     outputs: tuple[Node, ...]
     shown: str
-    structure: Structure | None = None  # as native code walks over it; None where it cannot
+    structure: Structure | None = None  # for the native walker; None where it cannot build it
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.build(iter(values))
@@ -215,9 +214,9 @@ class Output:
 
 
 def output(x: Any, token: Any = 0) -> Output:
-    """The structure of what a function returned. Raises Error where there is something in it that cannot come out.
+    """The structure of what a function returned. Raises Error for values that compiled code cannot return.
 
-    `token` is what is checked before: it becomes part of the results, or the only one.
+    The outputs come after `token`, which orders the checks; without outputs it is the only one.
     """
     nodes: list[Node] = []
     shown: list[str] = []
@@ -229,7 +228,7 @@ def output(x: Any, token: Any = 0) -> Output:
 
 
 def _structure(x: Any) -> Structure | None:
-    """The structure of a result that `_output` has found to be one."""
+    """The structure for the native walker of a result that `_output` accepts."""
     if isinstance(x, Node | Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
         return LEAF
     if isinstance(x, List) or type(x) is tuple:
@@ -247,14 +246,17 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         shown.append(str(nodes[-1].type))
         return next
     if isinstance(x, DynamicText):
-        raise Error(f"a text in the result has a number in it that is known only as the function runs: {x!s:.60}")
+        raise Error(
+            f"the result has a text with a number in it that is known only as the function runs: {x!s:.60}; return the "
+            "number"
+        )
     if x is UNDEFINED:
-        raise Error("the function may return a variable that has no value")
+        raise Error("the function may return a variable that was not assigned; assign it on every path")
     if isinstance(x, Masked):
         raise mask_error(x)
     if isinstance(x, Optional):
         raise Error(
-            f"the function may return {describe(x)}, and which is decided as it runs; return a number that says so"
+            f"the function may return {describe(x)}, which is decided as it runs; return a truth value for it as well"
         )
     if isinstance(x, np.ndarray) and type_of(x) is not None:
         return _output(Array(x), nodes, shown)
@@ -276,8 +278,8 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         return lambda values: _new_object(of, {key: build(values) for key, build in fields.items()})
     if isinstance(x, Closure | HostFunction | Iteration | Cell) or (callable(x) and not isinstance(x, type)):
         raise Error(
-            f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call it "
-            "inside, or compile what calls it"
+            f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call "
+            "that inside, or compile the caller"
         )
     shown.append(f"{x!r:.40}")
     return lambda values: x

@@ -1,12 +1,11 @@
-"""Runs the core language on values of which some are not known yet, and so makes a graph of those.
+"""The specialiser: an online partial evaluator of the core language, whose residual program is a graph.
 
-What is known is computed at once: functions are inlined, structures taken apart, conditions decided. What is not
-becomes a node. A choice that only the graph can make is specialised both ways and joined. This file has the evaluation
-itself, calls, and what is changed in place, of which journals are kept so that a branch can be undone. Loops, recursion
-and the tables of primitives and library functions are in the files beside it, which enter themselves here.
+Static values are computed at once: functions are inlined, structures taken apart, conditions decided. A dynamic number
+is a node. A choice on a dynamic condition is specialised for both branches, whose results are joined. This file has
+evaluation, calls, choices, and changes in place, which are logged so that those of a branch can be undone. Loops,
+recursion, primitives and library functions are handlers in other files, entered into the tables here.
 
-It is long since evaluation, calls and choices are one recursion.
-"""
+It is long since evaluation, calls and choices are one recursion."""
 
 from __future__ import annotations
 
@@ -53,25 +52,27 @@ from .values import Array, Cell, Closure, Dict, HostFunction, List, Masked, Opti
 
 Handler = Callable[..., Any]
 Given = Sequence[Any]
-"""The arguments of a call by place, and those by name."""
+"""The positional arguments of a call; `Named` has the others."""
 Named = Mapping[str, Any]
 H = TypeVar("H", bound=Handler)
 
 PRIMITIVES: dict[str, Handler] = {}
-"""What primitives do: `(specialiser, *arguments)`."""
+"""Handlers of primitives, called with the specialiser and the arguments."""
 CALLS: dict[Any, Handler] = {}
-"""What functions of libraries do: `(specialiser, arguments, named)`."""
+"""Handlers of library functions, called with the specialiser, the positional and the named arguments."""
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
-"""What Python raises where something known cannot be computed."""
-LOOSE_CALLS = 3  # of one function inside itself, if what the graph decides lies between
+"""What Python raises where a static value cannot be computed."""
+LOOSE_CALLS = (
+    3  # calls of a function inside itself, with dynamic choices between, before it becomes a function of the graph
+)
 
 
 class Diverges(Exception):
-    """What is being specialised has no value: it recurses before any of its results is known."""
+    """What is being specialised has no value yet (bottom): it recurses before any result is known."""
 
 
 class Recursion(Exception):
-    """A function calls itself, as the graph decides: it must become a function of the graph."""
+    """A function calls itself under a dynamic condition: it must become a function of the graph."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__()
@@ -82,7 +83,7 @@ Finder = Callable[["Specialiser", Any], Handler | None]
 
 
 class Frame:
-    """A call that is being specialised."""
+    """A call that is being specialised: `level` is the number of dynamic choices around it."""
 
     def __init__(self, code: Lambda, level: int, at: Position | None) -> None:
         self.code, self.level, self.at = code, level, at
@@ -92,17 +93,17 @@ def _classes_in(x: Any) -> Iterator[type[BaseException]]:
     """The classes of exceptions that an `except` names."""
     for cls in x if isinstance(x, tuple) else (x,):
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
-            raise Error(f"`except` wants classes of exceptions, and {describe(cls)} is none")
+            raise Error(f"`except` takes classes of exceptions, not {describe(cls)}")
         yield cls
 
 
 def _captured_names(code: Lambda) -> list[str]:
-    """What a function has to hold: what it takes from outside, and its default values."""
+    """What a closure captures: the free variables of a function, and its default values."""
     return [*code.free, *(p.default.name for p in code.parameters if isinstance(p.default, Name))]
 
 
 def primitive(name: str) -> Callable[[H], H]:
-    """Enter a handler for a primitive."""
+    """Enters a handler of a primitive."""
 
     def enter(handler: H) -> H:
         PRIMITIVES[name] = handler
@@ -112,7 +113,7 @@ def primitive(name: str) -> Callable[[H], H]:
 
 
 def calls(*functions: Any) -> Callable[[H], H]:
-    """Enter a handler for functions of a library."""
+    """Enters a handler of library functions."""
 
     def enter(handler: H) -> H:
         for function in functions:
@@ -123,22 +124,22 @@ def calls(*functions: Any) -> Callable[[H], H]:
 
 
 class Specialiser:
-    """One run. `finders` find the handlers of functions that are not in `CALLS`; they are asked in this order."""
+    """One specialisation. `finders` are asked in order for handlers of functions that are not in `CALLS`."""
 
     def __init__(self, finders: Sequence[Finder]) -> None:
         self.finders = finders
         self.at: Position | None = None
-        self.level = 0  # choices and loops around that only the graph can decide
-        self.product = 1  # how often what is specialised now is repeated by loops that are unrolled
+        self.level = 0  # dynamic choices and loops around
+        self.product = 1  # how many copies the unrolled loops around make
         self.frames: list[Frame] = []
         self.recursions: dict[Lambda, Any] = {}
         self.functions: dict[Lambda, list[Any]] = {}
-        self.captured: dict[Any, list[Any]] = {}  # functions with derivatives of their own; see transforms/captured.py
+        self.captured: dict[Any, list[Any]] = {}  # functions with custom derivatives; see transforms/captured.py
         self.lowered: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
-        self.token = Cell(0, "%token")  # what is checked as the graph runs; see exceptions.py
-        self.test: Node | None = None  # of the choice around that the graph makes
-        self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # what the `try` around catch
+        self.token = Cell(0, "%token")  # orders the checks of the graph; see exceptions.py
+        self.test: Node | None = None  # the condition of the dynamic choice around
+        self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class Specialiser:
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def evaluate(self, e: Expression, env: dict[str, Any]) -> Any:
-        """The value of an expression; names that it binds stay in `env`."""
+        """The value of an expression; the names that it binds are added to `env`."""
         while True:
             match e:
                 case Let():
@@ -182,7 +183,7 @@ class Specialiser:
                         return self.apply("loop", e, env)
 
     def _try(self, e: If, env: dict[str, Any]) -> Any:
-        """The body of a `try`, in which nothing may be raised that it catches."""
+        """The body of a `try`, which is refused if it may raise what the `try` catches."""
         with self.located(e.at):
             caught = tuple(c for atom in e.catches for c in _classes_in(self.read(atom, env)))
         self.tries.append((caught, e.at))
@@ -192,7 +193,7 @@ class Specialiser:
             self.tries.pop()
 
     def may_raise(self, *classes: type[BaseException]) -> None:
-        """Raises LiftError where a `try` around would catch what may be raised here as the graph runs."""
+        """Raises LiftError where a `try` around would catch an exception that may be raised here as the graph runs."""
         for caught, at in self.tries:
             for cls in classes:
                 if issubclass(cls, caught):
@@ -203,20 +204,20 @@ class Specialiser:
                     )
 
     def name(self, name: str, value: Any, at: Position | None) -> None:
-        """A variable holds a value, so that what is made of the graph may call it so."""
+        """Records the name of a variable for the node it holds, for the text of graphs and of C++."""
         content = value.content if isinstance(value, Array) and value.base is None else value
         if isinstance(content, Node):
             at = at or self.at
             name_value(content.birth, name, 0 if at is None else at.line)
 
     def look(self, atom: Atom, env: Mapping[str, Any]) -> Any:
-        """The value of an atom, which may be undefined."""
+        """The value of an atom, UNDEFINED included."""
         if isinstance(atom, Constant):
             return normal(atom.value)
         return env.get(atom.name, UNDEFINED)
 
     def read(self, atom: Atom, env: Mapping[str, Any]) -> Any:
-        """The value of an atom."""
+        """The value of an atom. Raises LiftError where the variable has none."""
         value = self.look(atom, env)
         if value is UNDEFINED and isinstance(atom, Name):
             raise self.error(f"{atom.name} has no value here", atom.at)
@@ -230,7 +231,7 @@ class Specialiser:
         return Closure(code, held, group, defaults)
 
     def truth(self, x: Any) -> bool | Node:
-        """A value as a condition."""
+        """A value as a condition: known, or a node."""
         found: bool | Node = self.apply("truth", x)
         return found
 
@@ -248,7 +249,7 @@ class Specialiser:
 
     @contextmanager
     def located(self, at: Position | None) -> Iterator[None]:
-        """Errors inside point to a place, unless they have one."""
+        """Errors inside point to a position, unless they have one."""
         self.at = at = at or self.at
         try:
             yield
@@ -263,11 +264,11 @@ class Specialiser:
             self.at = at
 
     def apply(self, name: str, *arguments: Any) -> Any:
-        """A primitive on values. Handlers call each other in this way, so that no file of them needs another."""
+        """Applies a primitive. Handlers call each other in this way, so that their files need not import each other."""
         return PRIMITIVES[name](self, *arguments)
 
     def call(self, function: Any, arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
-        """Calls anything that can be called."""
+        """Calls a closure, a primitive, a host function, a library function with a handler, or a Python function."""
         named = named or {}
         if isinstance(function, Primitive):
             if any(isinstance(a, Masked) for a in arguments):
@@ -287,19 +288,19 @@ class Specialiser:
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
             return self.enter(self.closure_of(function), arguments, named)
         raise self.error(
-            f"{describe(function)} cannot be called in a compiled function; there are Python functions whose source is "
-            "to be had, classes that are dataclasses, numpy, math, and the functions of dynagrad"
+            f"{describe(function)} cannot be called in a compiled function; Python functions with source, dataclasses, "
+            "numpy, math and the functions of dynagrad can"
         )
 
     def closure_of(self, function: Callable[..., Any]) -> Closure:
-        """A function by its text."""
+        """A Python function as a closure, lowered from its source."""
         if function not in self.lowered:
             assert isinstance(function, types.FunctionType)
             self.lowered[function] = lower(function)
         return Closure(self.lowered[function])
 
     def handler(self, function: Any) -> Handler | None:
-        """What is known about a function of a library."""
+        """The handler of a library function, if there is one."""
         try:
             function = ORIGINALS.get(function, function)
             found = CALLS.get(function)
@@ -314,7 +315,7 @@ class Specialiser:
         return None
 
     def bind(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of a function with their values."""
+        """The parameters of a function with their values, as Python binds arguments."""
         code, given, left = function.code, list(arguments), dict(named)
         env: dict[str, Any] = {}
         for p in code.parameters:
@@ -340,7 +341,7 @@ class Specialiser:
         return env
 
     def enter(self, function: Closure, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Calls a closure: inlines it, or makes it a function of the graph where that would not end."""
+        """Calls a closure: inlines it, or makes it a function of the graph where inlining would not end."""
         given = self.bind(function, arguments, named)
         code = function.code
         if code in self.recursions:
@@ -353,8 +354,8 @@ class Specialiser:
             if len(active) >= (most := most_calls()):
                 raise self.error(
                     f"{code.name} calls itself more than {most} times while it is compiled, which is the limit on "
-                    "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. Only a condition "
-                    "that is decided as the function runs, or a shorter way, can end what never ends"
+                    "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. A recursion that "
+                    "ends on a condition decided as the function runs needs no limit"
                 )
         frame = Frame(code, self.level, self.at)
         for name, value in given.items():
@@ -374,7 +375,7 @@ class Specialiser:
             self.at = at
 
     def environment(self, function: Closure, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the body of a function sees."""
+        """The environment of the body of a function: captured variables, its binding group, its parameters."""
         held = function.held
         env = {name: held[name] for name in function.code.free if name in held}
         for name, code in function.group:
@@ -390,7 +391,7 @@ class Specialiser:
     # -- what is changed in place ------------------------------------------------------------------------------------
 
     def write(self, ref: Ref, content: Any) -> None:
-        """Changes something; raises LiftError where it must not be changed."""
+        """Changes the content of a reference. Raises LiftError where it is read-only."""
         if ref.owner and not isinstance(ref, Cell):
             raise self.error(f"this {type(ref).__name__.lower()} cannot be changed in place: {ref.owner}")
         self.put(ref, content)
@@ -402,9 +403,9 @@ class Specialiser:
 
     @contextmanager
     def journal(self) -> Iterator[dict[Ref, Any]]:
-        """Changes inside are undone at the end; what is yielded is then what the changed things had become.
+        """Undoes changes in place at the end; yields a dict that then has the changed references with their contents.
 
-        Things made inside are left out.
+        References made inside are left out.
         """
         old: dict[Ref, Any] = {}
         changed: dict[Ref, Any] = {}
@@ -424,7 +425,7 @@ class Specialiser:
     # -- choices -----------------------------------------------------------------------------------------------------
 
     def dynamic_if(self, e: If, test: Node, env: dict[str, Any]) -> Any:
-        """A choice that the graph makes."""
+        """A choice on a dynamic condition: both branches are specialised, and their results joined."""
         speculate = is_speculatable(e.then) and is_speculatable(e.otherwise)
 
         def branch(part: Expression, holds: bool) -> Callable[[], Any]:
@@ -436,12 +437,12 @@ class Specialiser:
             raise self.mismatch(problem, e) from None
 
     def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
-        """An error that says which variable became what."""
+        """The error for values that cannot be joined: the variable, and what it is on either side."""
         if isinstance(e, If) and e.names == KEPT:
             return self.error(
-                "which items a comprehension keeps is decided here as the function runs, and what it makes has a fixed "
-                "length; write a value for each item, as [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, of "
-                "numbers, functions of filter(), as sum(filter(f, x))",
+                "which items this comprehension keeps is decided as the function runs, but its result has a fixed length; "
+                "write a value for each item, as in [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, of "
+                "numbers, a function of filter(), as in sum(filter(f, x))",
                 e.at,
             )
         what, path = "the result", problem.path
@@ -450,7 +451,7 @@ class Specialiser:
         if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
             what, path = names[int(first)], rest
         what = {"%result": "the result"}.get(what, what)
-        if path.startswith(" ("):  # something that is changed in place
+        if path.startswith(" ("):  # a reference
             what, path = path.strip(" ()"), ""
         if isinstance(e, If):
             return self.error(
@@ -465,7 +466,7 @@ class Specialiser:
         )
 
     def cond(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], speculate: bool = False) -> Any:
-        """What one function returns, or the other, and what they change. Raises Mismatch."""
+        """The join of what two functions return, with the join of their changes in place. Raises Mismatch."""
         since = tracing.now()
         results: list[Any] = []
         changes: list[dict[Ref, Any]] = []
@@ -500,7 +501,7 @@ class Specialiser:
         ]
         first = self.token_index(joined[:1], refs, joined[1:])
         held = self.token.content
-        if first >= 0 and isinstance(held, Node):  # what was checked before comes before the test
+        if first >= 0 and isinstance(held, Node):  # earlier checks come before the test
             test = after(held, test)
         nodes = iter(self.phi_nodes(test, flat[0], flat[1], since, speculate and not refs, first))
         value = build(joined[0], nodes)
@@ -511,7 +512,7 @@ class Specialiser:
     def token_index(
         self, results: Sequence[AbstractValue], refs: Sequence[Ref], contents: Sequence[AbstractValue]
     ) -> int:
-        """Which of the numbers of some results, and then of what changed, is the token's; -1 if it did not change."""
+        """The index of the token among the numbers of results and changed contents; -1 where it did not change."""
         if self.token not in refs:
             return -1
         return sum(len(leaf_types(p)) for p in (*results, *contents[: refs.index(self.token)]))
@@ -519,9 +520,9 @@ class Specialiser:
     def phi_nodes(
         self, test: Node, first: list[Node], second: list[Node], since: int, speculate: bool, before: int = -1
     ) -> list[Node]:
-        """The nodes of one list or of the other: chosen among, if both are easy to compute, or else computed alone.
+        """The phi nodes of two branches: selects, if both may be speculated (if-conversion), or else a `cond` node.
 
-        What is at the place `before` is computed before the others.
+        The one at the index `before` is computed before the others.
         """
         differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
         differ.sort(key=lambda i: i != before)
@@ -544,7 +545,7 @@ _TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
 
 
 def _refine(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
-    """The variables in a branch, where it may be known which of them are None."""
+    """The variables in a branch, with optional ones refined to None or to their value where its condition says so."""
     found = dict(env)
     for name, x in env.items():
         if isinstance(x, Optional) and (test is x.present or test is ops.logical_not(x.present)):
@@ -553,7 +554,7 @@ def _refine(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
 
 
 def select(test: Node, a: Node, b: Node) -> Node:
-    """One of two numbers."""
+    """One of two numbers, both of which are computed."""
 
     found: Node
     if a.type.kind != "boolean":
@@ -568,7 +569,7 @@ def select(test: Node, a: Node, b: Node) -> Node:
 
 
 def content_values(ref: Ref, content: Any) -> tuple[Any, ...]:
-    """The content of something as a tuple of values."""
+    """The content of a reference as a tuple of values."""
     if isinstance(ref, Array | Cell):
         return (content,)
     if isinstance(ref, List):
@@ -577,7 +578,7 @@ def content_values(ref: Ref, content: Any) -> tuple[Any, ...]:
 
 
 def content_from(ref: Ref, values: tuple[Any, ...]) -> Any:
-    """The content again."""
+    """The content of a reference from the tuple that `content_values` made."""
     if isinstance(ref, Array):
         return values[0].content if isinstance(values[0], Array) else values[0]
     if isinstance(ref, Cell):

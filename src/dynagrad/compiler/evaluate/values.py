@@ -1,11 +1,10 @@
-"""What a variable may hold while a function is specialised.
+"""The abstract values of the specialiser: what a variable may hold while a function is specialised.
 
-Numbers that are known are Python's own, as are strings, None, classes and the functions of libraries. Numbers that are
-not known are nodes of the graph; tuples are tuples. What can be changed in place has an identity: arrays, lists, dicts,
-objects and the cells of variables are a `Ref` whose content is one of the other values and is replaced when it changes.
-A view of an array reads its base again each time, so writing to either shows in both, as in numpy. Functions are
-closures, or `Made` by the specialiser. How two values are joined is in `joins.py`.
-"""
+Static numbers are Python's own, as are strings, None, classes and library functions. Dynamic numbers are nodes of the
+graph; tuples are tuples of values. Mutable values are references (`Ref`) with an identity: arrays, lists, dicts,
+objects and cells, whose content is an immutable value that is replaced when it changes. A view of an array is a lens
+(Foster et al. 2007) on its base, so a write to either shows in both, as in numpy. Functions are closures, or host
+functions that the specialiser itself runs. How two values are joined is in `joins.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _serial = itertools.count()
 
 
 Heap = Mapping["Ref", Any]
-"""What things with an identity hold, where that is not what they hold now."""
+"""Contents of references in another branch; a reference that is missing holds what it holds now."""
 NOW: Heap = {}
 
 
@@ -38,7 +37,7 @@ _EMPTY: Mapping[Any, Any] = {}
 
 
 class Ref:
-    """Something that can be changed in place. `owner` says why it must not be, if so."""
+    """A mutable value. `owner` says why it is read-only, and is empty if it is not."""
 
     __slots__ = ("born", "content", "owner")
 
@@ -47,7 +46,7 @@ class Ref:
 
 
 class Cell(Ref):
-    """A variable that functions hold on to."""
+    """The cell of a captured variable."""
 
     __slots__ = ("name",)
 
@@ -59,9 +58,9 @@ class Cell(Ref):
 class Array(Ref):
     """An array; its content is a node or a numpy array that nobody changes.
 
-    A view has a base and a function that reads it; `index` is what of the base it is, if it is that simple, and
-    `back(content of the base, new content)` is what the base becomes as the view is written to, if it can be. `ordered`
-    says that its elements certainly lie in the order of their places.
+    A view has a `base`: `get(content of the base)` is its content, and `put(content of the base, new content)` the
+    content of the base after a write to the view, None where it is read-only. `index` is the basic index that it was
+    made with, if it was. `contiguous` says that it is certainly C-contiguous in numpy.
     """
 
     __slots__ = ("base", "contiguous", "get", "index", "put")
@@ -84,9 +83,9 @@ class Array(Ref):
 
 
 class DynamicText(str):
-    """A text with numbers in it that are known only as the function runs: for messages, and nothing else.
+    """A text with dynamic numbers in it, which may only become the message of an exception.
 
-    `parts` are texts and single numbers in turn; as a text, it says what kind of number there is.
+    `parts` are its texts and numbers in order; as a `str` it describes the numbers.
     """
 
     parts: tuple[Any, ...]
@@ -108,8 +107,8 @@ class List(Ref):
 
 
 class Dict(Ref):
-    """A dict; its content is one whose keys are known, and which nobody changes. `empty` is one of its kind, such as
-    an OrderedDict, with nothing in it."""
+    """A dict; its content has static keys and is never changed. `empty` is an empty dict of its class, such as an
+    OrderedDict."""
 
     __slots__ = ("empty",)
 
@@ -119,12 +118,12 @@ class Dict(Ref):
 
     @property
     def factory(self) -> Any:
-        """What makes the values of missing keys, in a defaultdict."""
+        """The default factory of a defaultdict; None for others."""
         return getattr(self.empty, "default_factory", None)
 
 
 class Instance(Ref):
-    """An object of a class that has fields; its content is a dict of these, which nobody changes."""
+    """An object; its content is the dict of its attributes, which is never changed. `frozen` as in dataclasses."""
 
     __slots__ = ("cls", "frozen")
 
@@ -135,7 +134,7 @@ class Instance(Ref):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Closure:
-    """A function with what it holds; `group` are the functions that were defined with it and may be called by it."""
+    """A function with the values it captures; `group` is its binding group."""
 
     code: Lambda
     held: Mapping[str, Any] = field(default_factory=dict)
@@ -149,7 +148,7 @@ class Closure:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HostFunction:
-    """A function that the specialiser runs itself: `run(specialiser, held, arguments, named)`."""
+    """A closure whose code is Python: `run(specialiser, held, arguments, named)`. Equal kinds can be joined."""
 
     kind: Any
     run: Callable[..., Any]
@@ -162,7 +161,7 @@ class HostFunction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Iteration:
-    """What a loop may go over that is no container: `range`, `enumerate`, `zip`, `reversed`."""
+    """An iterable that is no container: `range`, `enumerate`, `zip`, `reversed`, `cycle`."""
 
     kind: str
     held: tuple[Any, ...]
@@ -170,7 +169,7 @@ class Iteration:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Optional:
-    """None, or a value: that is there if `present`."""
+    """The join of None and a value, which it is where `present` holds."""
 
     present: Node
     value: Any
@@ -178,8 +177,8 @@ class Optional:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Masked:
-    """The elements of an array that a mask chooses, where only the graph knows which; the mask is of its first axes.
-    They may be those of a list, which has no arithmetic."""
+    """The elements of an array under a dynamic mask of its first axes. `listed` ones are of a list, which has no
+    arithmetic."""
 
     values: Node
     mask: Node
@@ -188,12 +187,12 @@ class Masked:
 
 
 def function_like(x: Any) -> bool:
-    """Whether something can be called, as far as is known without looking into it."""
+    """Whether a value is a function, or another callable."""
     return isinstance(x, Closure | HostFunction) or (callable(x) and not isinstance(x, Node | Ref))
 
 
 def is_dual(x: Any) -> bool:
-    """Whether something is a linear functional on functions."""
+    """Whether a value is a linear functional on functions, a `dg.Dual`."""
     return isinstance(x, Dual) or (isinstance(x, HostFunction) and x.kind[0] == "dual")
 
 
@@ -201,19 +200,19 @@ def is_dual(x: Any) -> bool:
 
 
 def is_number(x: Any) -> bool:
-    """A known number."""
+    """Whether a value is a static real number, whole number or truth value."""
     return isinstance(x, bool | int | float | np.bool_ | np.number) and not isinstance(x, complex | np.complexfloating)
 
 
 def normal(x: Any) -> Any:
-    """A known value as specialising wants it: numbers of numpy as Python's own."""
+    """A static value with numbers of numpy as Python's own."""
     if isinstance(x, np.bool_ | np.integer | np.floating) or (isinstance(x, np.ndarray) and not x.ndim):
         return x.item()
     return x
 
 
 def known(x: Any) -> bool:
-    """Whether nothing in a value waits for the graph to run."""
+    """Whether a value is static throughout."""
     if isinstance(x, Node):
         return False
     if isinstance(x, Array):
@@ -251,7 +250,7 @@ def type_of(x: Any) -> Type | None:
 
 
 def as_type(x: Any, wanted: Type) -> Node:
-    """A number or the content of an array as a node of a type; whole numbers and truth values become reals."""
+    """A number or an array as a node of a type; whole numbers and truth values can become reals."""
 
     if isinstance(x, Array):
         x = x.read()
@@ -279,14 +278,14 @@ def node_of(x: Any) -> Node:
 
 
 def zero(t: Type) -> Node:
-    """Something of a type, for what is never read."""
+    """A zero of a type, in place of what is never read."""
     if t.shape:
         return constant(np.zeros(t.shape, {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
     return whole(0) if t.kind == "integer" else constant(False if t.kind == "boolean" else 0.0)
 
 
 def wrapped(x: Any) -> Any:
-    """A result of numpy, or of the graph, as a value: arrays get an identity."""
+    """A result of numpy or of the graph as a value: arrays and lists become references."""
     if isinstance(x, Node):
         return Array(x) if x.type.shape else x
     x = normal(x)
@@ -300,7 +299,7 @@ def wrapped(x: Any) -> Any:
 
 
 def unwrapped(x: Any) -> Any:
-    """A value as numpy and the graph take it: without identities."""
+    """A value as numpy and the graph take it: references are replaced by their contents."""
     if isinstance(x, Array):
         return x.read()
     if isinstance(x, List):
@@ -315,13 +314,13 @@ def unwrapped(x: Any) -> Any:
 
 
 def rebuilt(old: tuple[Any, ...], parts: list[Any]) -> Any:
-    """A tuple of the same kind with other parts."""
+    """A tuple, or named tuple, of the same class with other parts."""
     kind: Any = type(old)
     return kind._make(parts) if hasattr(old, "_fields") else tuple(parts)
 
 
 def describe(x: Any) -> str:
-    """A value in a message."""
+    """What a value is, for a message."""
     t = type_of(x)
     if t is not None:
         names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
@@ -342,7 +341,7 @@ def describe(x: Any) -> str:
     if isinstance(x, Iteration):
         return f"a {x.kind}"
     if isinstance(x, Masked):
-        return "what a mask chooses of an array"
+        return "the elements of an array that a mask chooses"
     if isinstance(x, Optional):
         return f"either None or {describe(x.value)}"
     content = x.content if isinstance(x, Array) else x
@@ -356,5 +355,5 @@ def describe(x: Any) -> str:
 
 
 def is_complex(x: Any) -> bool:
-    """A complex number, or an array of such."""
+    """Whether a value is a complex number, or an array of these."""
     return isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c")

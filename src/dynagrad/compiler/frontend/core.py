@@ -1,9 +1,9 @@
-"""The language that functions are lifted to: a small lambda calculus in let form. Nothing here rewrites or runs it.
+"""The core language that functions are lowered to: a lambda calculus in A-normal form (Flanagan et al. 1993).
 
-Every value is named by a `Let` or is an atom, so the order of evaluation is the order of the text. The language knows
-nothing of Python: what a language can do beyond functions, choices, loops and tuples are primitives, constants that
-its front end names and the specialiser has a table for. Assignment is gone but for two traces of it: loops have state,
-and a variable that is assigned while a function holds on to it is a cell, made, read and written by primitives.
+Every operand is an atom and every other value is named by a `Let`, so the order of evaluation is the order of the text.
+The language knows nothing of Python: beyond functions, choices, loops and tuples there are primitives, which the front
+end names and the specialiser has a table for. Of assignment two things remain: loops have state, and a captured
+variable that is assigned later is a cell (assignment conversion). Nothing here rewrites or evaluates the language.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a file: 1-based lines, 0-based columns, half open."""
+    """A range of a file: lines from 1, columns from 0, the end excluded."""
 
     file: str
     line: int
@@ -26,7 +26,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """An operation that is known by its name, such as `add` or `getitem`."""
+    """An operation of the source language, by name: `add`, `getitem`."""
 
     name: str
 
@@ -35,7 +35,7 @@ class Primitive:
 
 
 class Undefined:
-    """What a variable holds that has no value yet; reading it is an error."""
+    """The value of a variable before its first assignment; reading it is an error."""
 
     def __repr__(self) -> str:
         return "undefined"
@@ -65,7 +65,7 @@ Atom = Name | Constant
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Let:
-    """`value` under a name in `body`; it hides what had the name before."""
+    """Binds `value` to a name in `body`, where it shadows earlier bindings."""
 
     name: str
     value: Expression
@@ -75,7 +75,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """A parameter of a function. `kind` is "positional", "named", "either", "rest" or "named rest"."""
+    """A parameter. `kind` is "positional", "named" (keyword-only), "either", "rest" (`*args`) or "named rest"."""
 
     name: str
     kind: str = "either"
@@ -84,7 +84,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lambda:
-    """A function; `free` are the variables that it takes from where it stands, with the values that they have there."""
+    """A function; `free` are its free variables, captured by value where it is made."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -95,7 +95,7 @@ class Lambda:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fix:
-    """Functions that may call each other and themselves, under their names in `body`."""
+    """Mutually recursive functions, bound to their names in `body` (letrec)."""
 
     functions: tuple[tuple[str, Lambda], ...]
     body: Expression
@@ -114,9 +114,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """A choice; only the chosen branch is evaluated. `names` are what the parts of the result are, for messages.
+    """A choice; only the chosen branch is evaluated. `names` name the parts of its result in messages.
 
-    Where there are `catches`, classes of exceptions or tuples of these, the first branch is the body of a `try`.
+    With `catches`, classes of exceptions or tuples of these, the first branch is the body of a `try`.
     """
 
     condition: Atom
@@ -128,15 +128,12 @@ class If:
 
 
 KEPT = ("%kept",)
-"""The names of a choice whether a comprehension keeps an item."""
+"""The `names` of the filter of a comprehension, which has messages of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """A loop over state variables: while `condition`, the tuple of `body` is the next state. The last one is returned.
-
-    `names` are those of the state in the user's words, for messages.
-    """
+    """A loop with state: while `condition` holds, the tuple that `body` returns is the next state. Returns the last."""
 
     state: tuple[str, ...]
     initial: tuple[Atom, ...]
@@ -147,7 +144,7 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop over the items of a sequence, with state as in `While`; `going`, if there is one, may end it earlier."""
+    """A loop over a sequence, with state as in `While`; it ends early where `guard`, if there is one, does not hold."""
 
     item: str
     sequence: Atom
@@ -168,7 +165,7 @@ class Tuple:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Project:
-    """A place of a tuple."""
+    """A component of a tuple."""
 
     value: Atom
     index: int
@@ -179,7 +176,7 @@ Expression = Name | Constant | Let | Lambda | Fix | Apply | If | While | For | T
 
 
 class Bindings:
-    """A `Let` after the other, while a front end finds them; `wrap` puts them around what comes last."""
+    """The bindings that a front end has made so far; `wrap` puts them around a body."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str | tuple[tuple[str, Lambda], ...], Expression | None, Position | None]] = []
@@ -201,7 +198,7 @@ class Bindings:
 
 
 def show(expression: Expression, indent: int = 0) -> str:
-    """The text of an expression, a binding a line.
+    """The text of an expression, one binding per line.
 
     >>> print(show(Let("y", Apply(Constant(Primitive("add")), (Name("x"), Constant(1))), Name("y"))))
     let y = add(x, 1)

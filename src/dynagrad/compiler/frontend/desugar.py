@@ -1,10 +1,9 @@
-"""Desugars the syntax tree of a function: the same function, with less of Python in it.
+"""Desugars Python's syntax tree: a function with less syntax and the same meaning.
 
-`while (y := f(x)) > 1` becomes a loop with a `break`. `with np.errstate(...)` is replaced by what stands in it, since
-compiled code warns of nothing. `try` becomes a choice that is always taken, with what it catches; what `finally` says
-is done before each way out. Private names of a
-class (`self.__k`) get the name that Python gives them, and `super()` the arguments that it has without saying. The tree
-that is kept of a file is left as it is.
+`while (y := f(x)) > 1` becomes a loop with a `break`. `with np.errstate(...)` is replaced by its body, since compiled
+code warns of nothing. `try` becomes an `if True` that is annotated with the classes it catches, and the statements of
+`finally` are copied before each exit. Private names (`self.__k`) are mangled, and `super()` gets its implicit
+arguments. The parsed tree of the file, which is shared, stays unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _RAISING = frozenset({"raise", "call", "log"})
 
 
 def desugar(node: Definition, file: str, function: types.FunctionType, resolve: Callable[[str], Any]) -> Definition:
-    """A function without what is written otherwise. Raises LiftError for settings of errors that would raise."""
+    """The desugared function. Raises LiftError for `np.errstate` that would raise, and for exits out of a `finally`."""
     cls = _class_of(function.__qualname__)
     if not any(_is_sugar(part) for part in ast.walk(node)):
         return node
@@ -47,7 +46,7 @@ def _is_super(part: ast.AST) -> bool:
 
 
 def _class_of(qualname: str) -> str:
-    """The innermost class around a function, by the name of the function; "" outside of classes."""
+    """The innermost class around a function, read off its qualified name; "" outside of classes."""
     above = qualname.split(".")[:-1]
     while above and above[-1] == "<locals>":
         above = above[:-2]
@@ -55,8 +54,8 @@ def _class_of(qualname: str) -> str:
 
 
 def _with_finally(statements: list[Any], last: list[Any], inside: bool = False) -> list[Any]:
-    """Statements that do what a `finally` says before each return out of them, and each break and continue unless it
-    is of a loop inside."""
+    """Statements with those of a `finally` before each exit: each return, and each break and continue that leaves the
+    `try` (`inside` of a loop they do not)."""
     if not last:
         return statements
     found: list[Any] = []
@@ -76,7 +75,7 @@ def _with_finally(statements: list[Any], last: list[Any], inside: bool = False) 
 
 
 _RETURNED = "%returned"
-"""The variable for what is returned once a `finally` is done."""
+"""The variable that holds what is returned while the statements of a `finally` run."""
 
 
 class _Desugar(ast.NodeTransformer):
@@ -108,7 +107,7 @@ class _Desugar(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
-        """A loop whose condition names something is left by `break`, so that the name is one of the round."""
+        """A condition with `:=` moves into the body, where the name is assigned in every round."""
         self.generic_visit(node)
         if node.orelse or not any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test)):
             return node
@@ -118,11 +117,11 @@ class _Desugar(ast.NodeTransformer):
         return ast.copy_location(ast.While(always, [ast.copy_location(leave, node.test), *node.body], []), node)
 
     def visit_Try(self, node: ast.Try) -> Any:
-        """What it catches cannot be raised, or is refused later, so what handlers do is left out."""
+        """Handlers are dropped: what they catch is never raised, or the specialiser refuses the `try`."""
         self.generic_visit(node)
         if exits(node.finalbody):
             raise error(
-                "a return, break or continue in a `finally` cannot be compiled; put it behind the `finally`",
+                "a return, break or continue in a `finally` cannot be compiled; write it after the `finally`",
                 position(self.file, node),
             )
         body, orelse = (_with_finally(part, node.finalbody) for part in (node.body, node.orelse))
@@ -145,13 +144,13 @@ class _Desugar(ast.NodeTransformer):
             if k.arg != "call" and not (isinstance(k.value, ast.Constant) and k.value.value not in _RAISING):
                 raise error(
                     "np.errstate that raises or calls something cannot be compiled: compiled code computes NaN and "
-                    'infinities without a word; leave it out, or write "ignore"',
+                    'infinities without warning; leave it out, or write "ignore"',
                     position(self.file, call),
                 )
         return True
 
     def _object(self, node: ast.expr) -> Any:
-        """What a name stands for, if it is one from outside."""
+        """The object that a global or captured name stands for; None for others."""
         if isinstance(node, ast.Attribute):
             return getattr(self._object(node.value), node.attr, None)
         try:

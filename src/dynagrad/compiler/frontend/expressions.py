@@ -1,6 +1,6 @@
-"""Python's expressions: a table from kinds of syntax to what they become in the core language.
+"""Lowers Python's expressions to the core language, one method per kind of syntax node.
 
-Statements and functions are in `statements.py`. Each part is named in the order in which Python evaluates it.
+Operands are named in the order in which Python evaluates them. Statements and functions are in `statements.py`.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def primitive(name: str) -> Constant:
 
 
 class Scope:
-    """The names of one function while it is lifted."""
+    """The variables of one function while it is lowered, and the scope around it."""
 
     def __init__(self, locals: Names, cells: Names, above: Scope | None) -> None:
         self.locals, self.cells, self.above = set(locals), set(cells), above
 
     def owner(self, name: str) -> Scope | None:
-        """The innermost scope that has a name as its own."""
+        """The innermost scope in which a name is local."""
         scope: Scope | None = self
         while scope is not None and name not in scope.locals:
             scope = scope.above
@@ -89,7 +89,7 @@ class Scope:
 
 
 class Expressions:
-    """Lifts expressions of one scope; `resolve` finds the objects of names from outside."""
+    """Lowers the expressions of one scope; `resolve` finds the objects of global and captured names."""
 
     def __init__(self, file: str, resolve: Callable[[str], Any], scope: Scope, counter: list[int]) -> None:
         self.file, self.resolve, self.scope, self.counter = file, resolve, scope, counter
@@ -107,7 +107,7 @@ class Expressions:
         return f"%{self.counter[0]}"
 
     def bind(self, value: Expression, b: Bindings, at: Position | None) -> Atom:
-        """An atom for a value."""
+        """An atom for a value, which gets a name if it needs one."""
         if isinstance(value, Name | Constant):
             return value
         name = self.fresh()
@@ -118,11 +118,11 @@ class Expressions:
         return self.bind(self.expression(node, b), b, self.at(node))
 
     def apply(self, name: str, node: ast.AST, *arguments: Atom) -> Apply:
-        """A primitive applied."""
+        """The application of a primitive."""
         return Apply(primitive(name), arguments, (), self.at(node))
 
     def assign(self, name: str, value: Expression, b: Bindings, node: ast.AST) -> None:
-        """A variable gets a value."""
+        """Assigns a variable: a binding, or a write to its cell."""
         owner = self.scope.owner(name)
         if self.scope.is_cell(name) or (owner is not None and owner is not self.scope):
             held = self.bind(value, b, self.at(node))
@@ -142,24 +142,25 @@ class Expressions:
         return found
 
     def within(self, node: ast.expr, *, as_truth: bool = False) -> Expression:
-        """An expression with all its bindings inside, for a branch or a condition."""
+        """An expression with its own bindings, for a branch or the condition of a loop."""
         self._refuse_named(node)
         b = Bindings()
         return b.wrap(self._test(node, b) if as_truth else self.expression(node, b))
 
     def condition(self, node: ast.expr, b: Bindings) -> Atom:
-        """An expression of which only the truth counts."""
+        """An expression as a condition."""
         return self.bind(self._test(node, b), b, self.at(node))
 
     def _test(self, node: ast.expr, b: Bindings) -> Expression:
         return self._chain(node, node.values, b, True) if isinstance(node, ast.BoolOp) else self.expression(node, b)
 
     def _refuse_named(self, node: ast.expr) -> None:
-        """What is evaluated only sometimes cannot name anything for what follows."""
+        """Refuses `:=` in what is evaluated conditionally."""
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):
                 self.refuse(
-                    part, "`:=` inside of a condition that may be left out cannot be compiled; assign before it"
+                    part,
+                    "`:=` in an expression that may not be evaluated cannot be compiled; assign the name before it",
                 )
 
     def _Constant(self, node: ast.Constant, b: Bindings) -> Expression:
@@ -216,7 +217,7 @@ class Expressions:
         return self._chain(node, node.values, b)
 
     def _chain(self, node: ast.BoolOp, values: list[ast.expr], b: Bindings, as_truth: bool = False) -> Expression:
-        """`and` and `or`; as a condition, the operands need not be of one kind."""
+        """`and` and `or`; in a condition the operands need not have one type."""
         first, *more = values
         value = self._truth(first, b) if as_truth else self.expression(first, b)
         if not more:
@@ -231,7 +232,7 @@ class Expressions:
         return If(held, held, rest, self.at(node))
 
     def _truth(self, node: ast.expr, b: Bindings) -> Expression:
-        """An expression as a truth value."""
+        """An expression converted to a truth value."""
         made = self._test(node, b)
         if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
             return made
@@ -269,7 +270,7 @@ class Expressions:
     def _Dict(self, node: ast.Dict, b: Bindings) -> Expression:
         given: list[Atom] = []
         for key, value in zip(node.keys, node.values, strict=True):
-            given.append(Constant(UNDEFINED) if key is None else self.atom(key, b))  # without a key: **others
+            given.append(Constant(UNDEFINED) if key is None else self.atom(key, b))  # no key: **others
             given.append(self.atom(value, b))
         return self.apply("dict", node, *given)
 
@@ -309,7 +310,7 @@ class Expressions:
         return self.function(node, "<lambda>", b)
 
     def function(self, node: Any, name: str, b: Bindings) -> Lambda:
-        """A nested function; `statements.py` has it."""
+        """A nested function; implemented in `statements.py`."""
         raise NotImplementedError
 
     # -- comprehensions ----------------------------------------------------------------------------------------------
@@ -328,9 +329,9 @@ class Expressions:
         return self.apply("dict_of_pairs", node, self._comprehension(node, pair, b))
 
     def _comprehension(self, node: Any, element: ast.expr, b: Bindings) -> Atom:
-        """The tuple of all elements: for each generator a function of its item that gives those of the next."""
+        """The tuple of all elements: for each generator, a function from its item to the elements inside."""
         held: dict[str, str] = {}
-        if not isinstance(node, ast.GeneratorExp):  # whose functions are called before its next item, as a rule
+        if not isinstance(node, ast.GeneratorExp):  # functions made in one are mostly called before its next item
             targets = {name for g in node.generators for name, _ in stores(g.target)}
             for name in sorted(targets & captured(node)):  # a function made here sees the last value of the variable
                 held[name] = self.fresh()
@@ -340,7 +341,7 @@ class Expressions:
     def _generator(
         self, node: Any, element: ast.expr, generators: list[ast.comprehension], held: dict[str, str], b: Bindings
     ) -> Atom:
-        """One generator; `held` are the variables that are cells, and what these are called outside."""
+        """One generator; `held` maps variables that are cells to the names of these cells outside."""
         (g, *more), at = generators, self.at(node)
         if g.is_async:
             self.refuse(node, f"async cannot be compiled; {SUPPORTED}")
@@ -373,7 +374,7 @@ class Expressions:
     # -- targets -----------------------------------------------------------------------------------------------------
 
     def unpack(self, target: ast.expr, value: Atom, b: Bindings) -> None:
-        """Assigns a value to a target of any kind."""
+        """Assigns a value to any target: a name, a pattern of tuples, an item, an attribute."""
         match target:
             case ast.Name():
                 self.assign(target.id, value, b, target)

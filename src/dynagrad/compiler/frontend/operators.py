@@ -1,5 +1,5 @@
-"""Python's operators: what computes each of values that are known, its method, its sign; which expressions are of these
-alone. What they do with values that are not known is in `compiler/evaluate/operators.py`.
+"""The table of Python's operators: for each the function of static values, the method, the sign; and which expressions
+may be speculated. Operators of dynamic values are in `compiler/evaluate/operators.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SPECULATABLE = frozenset({*PYTHON, *UNARY, "not", "truth", "is", "is_not"}) - {
 
 
 def is_speculatable(e: Expression) -> bool:
-    """Whether an expression is arithmetic alone, so that it may be computed where its value is not needed."""
+    """Whether an expression is cheap arithmetic without effects, which may run where its branch is not taken."""
     while isinstance(e, Let):
         if not is_speculatable(e.value):
             return False

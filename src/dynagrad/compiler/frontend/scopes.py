@@ -1,8 +1,8 @@
-"""What the names of a Python function mean: which are assigned where, and which are needed later.
+"""Scopes and liveness: which variables a part of a function assigns, reads and captures, and which are live after it.
 
-The front end asks three things. Which variables does a stretch of text assign; which are live after it, so that a
-choice or a loop has to pass them on; and which are assigned while a nested function holds on to them, and so must be
-cells.
+The front end asks three things: which variables some statements assign; which of them are live afterwards, and so part
+of the result of a choice or the state of a loop; and which are assigned after a nested function has captured them, and
+so are cells.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ NONE: Names = frozenset()
 
 
 def parameters(arguments: ast.arguments) -> list[str]:
-    """The names of all parameters."""
+    """The names of all parameters, `*args` and `**kwargs` included."""
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return [a.arg for a in every] + [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
 
 
 def stores(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that are assigned in a part of a function, and where; nested functions have names of their own."""
+    """The names that are assigned in a part of a function, and where; nested functions have scopes of their own."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name, node
         for part in (*node.decorator_list, *(_defaults(node) if not isinstance(node, ast.ClassDef) else ())):
@@ -60,7 +60,7 @@ def _defaults(scope: Scope) -> list[ast.expr]:
 
 
 def used(node: ast.AST | None) -> Names:
-    """The names that a part of a function reads, also through the nested functions that it makes."""
+    """The names that a part of a function reads, those captured by nested functions included."""
     if node is None:
         return NONE
     if isinstance(node, ast.Name):
@@ -82,7 +82,7 @@ def body_of(scope: Scope) -> Sequence[ast.AST]:
 
 
 def free(scope: Scope) -> Names:
-    """The names that a function takes from outside."""
+    """The free variables of a function."""
     body = body_of(scope)
     reads = NONE.union(*map(used, body))
     declared = frozenset(n for s in _nonlocals(body) for n in s.names)
@@ -98,14 +98,14 @@ def _globals(body: Sequence[ast.AST]) -> Names:
 
 
 def local_names(scope: Definition) -> Names:
-    """The variables of a function."""
+    """The local variables of a function."""
     body = body_of(scope)
     declared = frozenset(n for s in _nonlocals(body) for n in s.names) | _globals(body)
     return (assigned(body) | frozenset(parameters(scope.args))) - declared
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All parts of a body but those of nested functions."""
+    """All nodes of a body without those inside nested functions."""
     for node in body:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
@@ -116,7 +116,7 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def cells(scope: Definition) -> Names:
-    """The variables that must be cells: a nested function holds on to them, and they may be assigned after that."""
+    """The variables that must be cells: captured by a nested function, and perhaps assigned after that."""
     body = body_of(scope)
     captured: dict[str, tuple[int, int]] = {}
     written: set[str] = set()
@@ -137,16 +137,16 @@ def cells(scope: Definition) -> Names:
         places = sites.get(name, [])
         if name in written or name in looped or len(places) + (name in given) > 1:
             return True
-        places = [start.get(name, at) for at in places]  # a group is defined where its first function is
+        places = [start.get(name, at) for at in places]  # a binding group is defined where its first function is
         return any((at.lineno, at.col_offset) > captured[name] for at in places)  # type: ignore[attr-defined]  # it has it, as was asked before
 
     return frozenset(name for name in captured if name in local_names(scope) and changes(name))
 
 
 def binding_groups(scope: Definition) -> list[list[ast.FunctionDef]]:
-    """Functions of one block that use others that are defined further down in it, and so are defined together.
+    """Binding groups: functions of one block that use others defined further down in it, and so are bound together.
 
-    What they use besides must not be assigned in between.
+    The other variables that they use must not be assigned in between.
     """
     body = body_of(scope)
     names = [name for s in body for name, _ in stores(s)] + parameters(scope.args)
@@ -169,7 +169,7 @@ def binding_groups(scope: Definition) -> list[list[ast.FunctionDef]]:
 
 
 def _reach(block: Sequence[ast.AST], first: int) -> int:
-    """The last of the functions that the one at `first`, or one between, uses before it is defined."""
+    """The index of the last function that is used, directly or through others, by the one at `first`."""
     places = {s.name: i for i, s in enumerate(block) if isinstance(s, ast.FunctionDef)}
     if not isinstance(block[first], ast.FunctionDef):
         return first
@@ -183,7 +183,7 @@ def _reach(block: Sequence[ast.AST], first: int) -> int:
 
 
 def _nested(body: Iterable[ast.AST]) -> Iterator[Scope]:
-    """The functions made directly in a body, and those in comprehensions and defaults of it."""
+    """The functions made directly in a body, those in its comprehensions and default values included."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node
@@ -193,17 +193,17 @@ def _nested(body: Iterable[ast.AST]) -> Iterator[Scope]:
 
 
 def captured(node: ast.AST) -> Names:
-    """The names that functions made in a part of a function take from outside of themselves."""
+    """The free variables of all functions made in a part of a function."""
     return NONE.union(*map(free, _nested([node])))
 
 
-# -- which ways a block ends -------------------------------------------------------------------------------------------
+# -- how a block ends --------------------------------------------------------------------------------------------------
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
 def exits(statements: Sequence[ast.stmt], *kinds: type[ast.stmt], inside: bool = False) -> bool:
-    """Whether statements may leave a block by a `return`, or by a `break` or `continue` of a loop around it."""
+    """Whether statements may exit their block by `return`, or by a `break` or `continue` of a loop around it."""
     kinds = kinds or EXITS
     for s in statements:
         if isinstance(s, kinds) and not (inside and not isinstance(s, ast.Return)):
@@ -218,7 +218,7 @@ def exits(statements: Sequence[ast.stmt], *kinds: type[ast.stmt], inside: bool =
 
 
 def falls_through(statements: Sequence[ast.stmt]) -> bool:
-    """Whether the end of a block may be reached."""
+    """Whether control may reach the end of a block."""
     for s in statements:
         if isinstance(s, (*EXITS, ast.Raise)):
             return False
@@ -231,16 +231,16 @@ def falls_through(statements: Sequence[ast.stmt]) -> bool:
 
 
 def endless(s: ast.For | ast.While) -> bool:
-    """Whether a loop has no end but those that leave the block around it too."""
+    """Whether a loop is `while True` without a `break`: only `return` or `raise` leaves it."""
     always = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
     return always and not exits(s.body, ast.Break)
 
 
-# -- which variables are needed ----------------------------------------------------------------------------------------
+# -- liveness ----------------------------------------------------------------------------------------------------------
 
 
 class Liveness:
-    """What is live after each statement of a function, and at the head of each loop."""
+    """Live variables after each statement of a function and at the head of each loop, by backward data flow."""
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
         self.after: dict[ast.stmt, Names] = {}
@@ -285,7 +285,7 @@ class Liveness:
 
 
 def _definitely_assigned(s: ast.stmt) -> Names:
-    """The names that a simple statement certainly assigns."""
+    """The names that a simple statement assigns in any case."""
     targets: list[ast.expr] = []
     if isinstance(s, ast.Assign):
         targets = s.targets

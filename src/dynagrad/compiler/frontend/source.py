@@ -1,4 +1,8 @@
-"""Where the text of a Python function is, and errors that point into it. Nothing here knows the lambda calculus."""
+"""Finds the source text and syntax tree of a Python function, and makes errors that point into it.
+
+A function whose file has changed since it was imported is refused: its code object is compared with what the file
+compiles to now. Nothing here knows the core language.
+"""
 
 from __future__ import annotations
 import __future__
@@ -27,7 +31,7 @@ SUPPORTED = (
 
 
 def error(message: str, at: Position | None) -> LiftError:
-    """An error that shows a place of the user's file."""
+    """An error that shows the place in the user's file."""
     if at is None:
         return LiftError(message)
     lines = linecache.getlines(at.file)
@@ -37,14 +41,14 @@ def error(message: str, at: Position | None) -> LiftError:
 
 
 def _characters(lines: list[str], line: int, column: int) -> int:
-    """A column of a syntax tree, which counts bytes, in characters."""
+    """A column in characters, from one in bytes, as syntax trees count."""
     if line > len(lines):
         return column
     return len(lines[line - 1].encode()[:column].decode(errors="ignore"))
 
 
 def position(file: str, node: ast.AST) -> Position | None:
-    """Where a part of a syntax tree stands."""
+    """The position of a node of a syntax tree."""
     if not hasattr(node, "lineno"):
         return None
     line: int = node.lineno
@@ -54,7 +58,7 @@ def position(file: str, node: ast.AST) -> Position | None:
 
 
 def definition(function: types.FunctionType) -> tuple[Definition, str]:
-    """The syntax tree of a function, and its file; raises LiftError where its source is not to be had."""
+    """The syntax tree of a function, and its file. Raises LiftError where the source cannot be found or has changed."""
     code = function.__code__
     try:
         file = inspect.getsourcefile(code) or code.co_filename
@@ -70,7 +74,7 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
     if not found:
         raise LiftError(
             f"{function.__qualname__} is not in {file}, line {code.co_firstlineno}: the file changed after it was "
-            "imported, or the function was made by other means"
+            "imported, or the function was generated"
         )
     if not _is_current(tree, file, function):
         raise error(
@@ -87,11 +91,11 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
 # -- whether the text is that of the function ------------------------------------------------------------------------
 
 _FEATURES = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
-_FEATURES &= ~inspect.CO_NESTED  # which says something else since
+_FEATURES &= ~inspect.CO_NESTED  # a bit that means something else in later versions
 
 
 def _is_current(tree: ast.Module, file: str, function: types.FunctionType) -> bool:
-    """Whether what stands in the file now compiles to what the function runs."""
+    """Whether the file as it is now compiles to the code object of the function."""
     code = function.__code__
     key = id(tree), code.co_flags & _FEATURES
     if key not in _compiled:
@@ -105,7 +109,7 @@ def _is_current(tree: ast.Module, file: str, function: types.FunctionType) -> bo
 
 
 def _is_unmodified(function: types.FunctionType) -> bool:
-    """Whether nothing may have rewritten the function on its way from the file, as pytest does with `assert`."""
+    """Whether the importer cannot have rewritten the function, as pytest does with `assert`."""
     loader = function.__globals__.get("__loader__")
     return loader is None or getattr(loader, "__module__", type(loader).__module__).startswith(
         ("importlib.", "_frozen_importlib", "zipimport")
@@ -113,7 +117,7 @@ def _is_unmodified(function: types.FunctionType) -> bool:
 
 
 def _compile(tree: ast.Module, file: str, code: types.CodeType) -> types.CodeType:
-    """The code of a file, with the features that a function has: a notebook keeps those of other cells."""
+    """The code object of a file, with the `__future__` features of a function: notebooks keep those of other cells."""
     flags = (code.co_flags & _FEATURES) | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
     return found
@@ -135,7 +139,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _fingerprint(x: Any) -> Any:
-    """What a code does, wherever it stands; constants are told apart by type too, and 0.0 from -0.0."""
+    """What a code object does, without its position; constants of different types differ, and so do 0.0 and -0.0."""
     if isinstance(x, types.CodeType):
         names = (x.co_names, x.co_varnames, x.co_freevars, x.co_cellvars)
         counts = (x.co_argcount, x.co_posonlyargcount, x.co_kwonlyargcount)
@@ -148,11 +152,13 @@ def _fingerprint(x: Any) -> Any:
 
 
 def _matching_lambda(found: list[ast.AST], text: str, file: str, function: types.FunctionType) -> ast.AST:
-    """Which of several lambdas of a line a function is: the one that compiles to the same."""
+    """Which of several lambdas on one line a function is: the one with the same code."""
     code = function.__code__
     marked = ast.parse(text)
     first = 1 + text.count("\n")
-    for i, node in enumerate([node for node in ast.walk(marked) if _defines(node, code)]):  # a line of its own for each
+    for i, node in enumerate(
+        [node for node in ast.walk(marked) if _defines(node, code)]
+    ):  # each gets a line number of its own
         for name, value in (("lineno", first + i), ("col_offset", 0), ("end_lineno", first + i), ("end_col_offset", 1)):
             setattr(node, name, value)
     now = {c.co_firstlineno: c for c in _nested_codes(_compile(marked, file, code)) if c.co_name == code.co_name}
@@ -162,7 +168,7 @@ def _matching_lambda(found: list[ast.AST], text: str, file: str, function: types
         alike = [node for node in found if _is_origin(node, code)]
         if len(alike) != 1:
             raise error(
-                "which of the lambdas of this line is to be compiled cannot be told; write one of them with def",
+                "which of the lambdas on this line is to be compiled cannot be told; write one of them with def",
                 position(file, found[0]),
             )
     return next((node for node in alike if _is_origin(node, code)), alike[0])
@@ -196,7 +202,7 @@ def _defines(node: ast.AST, code: types.CodeType) -> bool:
 
 
 def _is_origin(node: ast.AST, code: types.CodeType) -> bool:
-    """Whether the instructions of the code come from this of several lambdas of a line."""
+    """Whether the instructions of a code object have the positions of this lambda."""
     if not isinstance(node, ast.Lambda):
         return True
     body: Any = node.body

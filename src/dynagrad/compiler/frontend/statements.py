@@ -1,12 +1,12 @@
-"""From Python functions to the core language: functions and statements. Expressions are in `expressions.py`.
+"""Lowers Python functions and statements to the core language. Expressions are in `expressions.py`.
 
-Names of the core language hide each other as they are assigned, so straight-line code needs no renaming. A choice
-returns the variables that it assigned and that are needed later; a loop has these as its state. A `return`, `break` or
-`continue` inside a choice takes the rest of the block into the branch that goes on, where only one does. Where both
-may go on, the choice returns a number that says how it ended. A loop that is left early gets a truth value `going` in
-its state; one that is not stays as plain as it was written.
+An assignment is a `Let` that shadows the old binding, so straight-line code needs no renaming. A choice returns the
+live variables that it assigned; a loop has these as its state. This is the functional form of SSA (Appel 1998). Where a
+branch exits by `return`, `break` or `continue` and the other goes on, the rest of the block (its continuation) moves
+into the latter. Where both may go on, the choice returns a code that says how it ended. Only a loop that may be left
+early has a guard in its state.
 
-Names from outside are resolved when a function is lifted, to the very objects that they stand for then.
+Global and captured names are resolved when a function is lowered, to the objects that they stand for then.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .expressions import BINARY, Expressions, Scope
 from .scopes import Liveness, Names, assigned, binding_groups, cells, endless, exits, falls_through, free, local_names
 from .source import SUPPORTED, Definition, definition
 
-NORMAL, BROKEN, CONTINUED, RETURNED = range(4)  # how a choice ended
+NORMAL, BROKEN, CONTINUED, RETURNED = range(4)  # how a branch ended
 NOTHING = Constant(UNDEFINED)
 GOING, DID_RETURN, RESULT = "%going", "%returned", "%result"
 
@@ -49,7 +49,7 @@ Continuation = Callable[[], Expression]
 
 @dataclass(frozen=True)
 class Exits:
-    """What becomes of a `return`, `break` and `continue`; `live` is what the last two need."""
+    """The continuations of `return`, `break` and `continue`; `live` are the variables that the last two pass on."""
 
     return_: Callable[[Atom], Expression]
     break_: Continuation | None = None
@@ -58,15 +58,15 @@ class Exits:
 
 
 def lower(function: types.FunctionType) -> Lambda:
-    """A Python function in the core language. Raises LiftError where it is outside of what can be lifted.
+    """A Python function in the core language. Raises LiftError for what cannot be compiled.
 
-    It has no free variables: what the function takes from outside are constants in it.
+    It is closed: globals and captured variables are constants in it.
     """
     node, file = definition(function)
     resolve = _resolver(function)
     node = desugar(node, file, function, resolve)
-    lifter = Lowering(file, resolve, Scope(frozenset(), frozenset(), None), [0])
-    return lifter.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
+    lowering = Lowering(file, resolve, Scope(frozenset(), frozenset(), None), [0])
+    return lowering.function(node, function.__name__, None, (function.__defaults__, function.__kwdefaults__))
 
 
 def _resolver(function: types.FunctionType) -> Callable[[str], Any]:
@@ -86,7 +86,7 @@ def _resolver(function: types.FunctionType) -> Callable[[str], Any]:
 
 
 class Lowering(Expressions):
-    """Lifts one function, its statements and the functions inside."""
+    """Lowers one function: its statements, and the functions nested in it."""
 
     live: Liveness
     binding_groups: Sequence[list[ast.FunctionDef]] = ()
@@ -113,7 +113,7 @@ class Lowering(Expressions):
     def _parameters(
         self, arguments: ast.arguments, b: Bindings | None, given: tuple[Any, Any] | None
     ) -> tuple[Parameter, ...]:
-        """Parameters; defaults are given as objects, or lifted where the function is made."""
+        """Parameters; their defaults are given as objects, or lowered where the function is made."""
         places = [*((a, "positional") for a in arguments.posonlyargs), *((a, "either") for a in arguments.args)]
         named = list(arguments.kwonlyargs)
         defaults: dict[str, Atom] = {}
@@ -137,7 +137,7 @@ class Lowering(Expressions):
         return tuple(found)
 
     def _default(self, tree: ast.expr, b: Bindings) -> Atom:
-        """A default value under a name that nobody assigns."""
+        """A default value, under a name that is never assigned."""
         value = self.expression(tree, b)
         if isinstance(value, Constant):
             return value
@@ -148,7 +148,7 @@ class Lowering(Expressions):
     # -- blocks ------------------------------------------------------------------------------------------------------
 
     def block(self, statements: Sequence[ast.stmt], end: Continuation, leave: Exits) -> Expression:
-        """Statements, and then `end`, which is asked for at most once."""
+        """Statements followed by their continuation `end`, which is called at most once."""
         b = Bindings()
         for i, s in enumerate(statements):
             rest = statements[i + 1 :]
@@ -183,7 +183,7 @@ class Lowering(Expressions):
         return b.wrap(end())
 
     def simple(self, s: ast.stmt, b: Bindings) -> None:
-        """A statement after which the next one follows."""
+        """A statement that control always leaves at its end."""
         match s:
             case ast.Expr():
                 if not isinstance(s.value, ast.Constant):
@@ -284,7 +284,7 @@ class Lowering(Expressions):
     # -- choices -----------------------------------------------------------------------------------------------------
 
     def _passed_on(self, names: Names) -> list[str]:
-        """Those variables that are passed on as values: cells are changed where they are."""
+        """The variables that are passed on as values, unlike cells, which are written in place."""
         return sorted(n for n in names if self.scope.owner(n) is self.scope and not self.scope.is_cell(n))
 
     def _rebind(self, names: Sequence[str], held: Atom, b: Bindings, start: int = 0) -> None:
@@ -304,12 +304,12 @@ class Lowering(Expressions):
         self._rebind(names, self.bind(made, b, self.at(s)), b)
 
     def _caught(self, s: ast.If, b: Bindings) -> tuple[Atom, ...]:
-        """What a choice that is the body of a `try` catches."""
+        """The classes that a choice catches that was a `try`."""
         found: list[ast.expr | None] = getattr(s, "caught", [])
         return tuple(Constant(BaseException) if each is None else self.atom(each, b) for each in found)
 
     def _exiting_if(self, s: ast.If, b: Bindings, rest: Continuation, leave: Exits) -> Expression:
-        """A choice that may leave the block; `rest` is what follows it."""
+        """A choice that may exit its block; `rest` is its continuation."""
         test = self.condition(s.test, b)
         if not (falls_through(s.body) and falls_through(s.orelse)):
             then, otherwise = self.block(s.body, rest, leave), self.block(s.orelse, rest, leave)
@@ -356,7 +356,7 @@ class Lowering(Expressions):
         flags: list[tuple[str, Atom]] = []
         if breaks or returns:
             flags.append((GOING, Constant(True)))
-        flagged = returns and not endless(s)  # whether it is to be told how the loop ended
+        flagged = returns and not endless(s)  # whether its state says how the loop ended
         if returns:
             flags += [(DID_RETURN, Constant(False))] * flagged + [(RESULT, Constant(UNDEFINED))]
 
@@ -382,7 +382,7 @@ class Lowering(Expressions):
         self._rebind(labels, self.bind(made, b, self.at(s)), b)
 
     def _loop_else(self, s: ast.While | ast.For) -> list[ast.stmt]:
-        """The `else` of a loop: what follows it, unless a `break` may have ended it."""
+        """The `else` of a loop: statements after it, under a condition if a `break` may have ended the loop."""
         if not (s.orelse and exits(s.body, ast.Break)):
             return s.orelse
         chosen = ast.If(ast.copy_location(ast.Name(GOING, ast.Load()), s), s.orelse, [])

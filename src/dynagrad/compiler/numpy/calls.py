@@ -1,9 +1,9 @@
-"""numpy's functions while a function is specialised.
+"""Calls of numpy's functions while a function is specialised: evaluated by numpy if all arguments are static, or else in
+the graph.
 
-Where everything is known numpy computes. Elsewhere the handlers make nodes that differentiate numpy's functions for
-numbers (`eager/numpy/functions.py` has their table), or those of `nodes.py`. Here is how a call gets to them,
-which kind of numbers comes out, and which arrays are written to or are views; no function of numpy by itself.
-"""
+In the graph, the handlers that eager differentiation has for numpy's functions (`eager/numpy/functions.py`) are run on
+nodes; those without derivatives are in `nodes.py`. Here is the dispatch, `out=`, functions that write to an array or
+return a view, and the conversion of results to their kind; no function of numpy by itself."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .views import VIEWS, einsum_view, meshgrid_views, view
 
 
 def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A function of numpy. Raises Error for those that have no handler, where something is not known yet."""
+    """A call of a function of numpy. Raises Error where an argument is dynamic and the function has no handler."""
     if function in _WRITE and len(arguments) == 2 and not named:
         return _WRITE[function](s, *arguments)
     if function in _IN_PLACE:
@@ -76,20 +76,20 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
         if function in (np.reshape, np.ravel, np.full) or (function is np.array and isinstance(first, List | tuple)):
             made.contiguous = True
         elif function in _LIKE and isinstance(given[0], Node):
-            made.contiguous = False  # as what it is like, which may lie otherwise
+            made.contiguous = False  # in the memory order of its argument, which is unknown
     return made
 
 
 _ALWAYS_ARRAYS: frozenset[Any] = frozenset([np.array, np.asarray, np.asanyarray, np.copy, np.zeros, np.ones, np.full])
-"""Functions that make an array of a single number, too: one without axes."""
+"""Functions that return an array even of a single number: one without axes."""
 
 
 def _into_out(s: Specialiser, out: Any, result: Any) -> Any:
-    """`out=`: the result, written into an array that is there already."""
+    """`out=`: writes the result into an array."""
     into = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     t = type_of(into)
     if not isinstance(into, Array) or t is None:
-        raise Error("out= wants one array; assign the result")
+        raise Error("out= takes one array; or assign the result")
     store(s, into, cast_to(result, t))
     return into
 
@@ -116,7 +116,7 @@ def _outer(s: Specialiser, ufunc: Any, given: list[Any], named: dict[str, Any]) 
 
 
 def flat(x: Array) -> Any:
-    """All elements of an array, which are written through wherever they lie."""
+    """`x.flat`: all elements as a view that can always be written to."""
     return view(np.ravel, x, [], {}, _evaluate, always=True)
 
 
@@ -133,7 +133,7 @@ def _axis_of_pieces(function: Any, given: list[Any], options: dict[str, Any], nd
 
 
 def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator[Any]:
-    """The pieces that an array is split into, which are views of it."""
+    """The pieces that an array is split into, as views."""
     start = 0
     for length in lengths:
         yield at_index(s, x, (*(slice(None),) * axis, slice(start, start + length)))
@@ -141,11 +141,11 @@ def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator
 
 
 _IN_PLACE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
-_IDENTITY = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # of arrays
+_IDENTITY = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # return an array as it is
 
 
 def _as_tuple(s: Specialiser, x: Any) -> Any:
-    """What is gone over as a tuple."""
+    """An iteration as the tuple of its items; other values unchanged."""
     if isinstance(x, Iteration) and not (x.kind == "range" and known(x)):
         return items(s, x)
     return x
@@ -155,7 +155,7 @@ _tracing = threading.local()
 
 
 def _evaluate(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
-    """By numpy, if all is known, or in the graph."""
+    """The result by numpy if all arguments are static, else in the graph."""
     if not holds_node(given) and not holds_node(options):
         return function(*given, **options)
     return _traced(lambda: _in_graph(function, given, options))
@@ -165,7 +165,7 @@ _ordinary = Node.__array_function__, Node.__array_ufunc__
 
 
 def _array_function(self: Node, function: Any, types: Any, given: Any, options: Any) -> Any:
-    """What handlers get when they call numpy's functions on nodes themselves."""
+    """numpy's protocol on nodes: while a handler runs, the functions of numpy that it calls go to the graph too."""
     if getattr(_tracing, "active", False):
         return _in_graph(function, list(given), dict(options))
     return _ordinary[0](self, function, types, given, options)
@@ -193,7 +193,7 @@ def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
         kind = kind_of_result(function, given, options)
     finally:
         _tracing.depth = depth
-    if function in EACH and isinstance(found, tuple):  # several arrays, each of its own kind
+    if function in EACH and isinstance(found, tuple):  # several arrays, each with its own kind
         return tuple(_of_own_kind(function, part, x) for part, x in zip(found, given, strict=True))
     return found if kind is None else of_kind(found, kind)
 
@@ -208,7 +208,7 @@ def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
 
 
 _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
-_MOST_NESTED = 100  # handlers that are made of numpy's functions again, inside of each other
+_MOST_NESTED = 100  # handlers that call numpy's functions, inside each other
 
 
 def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
@@ -238,7 +238,7 @@ def _array_of(x: Any) -> Any:
 
 
 def _arrays_of(x: Any) -> Any:
-    """A list of arrays, each of which may be a list of numbers."""
+    """A list of arrays, from one whose parts may be lists of numbers."""
     if not isinstance(x, list | tuple) or not holds_node(x):
         return x
     return [content_of(part) if holds_node(part) else part for part in x]
@@ -251,13 +251,15 @@ _OF_SEQUENCES = frozenset(
 
 
 def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """The handler of a function of numpy."""
+    """The finder for functions of numpy, of `dg.special`, and operations."""
     if isinstance(function, Operation):
         return lambda s, given, named: wrapped(apply(function, *map(unwrapped, given)))
     module = getattr(function, "__module__", None) or ""
     owner = getattr(function, "__self__", None)
     if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
-        raise s.error("random numbers in a compiled function would be the same in every call; make them an argument")
+        raise s.error(
+            "random numbers cannot be drawn in a compiled function, which would use the same in each call; pass them in"
+        )
     if module in (special.__name__, exponentials.__name__):
         return lambda s, given, named: _of_special(function, given, named)
     if isinstance(function, np.ufunc) or (
@@ -272,7 +274,7 @@ def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 
 def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
-    """A function of `dg.special`: made of operations, which nodes know."""
+    """A function of `dg.special`, which is made of operations on nodes."""
     return wrapped(_traced(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()})))
 
 
@@ -282,7 +284,7 @@ def joined_along(original: Any, key: Any) -> Any:
 
 
 def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:
-    """`np.add.reduce` and its kin."""
+    """Methods of ufuncs: `np.add.reduce`."""
     if method.__name__ == "at":
         return at(s, ufunc, given)
     if not holds_node([unwrapped(x) for x in (*given, *named.values())]):
@@ -300,7 +302,7 @@ _REFUSED = frozenset({"dtype", "out"})
 
 
 def _traced(compute: Callable[[], Any]) -> Any:
-    """What a function gives in which numpy's functions make nodes."""
+    """Runs a function during which numpy's functions on nodes go to the graph."""
     before = getattr(_tracing, "active", False)
     _tracing.active = True
     try:

@@ -1,9 +1,7 @@
-"""Which arguments of numpy's functions must be known when a function is compiled: those that decide shapes and ways.
+"""Which arguments of numpy's functions must be static: those that decide shapes and algorithms.
 
-Handlers of `eager/numpy/functions.py` and `eager/numpy/linalg.py` are made of numpy's functions on known places and
-shapes. Were such an argument a number of the graph, a handler would ask numpy with it, and numpy would ask the handler
-again.
-"""
+Handlers in `eager/numpy/functions.py` and `eager/numpy/linalg.py` call numpy's functions on such arguments. With a
+dynamic one they would be called again by numpy's protocol, without end."""
 
 from __future__ import annotations
 
@@ -24,31 +22,31 @@ _WAYS = (
     "newbyteorder hermitian optimize rcond ndmin minlength trim overwrite_input"
 )
 KNOWN = frozenset(f"{_SHAPES} {_PLACES} {_WAYS}".split())
-"""The names of such arguments."""
+"""The names of arguments that must be static."""
 _MAY: dict[str, frozenset[str]] = {
     **dict.fromkeys(("linspace", "logspace", "geomspace"), frozenset({"start"})),
     **dict.fromkeys(("pinv", "polyfit"), frozenset({"rcond"})),
     "where": frozenset({"condition"}),
 }
-"""Functions in which a name means something else."""
+"""Functions in which one of these names means something else, and may be dynamic."""
 
 
 def check_known(function: Any, handler: Callable[..., Any], given: Sequence[Any], options: dict[str, Any]) -> None:
-    """Raises Error where an argument that must be known depends on a number of the graph."""
+    """Raises Error where an argument that must be static is dynamic."""
     names = _names(handler)
     may = _MAY.get(function.__name__, frozenset())
     for name, value in [*zip(names, given, strict=False), *options.items()]:
         if name in KNOWN and name not in may and holds_node(value):
             raise Error(
                 f"{name_of(function)}: {name} must be known when the function is compiled, and here it depends on a "
-                "number that is known only as it runs; give it a constant, a whole number that is an argument of the "
-                "compiled function, or something computed of shapes"
+                "number that is known only as it runs; pass a constant, a whole number that is an argument of the compiled "
+                "function, or a number computed from shapes"
             )
 
 
 @functools.cache
 def _names(handler: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the arguments that a handler takes by their places."""
+    """The names of the positional parameters of a handler."""
     found = []
     for p in inspect.signature(handler).parameters.values():
         if p.kind is inspect.Parameter.VAR_POSITIONAL:

@@ -1,8 +1,7 @@
-"""The elements of an array that a mask chooses, where only the graph knows which: what can be done with them.
+"""Elements of an array under a dynamic mask: their reductions, and calls with them.
 
-They are computed with as the whole array is, and reduced with something neutral in the places that are not chosen; they
-can be written back to where the same mask chooses. Their number is not known, so they are no array for anything else.
-"""
+A reduction runs over the whole array with its neutral element where the mask is false. Elements can be assigned to where
+the same mask chooses. All else would need their number, which is dynamic, and is refused."""
 
 from __future__ import annotations
 
@@ -25,25 +24,25 @@ from ..frontend.operators import PYTHON, UNARY
 _ACCEPTING = frozenset(
     {*PYTHON, *UNARY, "setitem", "update_item", "setattr", "dict", "is", "is_not", "write_cell", "cell"}
 )
-"""The primitives that know of such elements."""
+"""Primitives that take masked elements."""
 
 
 _NOT_OF_LISTS = frozenset({*PYTHON, *UNARY, "attribute", "getitem", "setitem", "update_item"}) - {"is", "is_not"}
-"""Those that mean something else of lists."""
+"""Primitives that mean something else for lists."""
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 
 
 def _filled(x: Masked, neutral: Any) -> Node:
-    """The whole array, with something neutral in the places that are not chosen."""
+    """The whole array, with a neutral element where the mask is false."""
     kind = x.values.type.kind
     other = {"integer": int, "boolean": bool, "real": float}[kind](neutral)
     return where(broadcast_mask(x.mask, x.values.shape), x.values, as_type(other, KINDS[kind]))
 
 
 def _reduced_axes(x: Masked, axis: Any) -> Any:
-    """The axes of the whole array that a reduction goes over."""
+    """The axes of the whole array that a reduction runs over."""
     rows = x.values.ndim - x.mask.ndim
     if axis is None:
         return None
@@ -53,7 +52,7 @@ def _reduced_axes(x: Masked, axis: Any) -> Any:
 
 
 def _count(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    """How many numbers there are: all of them, or along the first axis."""
+    """The number of masked numbers: all of them, or along the first axis."""
     rows = 1 if axis is not None else math.prod(x.values.shape[x.mask.ndim :])
     return s.call(PRIMITIVE["multiply"], [s.call(np.sum, [x.mask]), rows])
 
@@ -83,7 +82,7 @@ def _std(s: Specialiser, x: Masked, axis: Any = None, ddof: Any = 0) -> Any:
 
 def _extreme(function: Any, least: float) -> Callable[..., Any]:
     def handler(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-        """NaN, where numpy raises since there is none."""
+        """NaN where the mask is false everywhere; numpy raises ValueError."""
         if x.values.type.kind != "real":
             raise mask_error(x)
         found = s.call(function, [_filled(x, least), _reduced_axes(x, axis)])
@@ -151,7 +150,7 @@ PRIMITIVE = {name: Primitive(name) for name in PYTHON}
 
 @primitive("masked call")
 def masked_call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Calls something that is no function of the user's with elements among its arguments that a mask chooses."""
+    """A call of a primitive or library function with masked elements among its arguments."""
     first = next(x for x in given if isinstance(x, Masked))
     if isinstance(function, Primitive):
         return _primitive(s, function, given, first)
@@ -162,7 +161,7 @@ def masked_call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapp
     function = _AS_NUMPY.get(function, function) if len(given) == 1 else function
     reduction = REDUCTIONS.get(function)
     if reduction is not None:
-        if function in (np.max, np.min, np.amax, np.amin):  # of nothing
+        if function in (np.max, np.min, np.amax, np.amin):  # of no elements
             s.may_raise(ValueError)
         try:
             return reduction(s, *given, **named)
@@ -187,7 +186,7 @@ def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first:
             return Masked(x.values, ops.logical_and(x.mask, test.values), x.at)
     if name == "update" and isinstance(given[1], Masked):
         raise s.error(
-            "what a mask chooses is not changed in place, for it is a copy; write y = y * 2 instead of y *= 2"
+            "x[mask] is a copy, which is not changed in place in compiled functions; write y = y * 2 instead of y *= 2"
         )
     if name not in _ACCEPTING:
         raise mask_error(first)

@@ -1,9 +1,8 @@
-"""What numpy's functions make of nodes where those for numbers leave it to numpy, because it carries no derivative.
+"""Functions of numpy on nodes that have no derivative, so that eager differentiation leaves them to numpy.
 
-Comparisons, bits and truth values; places that are searched; kinds and shapes. And the functions that choose between
-whole numbers and truth values as well as reals, or whose shape would depend on a number: these say so. How a call of
-numpy gets here is in `calls.py`. A handler here calls other functions of numpy on nodes, as users do.
-"""
+Comparisons, bits and truth values; searching; conversions and shapes; selection among whole numbers and truth values as
+well as reals; and functions whose result has a dynamic shape, which are refused. A handler may call other functions of
+numpy on nodes, as users do. How calls get here is in `calls.py`."""
 
 from __future__ import annotations
 
@@ -83,7 +82,9 @@ def ufunc_of_nodes(function: Any, given: list[Any], options: dict[str, Any]) -> 
 
 def _where(condition: Any, *choices: Any) -> Any:
     if len(choices) != 2:
-        raise Error("np.where with one argument gives an array whose shape is not known; use it with three")
+        raise Error(
+            "np.where with one argument returns arrays whose shapes are known only as the function runs; use it with three"
+        )
     test = node_of(content_of(condition))
     test = test if test.type.kind == "boolean" else test != 0
     a, b = (node_of(content_of(x)) for x in choices)
@@ -102,7 +103,7 @@ def _select(conditions: Any, choices: Any, default: Any = 0) -> Any:
 
 def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     if not copy:
-        raise Error("copy=False cannot be compiled; assign the result")
+        raise Error("np.nan_to_num with copy=False cannot be compiled; assign the result")
     most = np.finfo(np.float64).max
     found = _where(x != x, nan, x)
     found = _where(x == np.inf, most if posinf is None else posinf, found)
@@ -127,7 +128,7 @@ def _array(x: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
 def _type_of_array(x: Any) -> Type:
     t = type_of(content_of(x))
     if t is None:
-        raise Error(f"{describe(x)} is no array")
+        raise Error(f"an array is expected here, and this is {describe(x)}")
     return t
 
 
@@ -173,7 +174,7 @@ def _unknown_shape(*_: Any, **__: Any) -> Any:
 
 def _unknown_length(*_: Any, **__: Any) -> Any:
     raise Error(
-        "how many places this finds is known only as the function runs, and shapes must be known when it is compiled; "
+        "how many elements this finds is known only as the function runs, and shapes must be known when it is compiled; "
         "use np.where(mask, x, 0.0), or np.count_nonzero for their number"
     )
 
@@ -185,7 +186,7 @@ def _reduced_truth(every: bool) -> Callable[..., Any]:
         counted = as_type(test, array_type(KINDS["real"], test.type))
         if not counted.shape:
             return test
-        if 0 in counted.shape:  # all of nothing, and any of nothing: numpy knows their shape
+        if 0 in counted.shape:  # empty: numpy computes the shape of the result
             return (np.all if every else np.any)(np.full(counted.shape, every), axis, **options)
         return FUNCTIONS[np.min if every else np.max](counted, axis, **options) > 0.5
 
@@ -247,7 +248,7 @@ def _isin(x: Any, among: Any, assume_unique: bool = False, invert: bool = False,
 
 
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """By halves: as many rounds as the length has binary digits, for all places at once. NaN stands last."""
+    """Binary search, for all values at once, in as many steps as the length has binary digits. NaN sorts last."""
     given, x = node_of(content_of(a)), node_of(content_of(v))
     ordered = given if sorter is None else given[content_of(sorter)]
     n = ordered.shape[0]
@@ -261,7 +262,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
 
 
 def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """Where bins descend the places are counted from their end, as numpy does it."""
+    """By `searchsorted`; of descending bins on their reverse, as in numpy."""
     edges = node_of(content_of(bins))
     side = "left" if right else "right"
     n = edges.shape[0]

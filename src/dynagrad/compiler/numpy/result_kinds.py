@@ -1,9 +1,8 @@
-"""Which functions of numpy give whole numbers, or truth values, for such, and how they are computed.
+"""Type inference for results of numpy: reals, whole numbers or truth values; and kernels that compute with whole numbers.
 
-What `calls.py` makes of numpy's functions is of reals, in which whole numbers below 2**53 are exact; here is what
-kind the result is to have, and what is computed with whole numbers themselves. How numbers are told apart by kind is
-numpy's affair, and it is asked where it differs from version to version.
-"""
+The handlers that `calls.py` runs compute with reals, in which whole numbers below 2**53 are exact. Here is the kind that
+a result must have, and what has to be computed with whole numbers themselves. Where kinds depend on the version of
+numpy, numpy is asked."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from ..evaluate.values import type_of
 
 
 def _named(names: str) -> frozenset[Any]:
-    """The functions of numpy with these names, as far as this numpy has them."""
+    """The functions of numpy with these names, without those that this version lacks."""
     found = []
     for name in names.split():
         with contextlib.suppress(AttributeError):
@@ -42,7 +41,7 @@ _MOVES = _named(
     "nanmax nanmin lib.stride_tricks.sliding_window_view"
 )
 EACH = _named("atleast_1d atleast_2d atleast_3d meshgrid")
-"""Functions that give as many arrays as they take."""
+"""Functions that return one array for each argument."""
 _COUNTS = _named(
     "vander nansum nanprod nancumsum nancumprod sum prod cumsum cumprod cumulative_sum cumulative_prod trace "
     "linalg.trace"
@@ -59,7 +58,7 @@ _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.
 
 
 def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any]) -> str | None:
-    """The kind of a result that is not real though it is computed so; None for reals."""
+    """The kind of a result that was computed in reals and is to be converted; None if it stays real."""
     if options.get("dtype") is not None:
         return None
     operands: Sequence[Any]
@@ -71,12 +70,12 @@ def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any])
         operands = given[0]
     elif function in _PRODUCTS:
         operands = given[:2]
-        if any(isinstance(x, list | tuple) and not x for x in operands):  # an empty list is one of reals
+        if any(isinstance(x, list | tuple) and not x for x in operands):  # an empty list is an array of reals
             return None
     elif function is np.einsum:
         operands = given[1:] if isinstance(given[0], str) else given[: len(given) // 2 * 2 : 2]
     elif function in _AREAS and any(t.kind == "boolean" for x in [*given, *options.values()] for t in _types(x)):
-        raise Error(f"{name_of(function)} is not of truth values; multiply them by 1.0")
+        raise Error(f"{name_of(function)} does not take truth values; multiply them by 1.0")
     elif function in _ON_WHOLE:
         operands = [*given, *options.values()]
     elif isinstance(function, np.ufunc) or function is np.fix:
@@ -92,20 +91,20 @@ def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any])
     if function in (np.round, np.around):  # of truth values it is real
         return None
     if function in _SUBTRACTS:
-        raise Error(f"{name_of(function)} is not of truth values; np.logical_xor is")
+        raise Error(f"{name_of(function)} does not take truth values; use np.logical_xor")
     return None if function in _ON_WHOLE else "boolean"
 
 
 @functools.cache
 def _kind_by_numpy(function: Any, kinds: tuple[str, ...]) -> str | None:
-    """What numpy makes of numbers of these kinds."""
+    """The kind that numpy computes from numbers of these kinds."""
     try:
         with np.errstate(all="ignore"):
             found = function(*(np.ones((), _DTYPES[kind]) for kind in kinds))
     except TypeError:
         of = "truth values" if "boolean" in kinds else "whole numbers"
-        instead = "; np.logical_xor and np.logical_not are" if function in (np.subtract, np.negative) else ""
-        raise Error(f"{name_of(function)} is not of {of}{instead}") from None
+        instead = "; use np.logical_xor and np.logical_not" if function in (np.subtract, np.negative) else ""
+        raise Error(f"{name_of(function)} does not take {of}{instead}") from None
     kind = np.asarray(found[0] if isinstance(found, tuple) else found).dtype.kind
     return {"b": "boolean", "i": "integer", "u": "integer"}.get(kind)
 
@@ -119,17 +118,17 @@ def _types(x: Any) -> Iterator[Type]:
             yield from _types(part)
 
 
-# -- with whole numbers themselves -------------------------------------------------------------------------------------
+# -- integer and boolean kernels ---------------------------------------------------------------------------------------
 
 
 def _fmod(a: Node, b: Node) -> Any:
-    """The remainder with the sign of the first number; 0 for a division by 0, as numpy has it."""
+    """The remainder with the sign of the dividend; 0 for a division by 0, as in numpy."""
     rest = integers.remainder(integers.absolute(a), integers.absolute(b))
     return integers.where(a < 0, -rest, rest)
 
 
 def _power(a: Node, b: Node) -> Any:
-    """By products, for an exponent that is known."""
+    """A power; repeated products where the exponent is static."""
     n = b.attribute if b.is_constant and not b.shape else None
     if not isinstance(n, int) or not 0 <= n <= _MOST:
         return apply(integers.power, a, b)
@@ -161,7 +160,7 @@ _BOOLEAN_KERNELS: dict[Any, Callable[..., Any]] = {
 
 
 def on_integers(function: Any, nodes: Sequence[Node]) -> Any:
-    """A function of numpy on whole numbers and truth values, computed with these; None where it is with reals."""
+    """A ufunc computed in whole numbers or truth values; None where there is no kernel for these kinds."""
     kinds = tuple(n.type.kind for n in nodes)
     table = _BOOLEAN_KERNELS if "integer" not in kinds and function in _BOOLEAN_KERNELS else _INTEGER_KERNELS
     if "real" in kinds or function not in table or _kind_by_numpy(function, kinds) is None:

@@ -1,4 +1,4 @@
-"""`np.add.at` and its kin while a function is specialised: arrays changed at places, each time that a place occurs."""
+"""`np.add.at` and other `ufunc.at` while a function is specialised: unbuffered updates at indices that may repeat."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..evaluate.arrays import FOREIGN, add_each, as_array, at_index, holds_node,
 from ..evaluate.specialiser import Specialiser
 from ..evaluate.values import Array, type_of, unwrapped, wrapped
 
-ROUNDS = 256  # how often a place may occur, since each time is an operation of its own
+ROUNDS = 256  # how often an index may occur: each time is an operation of its own
 
 
 def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
     """`ufunc.at(x, index, value)`."""
     name = f"np.{ufunc.__name__}.at"
     if len(given) != ufunc.nin + 1:
-        raise Error(f"{name} takes an array, places, and {'a value' if ufunc.nin == 2 else 'no value'}")
+        raise Error(f"{name} takes an array, indices, and {'a value' if ufunc.nin == 2 else 'no value'}")
     x, index, *value = given
     t = type_of(x)
     if t is not None and t.kind == "real" and ufunc in (np.add, np.subtract):
@@ -30,7 +30,9 @@ def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
     place = index_of(index)
     if holds_node(place):
         if any(isinstance(part, Node) and part.shape for part in (place if isinstance(place, tuple) else (place,))):
-            raise Error(f"{name} of places that are known only as the function runs cannot be compiled; write a loop")
+            raise Error(
+                f"{name} with indices that are known only as the function runs cannot be compiled; write a loop"
+            )
         set_index(s, x, index, s.call(ufunc, [at_index(s, x, index), *value]))
         return None
     _in_rounds(s, ufunc, x, t.shape, place, value)
@@ -38,13 +40,15 @@ def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
 
 
 def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], place: Any, value: list[Any]) -> None:
-    """All places that occur, and then those that occur again, and so on."""
+    """Updates the first occurrence of each index, then the second ones, and so on."""
     value = [as_array(s, v) for v in value]
     numbers = np.asarray(np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[place])
     flat = numbers.ravel()
     turns = rounds(flat)
     if len(turns) > ROUNDS:
-        raise Error(f"np.{ufunc.__name__}.at of a place that occurs more than {ROUNDS} times: write a loop")
+        raise Error(
+            f"np.{ufunc.__name__}.at with an index that occurs more than {ROUNDS} times cannot be compiled; write a loop"
+        )
     row = wrapped(unwrapped(s.call(np.ravel, [x])))  # a copy
     rest = [v if not _shape_of(v) else _row(s, v, numbers.shape) for v in value]
     for now in turns:

@@ -1,9 +1,8 @@
-"""Views of arrays: where a function of numpy gives one, and how what is written to it gets to the array.
+"""Views of arrays made by functions of numpy: where the result is one, and its lens onto the array.
 
-Whether `reshape` and `ravel` give a view depends on how an array lies in memory. numpy says so of an array of bytes
-that lies as the user's does; where that is not known, both orders are asked, and a view of which they disagree can be
-read, but not written to. Views by an index are in `compiler/evaluate/arrays.py`.
-"""
+Whether `reshape` and `ravel` return a view depends on the memory layout of an array. It is decided by calling numpy on
+an array of bytes with that layout. Where the layout is not known, both memory orders are tried; a view on which they
+disagree can be read, but not written to. Views made by indexing are in `compiler/evaluate/arrays.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from ..evaluate.values import Array, List, type_of, unwrapped, wrapped
 
 Evaluate = Callable[[Any, list[Any], dict[str, Any]], Any]
 Inverse = tuple[Any, list[Any]]
-"""A function of numpy, and its arguments after the first, that takes the elements of a view to where they are."""
+"""The inverse of a view: a function of numpy, and its arguments after the first."""
 
 
 def _permuted(shape: tuple[int, ...], axes: Any = None) -> Inverse:
@@ -38,18 +37,18 @@ VIEWS: dict[Any, Callable[..., Inverse | None]] = {
     np.fliplr: lambda shape: (np.fliplr, []),
     np.flipud: lambda shape: (np.flipud, []),
     np.rot90: lambda shape, k=1, axes=(0, 1): (np.rot90, [-k, axes]),
-    np.diagonal: lambda *_, **__: None,  # in numpy they cannot be written to either
+    np.diagonal: lambda *_, **__: None,  # read-only in numpy too
     np.broadcast_to: lambda *_, **__: None,
 } | dict.fromkeys(
     (np.reshape, np.ravel, np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d, np.atleast_3d), _reshaped
 )
-"""Functions of numpy that give views, and the way back."""
+"""Functions of numpy that return views, and the inverse of each; None where the view is read-only."""
 
 
 def view(
     function: Any, x: Array, rest: list[Any], options: dict[str, Any], evaluate: Evaluate, always: bool = False
 ) -> Array | None:
-    """What a function gives of an array, as a view; None where numpy makes a copy."""
+    """The result of a function as a view of its argument; None where numpy makes a copy."""
 
     def get(content: Any) -> Any:
         return evaluate(function, [content, *rest], options)
@@ -69,8 +68,8 @@ def view(
 
 
 def einsum_view(arguments: Sequence[Any], options: dict[str, Any], evaluate: Evaluate) -> Array | None:
-    """What `einsum` gives of one array whose axes it only rearranges: a view, which can be written to unless it is of
-    diagonals; None for all else."""
+    """The result of an `einsum` that only permutes axes or takes diagonals of one array, as a view, read-only for
+    diagonals; None for others."""
     at = [i for i, x in enumerate(arguments) if isinstance(x, Array)]
     given = [unwrapped(x) for x in arguments]
     one = rearranged(given) if len(at) == 1 else None
@@ -92,7 +91,7 @@ def einsum_view(arguments: Sequence[Any], options: dict[str, Any], evaluate: Eva
 
 
 def meshgrid_views(arguments: Sequence[Any], found: Sequence[Any], evaluate: Evaluate, options: dict[str, Any]) -> Any:
-    """What `meshgrid` without copies gives: views of the arrays, which can be read."""
+    """The results of `meshgrid` with copy=False: read-only views of the arrays."""
     given = [unwrapped(x) for x in arguments]
 
     def one(i: int) -> Any:
@@ -107,13 +106,13 @@ def meshgrid_views(arguments: Sequence[Any], found: Sequence[Any], evaluate: Eva
 
 
 def _shares_memory(x: Array, get: Callable[[Any], Any]) -> Iterator[bool]:
-    """Whether a function gives a view of an array, for all the ways in which it may lie in memory."""
+    """Whether a function returns a view of an array, for each memory layout that the array may have."""
     for given in _memory_layouts(x):
         yield not given.size or bool(np.may_share_memory(get(given), given))
 
 
 def _memory_layouts(x: Array) -> Iterator[np.ndarray[Any, Any]]:
-    """Arrays of bytes that lie in memory as an array may do."""
+    """Arrays of bytes with the memory layouts that an array may have."""
     steps: list[Array] = []
     while x.base is not None:
         steps.append(x)
@@ -129,7 +128,7 @@ def _memory_layouts(x: Array) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _with_static_indices(index: Any) -> Any:
-    """An index with known places: which ones does not matter."""
+    """An index with 0 for dynamic indices, which do not affect the layout."""
     if isinstance(index, tuple):
         return tuple(map(_with_static_indices, index))
     return 0 if isinstance(index, Node) else index

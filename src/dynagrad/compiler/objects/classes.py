@@ -1,4 +1,4 @@
-"""Objects and other things that can be called while a function is specialised: classes, methods, partial functions."""
+"""Calls of classes, methods and other callable objects while a function is specialised; `super()` and `functools.partial`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .containers import attribute, bound, vars_of
 
 
 def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
-    """An object of a class of the user's."""
+    """A call of a class: a dataclass, a named tuple, an exception, or one with an `__init__` in Python."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _named_tuple(cls, given, named)
     if issubclass(cls, BaseException):
@@ -38,12 +38,13 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     if init is object.__init__ and not given and not named:
         return made
     raise Error(
-        f"objects of {cls.__name__} cannot be made in a compiled function; there are dataclasses and named tuples"
+        f"objects of {cls.__name__} cannot be made in a compiled function; use a dataclass, a named tuple, or a class "
+        "whose __init__ is written in Python"
     )
 
 
 def _of_numpy(cls: type, given: Given, named: Named) -> Any:
-    """An object of a class of numpy, where everything is known."""
+    """An object of a class of numpy, made of static arguments."""
     if not all(map(known, [*given, *named.values()])):
         raise unknown(f"np.{cls.__name__}")
     return wrapped(cls(*map(unwrapped, given), **{name: unwrapped(x) for name, x in named.items()}))
@@ -58,7 +59,7 @@ def _named_tuple(cls: Any, given: Given, named: Named) -> Any:
     values = dict(cls._field_defaults) | dict(zip(cls._fields, given, strict=False)) | dict(named)
     missing = [name for name in cls._fields if name not in values]
     if missing or len(given) > len(cls._fields) or set(values) - set(cls._fields):
-        raise Error(f"{cls.__name__} has the fields {', '.join(cls._fields)}, each of which wants one value")
+        raise Error(f"{cls.__name__} has the fields {', '.join(cls._fields)}; give one value for each")
     return cls._make(values[name] for name in cls._fields)
 
 
@@ -84,17 +85,17 @@ def _fill(s: Specialiser, made: Instance, cls: type, given: Given, named: Named)
 @calls(super)
 def _super(s: Specialiser, given: Given, named: Named) -> Any:
     if len(given) != 2 or not isinstance(given[0], type):
-        raise Error("super() cannot be compiled here; write it inside of a method, or name the class: Base.f(self)")
+        raise Error("super() cannot be compiled here; write it inside a method, or name the class: Base.f(self)")
     return HostFunction(("super", given[0]), _no_call, (given[1],))
 
 
 def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-    raise Error("super() is called; name a method of it")
+    raise Error("super() is called here; call a method of it: super().f()")
 
 
 @primitive("super attribute")
 def super_attribute(s: Specialiser, x: HostFunction, name: str) -> Any:
-    """`super().name`: what the classes after one of those of an object have."""
+    """`super().name`: the attribute in the classes that follow in the method resolution order."""
     (me,) = x.held
     classes = (me.cls if isinstance(me, Instance) else type(me)).__mro__
     after = classes[classes.index(x.kind[1]) + 1 :]
@@ -134,7 +135,7 @@ calls(functools.partial)(_partial)
 
 @calls(functools.update_wrapper)
 def _wrapping(s: Specialiser, given: Given, named: Named) -> HostFunction:
-    """The first function, with the name of the second."""
+    """`functools.update_wrapper`: the first function, with the name of the second."""
     names = dict(named)
     wrapper, wrapped_, *_ = [*given, *(names[name] for name in ("wrapper", "wrapped")[len(given) :])]
     name = attribute(s, wrapped_, "__name__") if not isinstance(wrapped_, Instance) else wrapped_.cls.__name__
@@ -152,7 +153,7 @@ def _wraps(s: Specialiser, given: Given, named: Named) -> HostFunction:
 
 
 def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """Methods of objects that are known, classes, partial functions, objects that can be called, wrapped functions."""
+    """The finder for bound methods, classes, partial and compiled functions, and objects with `__call__`."""
     if isinstance(function, Instance) and "__call__" in vars_of(function.cls):
         return lambda s, given, named: s.call(attribute(s, function, "__call__"), given, named)
     if isinstance(function, functools.partial):
@@ -163,15 +164,15 @@ def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         if function.__module__ == "builtins" and not issubclass(function, BaseException):
             return None
         if issubclass(function, np.generic | np.finfo | np.iinfo | np.dtype):
-            return None  # numpy's own, which compiler/numpy/calls.py has
+            return None  # scalar types, handled in compiler/numpy/calls.py
         if function.__module__.split(".")[0] == "numpy":
             return lambda s, given, named: _of_numpy(function, given, named)
         return lambda s, given, named: construct(s, function, given, named)
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
         return _of_builtin(s, function)
     if isinstance(function, types.FunctionType) and (function.__module__, function.__name__) == (_COMPILED, "compile"):
-        return lambda s, given, named: given[0]  # what is inside is compiled with the whole
-    if type(function).__module__ == _COMPILED:  # what it was compiled from
+        return lambda s, given, named: given[0]  # compiled with the function around it
+    if type(function).__module__ == _COMPILED:  # the function that it was compiled from
         return lambda s, given, named: s.call(function.function, given, named)
     if isinstance(function, np.poly1d):
         return lambda s, given, named: s.call(np.polyval, [function.coeffs, *given], named)
@@ -182,7 +183,7 @@ def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
 
 def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """A function in C, computed at once where everything is known."""
+    """The handler of a pure function in C, which is called with static arguments only."""
     module = getattr(function, "__module__", None) or ""
     owner, name = getattr(function, "__self__", None), str(function.__name__)
     pure = module in ("math", "_operator") or isinstance(owner, str | bytes | int | float | tuple | frozenset)
@@ -194,7 +195,7 @@ def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
 
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         if not all(map(known, given)):
-            raise Error(f"{name}() cannot be compiled where its arguments are known only as it runs")
+            raise Error(f"{name}() cannot be compiled with arguments that are known only as the function runs")
         return wrapped(function(*map(unwrapped, given), **named))
 
     return handler

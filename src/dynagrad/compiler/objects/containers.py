@@ -1,7 +1,6 @@
-"""Tuples, lists, dicts and objects while a function is specialised: indexing, attributes, methods, going over them.
+"""Tuples, lists, dicts and objects while a function is specialised: making, indexing, attributes, methods.
 
-Their structure is known always; what they hold need not be. Arrays are in `compiler/evaluate/arrays.py`.
-"""
+Their structure is always static; what they hold may be dynamic. Arrays are in `compiler/evaluate/arrays.py`."""
 
 from __future__ import annotations
 
@@ -39,8 +38,6 @@ from ..numpy.calls import joined_along
 from .methods import array_attribute
 
 _OURS = __package__.rpartition(".")[0] + "."
-LONGEST = 100_000  # items that a loop is unrolled over, or a list is made of
-
 # -- making ------------------------------------------------------------------------------------------------------------
 
 
@@ -63,7 +60,7 @@ def concat(s: Specialiser, *parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def key_of(x: Any) -> Any:
-    """A key of a dict."""
+    """A dict key. Raises Error for one that is dynamic."""
     if isinstance(x, Node | Array | DynamicText) or not known(x):
         raise Error("the keys of a dict must be known when the function is compiled")
     return unwrapped(x)
@@ -71,7 +68,7 @@ def key_of(x: Any) -> Any:
 
 @primitive("dict")
 def dict_(s: Specialiser, *pairs: Any) -> Dict:
-    """Keys and values in turn; without a key, all of another dict."""
+    """A dict from keys and values in turn; a missing key stands for `**mapping`."""
     found: dict[Any, Any] = {}
     for key, value in zip(pairs[::2], pairs[1::2], strict=True):
         if key is UNDEFINED:
@@ -82,12 +79,12 @@ def dict_(s: Specialiser, *pairs: Any) -> Dict:
 
 
 def mapping(x: Any) -> Mapping[Any, Any]:
-    """The content of a dict."""
+    """The keys and values of a dict."""
     if isinstance(x, Dict):
         return dict(x.content)
     if isinstance(x, dict):
         return x
-    raise Error(f"{describe(x)} is no dict")
+    raise Error(f"a dict is expected here, and this is {describe(x)}")
 
 
 @primitive("dict_of_pairs")
@@ -102,7 +99,7 @@ def slice_(s: Specialiser, start: Any, stop: Any, step: Any) -> slice:
 
 @primitive("unpack")
 def unpack(s: Specialiser, x: Any, count: int, star: int | None) -> tuple[Any, ...]:
-    """So many parts of something; the one with the star is a list of what is left."""
+    """Unpacks an iterable into `count` parts; the one at `star` is a list of the rest."""
     inside = items(s, x)
     if star is None:
         if len(inside) != count:
@@ -116,7 +113,7 @@ def unpack(s: Specialiser, x: Any, count: int, star: int | None) -> tuple[Any, .
 
 @primitive("spread")
 def spread(s: Specialiser, function: Any, arguments: tuple[Any, ...], named: Dict) -> Any:
-    """A call with stars."""
+    """A call with `*arguments` and `**named`."""
     return s.call(function, list(arguments), dict(named.content))
 
 
@@ -163,8 +160,8 @@ def _item_at(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any
         at = dynamic_getter(s, inside)
         if index.type.kind != "integer" or at is None:
             raise Error(
-                f"{describe(x)} is indexed with {describe(index)}: at a place that is known only as the function runs, "
-                "only numbers, or arrays of one shape, can be looked up"
+                f"{describe(x)} is indexed with {describe(index)}: an index that is known only as the function runs can "
+                "look up only numbers, or arrays of one shape"
             )
         s.may_raise(IndexError)
         return at(index)
@@ -187,13 +184,13 @@ def setitem(s: Specialiser, x: Any, index: Any, value: Any) -> None:
     elif isinstance(x, Instance) and hasattr(x.cls, "__setitem__"):
         s.call(attribute(s, x, "__setitem__"), [index, value])
     else:
-        raise Error(f"{describe(x)} does not let its items be changed")
+        raise Error(f"items of {describe(x)} cannot be assigned")
 
 
 def _with_item(x: List, index: Any, value: Any) -> tuple[Any, ...]:
     if not isinstance(index, int):
         raise Error(
-            f"an item of {describe(x)} is changed at {describe(index)}: the place in a list must be known when the "
+            f"an item of {describe(x)} is assigned at {describe(index)}: the index into a list must be known when the "
             "function is compiled; use an array for others"
         )
     content = list(x.content)
@@ -213,13 +210,12 @@ def delitem(s: Specialiser, x: Any, index: Any) -> None:
         del content[unwrapped(index)]
         s.write(x, tuple(content))
     else:
-        raise Error(f"{describe(x)} does not let its items be deleted at {describe(index)}")
+        raise Error(f"items of {describe(x)} cannot be deleted at {describe(index)}")
 
 
 @primitive("update_item")
 def update_item(s: Specialiser, name: str, x: Any, index: Any, value: Any) -> None:
-    """`x[index] += value` and its kin."""
-
+    """Augmented assignment to an item: `x[index] += value`."""
     if isinstance(x, Array | np.ndarray) and name in ("add", "subtract"):
         add_index(s, x, index, value, name == "subtract")
         return
@@ -267,7 +263,7 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
 
 
 def bound(name: str, method: Any, x: Any) -> HostFunction:
-    """A method together with what it is a method of."""
+    """A bound method."""
     if isinstance(method, types.FunctionType) and method.__module__.startswith(_OURS):
         return HostFunction(
             ("method", name, method), lambda s, held, given, named: method(s, held[0], *given, **named), (x,)
@@ -294,7 +290,7 @@ def _instance_attribute(s: Specialiser, x: Instance, name: str) -> Any:
 
 
 def vars_of(cls: type) -> dict[str, Any]:
-    """Everything that a class and those that it inherits from define."""
+    """The attributes of a class, inherited ones included."""
     found: dict[str, Any] = {}
     for each in reversed(cls.__mro__):
         found |= vars(each)
@@ -305,9 +301,9 @@ def vars_of(cls: type) -> dict[str, Any]:
 def setattr_(s: Specialiser, x: Any, name: str, value: Any) -> None:
     """`x.name = value`."""
     if not isinstance(x, Instance):
-        raise Error(f"{describe(x)} does not let its attributes be changed in a compiled function")
+        raise Error(f"attributes of {describe(x)} cannot be assigned in a compiled function")
     if x.frozen:
-        raise Error(f"an object of {x.cls.__name__} is frozen; use dataclasses.replace")
+        raise Error(f"{x.cls.__name__} is frozen, so its fields cannot be assigned; use dataclasses.replace")
     s.write(x, {**x.content, name: value})
 
 
@@ -372,7 +368,7 @@ def _index(s: Specialiser, x: Any, value: Any) -> int:
 
 
 def _count(s: Specialiser, x: Any, value: Any) -> Any:
-    """How many items are equal to a value, which only the graph may know."""
+    """How many items are equal to a value; the count may be dynamic."""
 
     equal = [binary(s, "equal", item, value) for item in items(s, x)]
     found: Any = 0

@@ -1,4 +1,4 @@
-"""Attributes and methods of arrays while a function is specialised, most of which are functions of numpy."""
+"""Attributes and methods of arrays while a function is specialised; most methods are functions of numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHODS |= {"flatten": np.ravel, "conj": np.conjugate, "conjugate": np.conjugat
 
 
 def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
-    """`x.name` of an array or a number of the graph."""
+    """`x.name` of an array, or of a dynamic number."""
     t = type_of(x)
     assert t is not None
     simple: dict[str, Callable[[], Any]] = {
@@ -62,7 +62,7 @@ def _copy(s: Specialiser, x: Any, order: str = "C") -> Any:
 
 
 def _contiguous(x: Any) -> Any:
-    """A copy, whose elements lie in order."""
+    """A copy, marked as C-contiguous."""
     if isinstance(x, Array):
         x.contiguous = True
     return x
@@ -100,7 +100,7 @@ def _item(s: Specialiser, x: Any, *index: Any) -> Any:
     if index:
         return at_index(s, x, index[0] if len(index) == 1 and t.ndim == 1 else index)
     if t.size != 1:
-        raise Error("item() is of an array of one number")
+        raise Error("item() takes an array with one element, or an index")
     return at_index(s, x, (0,) * t.ndim) if t.ndim else x
 
 

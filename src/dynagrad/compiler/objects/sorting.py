@@ -1,8 +1,7 @@
-"""`sorted` and the `sort` of lists while a function is specialised.
+"""`sorted` and `list.sort` while a function is specialised.
 
-Where all keys are known, so is the order. Where they are not, the graph finds it with `argsort`, and every number of an
-item is looked up where the order says, so that items may be structures that are alike.
-"""
+With static keys the order is static. With dynamic keys the graph computes it with `argsort`, and each number of an item
+is gathered by it, so the items must have one structure."""
 
 from __future__ import annotations
 
@@ -36,10 +35,10 @@ METHODS[List, "sort"] = _sort
 
 
 def ordered(s: Specialiser, inside: Sequence[Any], key: Any = None, reverse: Any = False) -> tuple[Any, ...]:
-    """Items in the order of their keys, equals as they stand."""
+    """Items sorted by their keys; the sort is stable."""
     keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
     if not isinstance(reverse, bool | int):
-        raise Error("whether sorted() reverses must be known when the function is compiled")
+        raise Error("reverse= of sorted() must be known when the function is compiled")
     known = _static_keys(keys)
     if known is not None:
         places = sorted(range(len(keys)), key=lambda i: known[i], reverse=bool(reverse))
@@ -52,7 +51,7 @@ def ordered(s: Specialiser, inside: Sequence[Any], key: Any = None, reverse: Any
 
 
 def _static_keys(keys: list[Any]) -> list[Any] | None:
-    """Known keys in the same order: the keys themselves, or, of tuples, their first parts if no two are the same."""
+    """Static keys that decide the order: the keys, or of tuples their static prefixes, if no two are equal."""
     if not any(map(holds_node, keys)):
         return keys
     if not all(isinstance(k, tuple) for k in keys) and not all(isinstance(k, list) for k in keys):
@@ -65,15 +64,15 @@ def _static_keys(keys: list[Any]) -> list[Any] | None:
 
 
 def _argsort(s: Specialiser, keys: Sequence[Any]) -> Any:
-    """The places of the least key, the next one, and so on; of tuples, by their parts in turn."""
+    """The permutation that sorts dynamic keys; tuples are sorted by their last part first, stably."""
     widths = {len(k) if isinstance(k, tuple) else None for k in keys}
     columns = list(zip(*keys, strict=True)) if widths != {None} and len(widths) == 1 else [keys]
     order: Any = None
     for column in reversed(columns):
         if any(t is None or t.shape for t in map(type_of, column)):
             raise Error(
-                "sorted() by what is known only as the function runs wants keys that are numbers, or tuples of "
-                f"numbers of one length, and here is {describe(column[0])}"
+                "sorted() with keys that are known only as the function runs takes numbers, or tuples of numbers of one "
+                f"length, as keys, and not {describe(column[0])}"
             )
         values = wrapped(stacked(column))
         if order is None:
@@ -90,15 +89,15 @@ def _at(s: Specialiser, x: Array, places: Any) -> Any:
 
 
 def _permuted(s: Specialiser, inside: Sequence[Any], order: Any) -> tuple[Any, ...]:
-    """Items at places that the graph knows."""
+    """Items in the order of a dynamic permutation."""
     form: AbstractValue = abstract(inside[0], deep=True)
     try:
         for x in inside[1:]:
             form = join(form, abstract(x, deep=True))
     except Mismatch as problem:
         raise Error(
-            f"sorted() chooses among items as the function runs, so all must be alike; there are {problem.a} and "
-            f"{problem.b}"
+            f"sorted() orders these items as the function runs, so all must have one structure; there are {problem.a} "
+            f"and {problem.b}"
         ) from None
     if isinstance(form, Dynamic) and not form.type.shape:
         form = Dynamic(form.type, False)
