@@ -260,7 +260,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a call that gives a pair": (lambda x: dg.grad(lambda z: lambda y: (z, y))(x)(x), "one real, or a function"),
     "a number for a functional": (
         lambda x: dg.vjp(lambda z: lambda y: z * y, x)[1](1.0),
-        r"a dg\.Dual, and .* is none; dg\.Dual\(functional\) makes one",
+        r"a dg\.Dual, not .*; dg\.Dual\(functional\) makes one",
     ),
     "a function for a functional": (
         lambda x: dg.vjp(lambda z: lambda y: z * y, x)[1](lambda h: h(1.0)),

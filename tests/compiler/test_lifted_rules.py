@@ -309,7 +309,7 @@ def test_what_a_rule_returns_must_fit(rule: dict[str, Any], of: Any, message: st
     "f, message",
     [
         (lambda x: dg.custom_rule(math.sin)(x), "give jvp="),
-        (lambda x: dg.custom_rule(math.sin, jvp=3.0)(x), "given as the jvp, is no function"),
+        (lambda x: dg.custom_rule(math.sin, jvp=3.0)(x), "the jvp must be a function"),
         (lambda x: dg.custom_rule(sum, jvp=lambda p, t: 0.0)([x, x]), "argument 1 is a list of 2"),
         (lambda x: dg.custom_rule(lambda y: (y, y), jvp=lambda p, t: t[0])(x), "one real or one array"),
         (

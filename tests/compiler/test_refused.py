@@ -133,7 +133,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "def f(x):\n    xs = [x, (x, x)]\n    return xs[int(x)]",
         (1.0,),
         "xs[int(x)]",
-        "only numbers, or arrays of one shape, can be looked up",
+        "can look up only numbers, or arrays of one shape",
     ),
     "a function of this package": (
         "def f(x):\n    return dg.check_derivatives(lambda y: y * 0.5, x)",
@@ -146,7 +146,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "    return dg.fixed_point(step, x)",
         (1.0,),
         "dg.fixed_point(",
-        "changes something from outside",
+        "changes a value from outside",
     ),
     "a state that changes its shape": (
         "def f(x):\n    return dg.checkpoint(lambda s: None if s[0] > 2.0 else np.append(s, x), np.ones(1) * x)",

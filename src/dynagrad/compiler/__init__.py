@@ -1,6 +1,11 @@
-"""Compiled functions, from the text of a Python function to a graph and machine code: `dg.compile`.
+"""The compiler of Python functions, `dg.compile`: from their text to a graph, by partial evaluation.
 
-`frontend/` turns text into a small lambda calculus; `evaluate/` runs that on values of which some are not known, with
-what `objects/`, `numpy/` and `library/` know of Python's and numpy's functions and `transforms/` of derivatives inside;
-`specialised.py` is the way through them, and `compiled.py` what users hold.
+- `frontend/`: text to the core language, a small lambda calculus.
+- `evaluate/`: the partial evaluator of the core language.
+- `objects/`, `numpy/`, `library/`: its handlers for containers and classes, for numpy, for Python's library.
+- `transforms/`: derivatives inside compiled functions.
+- `specialised.py`: the way through all of these, from a function and arguments to a graph.
+- `operations.py`: graphs as differentiable operations.
+- `compiled.py`: the callable that `dg.compile` returns, with a version for each signature.
+- `inspect.py`: `dg.graph` and `dg.cpp`, to look at what was made.
 """

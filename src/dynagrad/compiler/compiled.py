@@ -1,14 +1,11 @@
-"""Compiled functions: `dg.compile`.
+"""Compiled functions, as `dg.compile` returns them: dispatch on the signature of the arguments.
 
-A compiled function has a version for each structure of arguments that it was called with: which arguments there are,
-the shapes of their arrays, and the values of those that are known at compile time (whole numbers, strings, functions).
-A version is a graph (`specialised.py`) and machine code (`codegen.graph`), made when it is first needed and kept on
-disk.
+There is a version for each signature: the structure of the arguments, the shapes of their arrays, and the values of
+static ones (whole numbers, strings, functions). A version is a graph (`specialised.py`) and machine code
+(`codegen.graph`), made when it is first needed and cached on disk.
 
-Where the arguments are numbers that carry derivatives, a version is an operation like any other: its tangent and its
-adjoint are operations that are graphs again, compiled when they are first asked for. So a compiled function can be
-differentiated like the one that it was made from. Where they are nodes, it becomes part of the graph that is being
-made.
+Under eager differentiation, where arguments are dual numbers or tape cells, a version is an operation whose tangent and
+adjoint are again compiled graphs, made on demand. In a graph that is being traced, a version is inlined.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ from ..runtime.compiling.toolchain import warn_without_compiler
 if TYPE_CHECKING:
     from .specialised import Specialised
 
-# What reads functions and writes C++ is imported by the first call: most programs never compile a function.
+# The front end and the code generator are imported by the first call: most programs never compile a function.
 
 
 class Compiled:
@@ -45,7 +42,7 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not callable(function):
-            raise Error(f"dg.compile takes a function, and {function!r:.60} is none")
+            raise Error(f"dg.compile takes a function, not {function!r:.60}")
         warn_without_compiler()
         functools.update_wrapper(self, function, updated=())
         self.function = function
@@ -63,7 +60,7 @@ class Compiled:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)!s}>"
 
     def __reduce__(self) -> Any:
-        """Pickled by its name, as functions are; the machine code is in the cache on disk."""
+        """Pickled by name, as functions are; the machine code is in the cache on disk."""
         name: str = getattr(self, "__qualname__", "")
         at: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
@@ -71,7 +68,7 @@ class Compiled:
         return name if at is self else (Compiled, (self.function,))
 
     def _general_call(self, *arguments: Any, **named: Any) -> Any:
-        """A call with arguments that the version that was used last does not take as they are."""
+        """A call of any kind: the slow path, where the native code of the last version does not take the arguments."""
         leaves = list(_leaves((arguments, dict(sorted(named.items())))))
         if any(type(leaf) is MutableArray for leaf in leaves):
             arguments, named = transform((arguments, named), plain)
@@ -89,7 +86,7 @@ class Compiled:
         return version(leaves)
 
     def _version(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Version:
-        """The version for arguments like these."""
+        """The version for the signature of these arguments."""
         from .specialised import key_of, specialised  # for a quick start
 
         key, _ = key_of(arguments, named)
@@ -104,7 +101,7 @@ class Compiled:
 
 
 class _Version:
-    """A function for one structure of arguments."""
+    """A function compiled for one signature."""
 
     def __init__(self, made: Specialised, name: str) -> None:
         from ..codegen.graph.native import Native  # for a quick start
@@ -121,7 +118,7 @@ class _Version:
         return self.made.output(self.native(*leaves))
 
     def walk(self, arguments: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
-        """A function of arguments with this structure that walks over it in native code; None where it cannot."""
+        """A native function of arguments of this structure, others go to `otherwise`; None where there is none."""
         from ..runtime import walking  # for a quick start
         from .evaluate.signatures import structure  # for a quick start
 
@@ -145,7 +142,7 @@ class _Version:
         return operation_of(Graph(graph.inputs, tuple(graph.outputs[i] for i in self._reals)), self.name)
 
     def differentiated(self, leaves: Sequence[Any]) -> Any:
-        """A call with numbers that carry derivatives."""
+        """A call with dual numbers or tape cells among its numbers."""
         outputs = self.made.graph.outputs
         values: list[Any] = [None] * len(outputs)
         if len(self._reals) < len(outputs):
@@ -160,7 +157,7 @@ class _Version:
 
 
 def _leaves(x: Any) -> Iterator[Any]:
-    """The numbers of arguments in order, those that carry derivatives included."""
+    """The dynamic leaves of arguments in order, dual numbers and tape cells included."""
     from .evaluate.signatures import leaf_type, parts_of  # for a quick start
 
     if isinstance(x, Number) or leaf_type(x) is not None:
@@ -175,12 +172,14 @@ def _node(leaf: Any) -> Node:
     """A number as a node."""
     node = as_node(leaf)
     if node is None:
-        raise Error(f"a compiled function cannot take {leaf!r:.60} together with values of a graph")
+        raise Error(
+            f"a compiled function cannot take {leaf!r:.60} together with nodes of a graph; pass a number or a node"
+        )
     return node
 
 
 def _map_leaves(x: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """The arguments with something else in place of each leaf of a kind."""
+    """Arguments with a function applied to each leaf of a class."""
     from .evaluate.signatures import parts_of  # for a quick start
 
     if isinstance(x, kind):
@@ -202,9 +201,9 @@ def compile(function: Callable[..., Any]) -> Compiled:
     Assignments, tuples, lists, dicts, dataclasses, closures, functions as arguments, `if`, `while`, `for`, `break`,
     `continue`, `return`, recursion, indexing, changes of arrays that were made inside, functions of numpy and math, and
     all derivatives of this package may be used, with `fixed_point`, `checkpoint` and `custom_rule`. A function that has
-    a rule is compiled like the rest, or else called by Python. `assert` and `raise` are a RunError as it runs; `try`
-    may stand around what cannot raise what it catches. There are `sorted` with a key, `operator`, `functools`,
-    `itertools` over known lengths, and `np.vectorize`.
+    a rule is compiled like the rest, or else called by Python. A failed `assert`, or a `raise`, is a RunError as it
+    runs; `try` may stand around what cannot raise what it catches. There are `sorted` with a key, `operator`,
+    `functools`, `itertools` over known lengths, and `np.vectorize`.
 
     What the function takes from outside is read when a version is made: globals, what closures hold, attributes of
     objects, arrays that belong to someone else. When these change later, versions that are there do not see it; what

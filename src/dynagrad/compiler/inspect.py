@@ -1,4 +1,4 @@
-"""What a compiled function is made of, to look at: its graph, and its C++."""
+"""`dg.graph` and `dg.cpp`: the graph and the C++ of a compiled function, to look at."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from ..ir.draw import Shown
     from .specialised import Specialised
 
-# What compiles and what draws is imported by the first call, as in `compiled.py`.
+# The compiler and the drawing are imported by the first call, as in `compiled.py`.
 
 
 def graph(function: Callable[..., Any], *arguments: Any, **named: Any) -> Shown:
     """The graph that `dg.compile` makes of a function for arguments like these.
 
-    It prints as a let-series, a line for each value, and draws itself in notebooks (`_repr_svg_()` is the SVG). In a
-    gradient, the adjoint of a value `x` is called `x_bar`, and stands beside it in the picture.
+    It prints in let form, one line for each value, and draws itself in notebooks (`_repr_svg_()` is the SVG). In a
+    gradient, the adjoint of a value `x` is called `x_bar` and is drawn beside it.
 
     Raises LiftError for what cannot be compiled.
 
@@ -68,7 +68,7 @@ def _made(
 
 
 def _names(function: Any, made: Specialised, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[Node, str]:
-    """What the arguments are called in the text of the function, where each is one number or array."""
+    """The names of the inputs of the graph: those of the parameters, if each is one number or array."""
     from .evaluate.signatures import leaf_type  # for a quick start
 
     try:

@@ -1,9 +1,8 @@
-"""Graphs as operations: what a compiled function is where it is differentiated.
+"""Graphs as operations: a compiled function under eager differentiation.
 
-`operation_of` makes an operation of a graph whose outputs are reals. Its value is machine code, its tangent with
-respect to an input another graph, and its adjoint one graph for all inputs that are wanted; both are operations of the
-same kind, made when they are first used, so derivatives nest. An operation has one result: where a graph has several
-outputs, they stand one after the other in a vector.
+`operation_of` makes an operation of a graph whose outputs are reals. Its value is machine code, its tangent by an input
+is another graph, and its adjoint one graph for all inputs that are wanted; both are operations of the same kind, made
+on demand, so derivatives nest. An operation has one result: several outputs are concatenated into a vector.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from ..ir.tracing import merge
 from ..ir.types import array, boolean
 from ..ir.types import arrays as arrays_of
 
-_MOST = 2.0**53  # whole numbers below are exact as reals
+_MOST = 2.0**53  # whole numbers below this are exact as reals
 
 
 def concatenated(outputs: Sequence[Node]) -> Node:
-    """All outputs in one vector; one output is itself."""
+    """All outputs concatenated into a vector; a single output as it is."""
     if len(outputs) == 1:
         return outputs[0]
     flat = [arrays.reshape((o.type.size,))(o) for o in outputs]
@@ -55,7 +54,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
     exact = [(i, v.type.kind) for i, v in enumerate(graph.inputs) if v.type.kind != "real"]
 
     def value(*xs: Any) -> Any:
-        if exact:  # which operations on numbers have made reals
+        if exact:  # whole numbers that eager operations have made reals
             given = list(xs)
             for i, kind in exact:
                 given[i] = _exact(name, i, given[i], kind)
@@ -75,7 +74,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
         return rule
 
     def adjoint(wanted: Sequence[int], counts: Any, delta: Any, _: Any, *xs: Any) -> Sequence[Any]:
-        """One graph for the inputs that are wanted; the others may not even have a derivative."""
+        """One graph for the adjoints of the inputs that are wanted; others may have no derivative."""
         key = (tuple(wanted), counts is None)
         if key not in derived:
             arriving, chosen = fresh(result.type), fresh(arrays_of(boolean, result.shape))
@@ -106,18 +105,18 @@ def operation_of(graph: Graph, name: str) -> Operation:
 
 
 def _exact(name: str, i: int, x: Any, kind: str) -> Any:
-    """A whole number, a truth value or an array of these that may have become reals."""
+    """Whole numbers or truth values again, from what may have become reals."""
     found = np.asarray(x)
     if found.dtype.kind == "f" and kind == "integer" and np.any(np.abs(found) >= _MOST):
         raise Error(
-            f"{name}: argument {i + 1} has whole numbers of 2**53 or more in it, which are not exact where a "
-            "derivative is taken; make them smaller, or hold them in the function"
+            f"{name}: argument {i + 1} has whole numbers of 2**53 or more in it, which are not exact under a "
+            "derivative; make them smaller, or let the function capture them"
         )
     return found.astype(np.int64 if kind == "integer" else bool)
 
 
 def _split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """The results that stand one after the other in a vector."""
+    """The outputs that were concatenated into a vector."""
     if len(shapes) == 1:
         return [flat]
     out, at = [], 0

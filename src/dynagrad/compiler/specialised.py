@@ -1,11 +1,7 @@
-"""From Python functions to graphs.
+"""The way through the compiler: from a Python function and arguments to a graph.
 
-`compiler/frontend/statements.py` (with `compiler/frontend/source.py`, `compiler/frontend/desugar.py`,
-`compiler/frontend/scopes.py`, `compiler/frontend/expressions.py`) turns the text of a function into the small language
-of `compiler/frontend/core.py`. `compiler/evaluate/specialiser.py` runs that on values of which some are not known
-(`compiler/evaluate/values.py`, `compiler/evaluate/joins.py`), with loops, recursion, operators, containers, arrays,
-their views and what masks choose of them, the library and the verbs in files of their own.
-`compiler/evaluate/signatures.py` says what comes in and out. Here is what the rest of the package uses.
+`frontend/` lowers the function to the core language, `evaluate/` specialises that to the signature of the arguments.
+The imports below enter handlers of primitives and library functions into the tables of `evaluate/specialiser.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +18,6 @@ from ..forks import renewed
 from ..ir.constants import unchanging
 from ..ir.control import Graph
 from ..ir.names import Names, naming
-
-# Those that are not named below enter their handlers into the tables of `evaluate/specialiser.py`.
 from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
 from .evaluate.signatures import Output, abstract_arguments, output, signature
 from .evaluate.specialiser import Diverges, Recursion, Specialiser
@@ -53,27 +47,27 @@ _DEEP = 30_000  # frames of Python
 
 @dataclass(frozen=True, eq=False)
 class Specialised:
-    """A function for arguments of one structure: its graph, what tells these arguments, how its result is put together.
+    """A function specialised to one signature: its graph, the signature, and the structure of its result.
 
-    The inputs of the graph are the numbers of the arguments in order, as `key_of` finds them.
+    The inputs of the graph are the dynamic leaves of the arguments, in the order of `key_of`.
     """
 
     graph: Graph
     key: Any
     output: Output
     names: Names
-    """What its values are called in the function."""
+    """The names of its values in the text of the function."""
 
 
 def key_of(arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-    """What a specialisation depends on, which has a hash, and the numbers of the arguments in order."""
+    """The signature of arguments, which is hashable, and their dynamic leaves in order."""
     leaves: list[Any] = []
     key = signature((tuple(arguments), dict(sorted(named.items()))), leaves)
     return key, leaves
 
 
 def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Specialised:
-    """The graph of a function for arguments like these. Raises LiftError where it cannot be made.
+    """Specialises a function to the signature of arguments. Raises LiftError for what cannot be compiled.
 
     >>> from dynagrad.ir.types import real
     >>> specialised(abs, (1.5,)).graph
@@ -100,17 +94,17 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
 
 
 def graph_of(f: Callable[..., Any], *arguments: Any) -> Graph:
-    """The graph of a function for arguments like these; a type of the graph stands for any number of that type."""
+    """The graph of a function for arguments like these; a `Type` stands for any value of that type."""
     return specialised(f, arguments).graph
 
 
 _lock = renewed(threading.RLock())
-_before: list[int] = []  # the limits that those who are inside have found
+_before: list[int] = []  # the recursion limits before, one for each run inside
 
 
 @contextmanager
 def _deep_recursion() -> Iterator[None]:
-    """Room for functions that are nested deeply; specialising one takes several frames of Python for a call."""
+    """Raises Python's recursion limit: an inlined call takes several frames of the specialiser."""
     with _lock:
         _before.append(sys.getrecursionlimit())
         sys.setrecursionlimit(max(_before[0], _DEEP))

@@ -52,7 +52,7 @@ def test_at_of_one_argument_of_two_axes_of_numbers_and_of_a_place_that_is_not_kn
     agrees_with_gradient(lambda x: f(x)[3], x)
     with pytest.raises(LiftError, match=r"np\.multiply\.at of places that are known only as the function runs"):
         lifted(lambda x: np.multiply.at(x * 1.0, np.argsort(x), 2.0), x)
-    with pytest.raises(LiftError, match="occurs more than"):
+    with pytest.raises(LiftError, match="occurs over 256 times"):
         lifted(lambda x: np.multiply.at(x * 1.0, np.zeros(300, int), 2.0), x)
 
 
@@ -72,7 +72,7 @@ def test_functions_of_parts_are_loops() -> None:
     agrees(of_any_kind, rows)
     with pytest.raises(LiftError, match="iteration dimensions are 0"):
         lifted(lambda x: np.apply_along_axis(np.sum, 0, x[:, :0]), rows)
-    with pytest.raises(LiftError, match="is none"):
+    with pytest.raises(LiftError, match="should return numbers or arrays"):
         lifted(lambda x: np.apply_along_axis(lambda r: "text", 0, x), rows)
 
 

@@ -109,7 +109,7 @@ def test_objects_that_are_made_inside() -> None:
 
 
 def test_super_outside_of_methods() -> None:
-    with pytest.raises(dg.LiftError, match="write it inside of a method, or name the class"):
+    with pytest.raises(dg.LiftError, match="write it inside a method, or name the class"):
         lifted(lambda x: super().f(x), 1.0)  # type: ignore[misc]
 
 

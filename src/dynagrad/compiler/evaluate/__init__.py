@@ -10,4 +10,5 @@ Online partial evaluation (Jones, Gomard and Sestoft 1993): static values are co
 - `iteration.py`: iteration spaces of loops and comprehensions; `loops.py`: loops, unrolled or in the graph.
 - `recursion.py`: functions whose recursion is dynamic.
 - `numpy_scalars.py`: which numbers numpy has as scalars of its own; `operators.py`: Python's operators.
-- `signatures.py`: what a specialisation depends on, its arguments and results."""
+- `signatures.py`: what a specialisation depends on, its arguments and results.
+"""

@@ -1,6 +1,7 @@
 """Arrays while a function is specialised: making, indexing, writing to them, and conversion of their kinds.
 
-Their attributes and methods are in `compiler/objects/methods.py`, numpy's functions in `compiler/numpy/calls.py`."""
+Their attributes and methods are in `compiler/objects/methods.py`, numpy's functions in `compiler/numpy/calls.py`.
+"""
 
 from __future__ import annotations
 

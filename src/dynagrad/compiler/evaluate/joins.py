@@ -5,7 +5,8 @@ evaluation). `join` keeps static parts that agree; numbers that differ become dy
 the other is one); structures must agree, or `Mismatch` says where they do not. `flatten` takes the numbers out of a
 value, `build` puts others in. References are new in what is built, unless both sides had the same one.
 
-These are structures of the specialiser's values; those of Python's values are taken apart by `eager/pytree.py`."""
+These are structures of the specialiser's values; those of Python's values are taken apart by `eager/pytree.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 The state of a loop of the graph is what its rounds change: variables, and the contents of references. Its abstract
 value is found by fixed-point iteration, as in abstract interpretation (Cousot and Cousot 1977): a round is specialised
 from the values before the loop; what it leaves unchanged stays static, what it changes becomes dynamic, and so on until
-nothing more changes. Static reals are dynamic from the start."""
+nothing more changes. Static reals are dynamic from the start.
+"""
 
 from __future__ import annotations
 

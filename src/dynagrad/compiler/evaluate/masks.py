@@ -1,7 +1,8 @@
 """Elements of an array under a dynamic mask: elementwise operations on them, and the errors for all else.
 
 Their number is dynamic, so they are represented by the whole array with the mask, and computed on the whole array.
-Reductions of them, and calls with them, are in `compiler/numpy/masked.py`."""
+Reductions of them, and calls with them, are in `compiler/numpy/masked.py`.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ results are found by fixed-point iteration over all its calls, as for loops. In 
 has no value (bottom, `Diverges`), so the results come from the branches that end the recursion.
 
 A function that becomes recursive inside another one whose iteration is still going on is inferred again in each
-iteration of the outer one, and defined once the outer one is settled; until then placeholders stand for its results."""
+iteration of the outer one, and defined once the outer one is settled; until then placeholders stand for its results.
+"""
 
 from __future__ import annotations
 

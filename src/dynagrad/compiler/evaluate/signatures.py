@@ -2,7 +2,8 @@
 
 Floats, numpy's floats and arrays are dynamic: leaves of the signature, inputs of the graph. Whole numbers, truth
 values, strings, None, functions and all other objects are static, and part of the signature. Tuples, lists, dicts and
-dataclasses are structures of these."""
+dataclasses are structures of these.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ is a node. A choice on a dynamic condition is specialised for both branches, who
 evaluation, calls, choices, and changes in place, which are logged so that those of a branch can be undone. Loops,
 recursion, primitives and library functions are handlers in other files, entered into the tables here.
 
-It is long since evaluation, calls and choices are one recursion."""
+It is long since evaluation, calls and choices are one recursion.
+"""
 
 from __future__ import annotations
 
@@ -440,9 +441,9 @@ class Specialiser:
         """The error for values that cannot be joined: the variable, and what it is on either side."""
         if isinstance(e, If) and e.names == KEPT:
             return self.error(
-                "which items this comprehension keeps is decided as the function runs, but its result has a fixed length; "
-                "write a value for each item, as in [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, of "
-                "numbers, a function of filter(), as in sum(filter(f, x))",
+                "which items this comprehension keeps is decided as the function runs, but its result has a fixed "
+                "length; write a value for each item, as in [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, "
+                "of numbers, a function of filter(), as in sum(filter(f, x))",
                 e.at,
             )
         what, path = "the result", problem.path

@@ -4,7 +4,8 @@ Static numbers are Python's own, as are strings, None, classes and library funct
 graph; tuples are tuples of values. Mutable values are references (`Ref`) with an identity: arrays, lists, dicts,
 objects and cells, whose content is an immutable value that is replaced when it changes. A view of an array is a lens
 (Foster et al. 2007) on its base, so a write to either shows in both, as in numpy. Functions are closures, or host
-functions that the specialiser itself runs. How two values are joined is in `joins.py`."""
+functions that the specialiser itself runs. How two values are joined is in `joins.py`.
+"""
 
 from __future__ import annotations
 

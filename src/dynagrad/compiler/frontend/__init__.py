@@ -7,4 +7,5 @@ In the order in which a function passes through:
 - `desugar.py`: the syntax tree without `with`, `try`, `:=` in conditions and private names.
 - `scopes.py`: what names mean: assigned, free and captured variables, binding groups, liveness.
 - `operators.py`: the table of Python's operators, which later stages read too.
-- `expressions.py`, `statements.py`: lowers expressions, then statements and functions."""
+- `expressions.py`, `statements.py`: lowers expressions, then statements and functions.
+"""

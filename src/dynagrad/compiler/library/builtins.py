@@ -1,4 +1,4 @@
-"""Python's own functions of structures while a function is specialised, and looking at what something is.
+"""Built-in functions of structures while a function is specialised, and reflection: `type`, `getattr`, `callable`.
 
 Those of numbers are in `math.py`, numpy's in `compiler/numpy/calls.py`, classes in `compiler/objects/classes.py`.
 """
@@ -97,11 +97,11 @@ def _filter(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _chosen(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
-    """Items of which only the graph knows which are kept: as the elements of an array that a mask chooses."""
+    """The items that a dynamic condition keeps, as masked elements of an array."""
     if dynamic_getter(s, inside) is None:
         raise Error(
-            "which of these items filter() keeps is decided as the function runs, and so is their number; this can be "
-            "had of numbers alone, or of arrays of one shape: go over all items, and write `if` inside of the loop"
+            "which of these items filter() keeps is decided as the function runs; this works only for numbers, or "
+            "arrays of one shape: loop over all items with `if` inside"
         )
     mask = node_of(wrapped(stacked(kept)))
     return Masked(node_of(wrapped(stacked(list(inside)))), mask, s.at, listed=True)
@@ -112,7 +112,7 @@ def _reduce(s: Specialiser, given: Given, named: Named) -> Any:
     function, x, *start = given
     inside = [*start, *items(s, x)]
     if not inside:
-        raise Error("reduce() of nothing")
+        raise Error("reduce() of an empty iterable has no value; give a start value")
     found = inside[0]
     for item in inside[1:]:
         found = s.call(function, [found, item])
@@ -133,7 +133,7 @@ def _list(s: Specialiser, given: Given, named: Named) -> Any:
 def _set(s: Specialiser, given: Given, named: Named) -> Any:
     inside = items(s, given[0]) if given else ()
     if not all(map(known, inside)):
-        raise Error("the members of a set must be known when the function is compiled")
+        raise Error("the elements of a set must be known when the function is compiled")
     return frozenset(map(unwrapped, inside))
 
 
@@ -191,11 +191,11 @@ def _copied_deep(s: Specialiser, given: Given, named: Named) -> Any:
     return _copied(s, [x], {})
 
 
-# -- looking at things -------------------------------------------------------------------------------------------------
+# -- reflection --------------------------------------------------------------------------------------------------------
 
 
 def class_of(x: Any) -> type:
-    """What type() would say."""
+    """The class that `type()` returns."""
     t = type_of(x)
     if t is not None:
         if isinstance(x, Array | np.ndarray):
@@ -269,7 +269,7 @@ def _setattr(s: Specialiser, given: Given, named: Named) -> None:
 def _set_frozen(s: Specialiser, given: Given, named: Named) -> None:
     x, name, value = given
     if not isinstance(x, Instance):
-        raise Error(f"{describe(x)} does not let its attributes be changed in a compiled function")
+        raise Error(f"attributes of {describe(x)} cannot be assigned in a compiled function")
     s.write(x, {**x.content, name: value})
 
 
@@ -282,7 +282,7 @@ def _str(s: Specialiser, given: Given, named: Named) -> str:
 
 @calls(print)
 def _print(s: Specialiser, given: Given, named: Named) -> Any:
-    raise Error("print() cannot be compiled; call the function without compiling it to see what it prints")
+    raise Error("print() cannot be compiled; call the function without dg.compile to see what it prints")
 
 
 calls(slice)(lambda s, given, named: slice(*given))

@@ -1,7 +1,7 @@
-"""numpy's functions that take a function, or go over something, while a function is specialised.
+"""Higher-order functions of numpy while a function is specialised: those that take a function or an iterable.
 
-Of most one round is specialised, and goes over all parts of an array in a loop. Without derivatives being taken as it
-runs, the same is in `eager/numpy/callables.py`.
+The function is specialised once, and a loop calls it for each part of an array. The eager counterparts are in
+`eager/numpy/callables.py`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _lowered: list[Lambda] = []
 
 
 def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """What a function of a number gives for 0, 1, ..., stacked; it gives a tuple of numbers or arrays."""
+    """The results of a function for 0, 1, ..., stacked; it returns a tuple of numbers or arrays."""
     with s.journal():  # once, for the types alone
         first = parts_at(0)
     kinds = [type_of(part) for part in first]
     if None in kinds:
-        raise Error(f"numbers or arrays are joined here, and {describe(first[kinds.index(None)])} is none")
+        raise Error(f"the function should return numbers or arrays, and returned {describe(first[kinds.index(None)])}")
     found = tuple(wrapped(np.zeros((count, *t.shape), _DTYPES[t.kind])) for t in kinds if t is not None)
     if not _lowered:
         assert isinstance(_fill, FunctionType)
@@ -62,9 +62,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 def _axis(axis: Any, n: int) -> int:
     if not isinstance(axis, int) or not -n <= axis < n:
-        raise Error(
-            f"the axis should be a whole number from {-n} to {n - 1} that is known when the function is compiled"
-        )
+        raise Error(f"the axis must be a whole number from {-n} to {n - 1}, known when the function is compiled")
     return axis % n
 
 
@@ -103,7 +101,7 @@ def _over(s: Specialiser, given: Given, named: Named) -> Any:
     return found
 
 
-# -- arrays of functions and of what is gone over ----------------------------------------------------------------------
+# -- arrays from functions and iterables -------------------------------------------------------------------------------
 
 
 @calls(np.fromfunction)
@@ -131,7 +129,7 @@ def _from_items(s: Specialiser, given: Given, named: Named) -> Any:
 
 @calls(np.delete)
 def _without(s: Specialiser, given: Given, named: Named) -> Any:
-    """Without the element at a place that the graph knows: one is left out, so the length is known."""
+    """`np.delete`, also at a dynamic index: one element is dropped, so the length is static."""
     names = ("arr", "obj", "axis")
     options = dict(zip(names, given, strict=False)) | dict(named)
     place = unwrapped(options.get("obj"))
@@ -156,7 +154,7 @@ def _without(s: Specialiser, given: Given, named: Named) -> Any:
     return numpy_call(s, np.take, [x, left, along], {})
 
 
-# -- piece by piece ----------------------------------------------------------------------------------------------------
+# -- piecewise ---------------------------------------------------------------------------------------------------------
 
 
 @calls(np.piecewise)

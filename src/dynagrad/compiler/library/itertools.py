@@ -1,8 +1,8 @@
-"""`itertools` and `np.ndindex` while a function is specialised: over what has a known length, or an end that something
-known decides.
+"""`itertools`, `np.ndindex` and `next` while a function is specialised.
 
-What gives one item for one item at any place is an `Iteration`, so it may be endless and loops may go over it as the
-graph knows; what leaves out or joins items is a tuple.
+Iterables have a static length, or an end that a static condition decides. What has an item at each index, such as
+`count` and `cycle`, is an `Iteration`: it may be endless, and loops of the graph may run over it. What drops or joins
+items is a tuple.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def _several(s: Specialiser, given: Given, named: Named) -> Any:
     return (items(s, given[0]),) * (given[1] if len(given) > 1 else named.get("n", 2))
 
 
-# -- without an end ----------------------------------------------------------------------------------------------------
+# -- endless iterables -------------------------------------------------------------------------------------------------
 
 
 @calls(itertools.count)
 def _counted(s: Specialiser, given: Given, named: Named) -> Any:
-    """A range without an end, as far as 64 bits go."""
+    """`itertools.count`: a range that ends where 64 bits do."""
     start, step = [*given, named.get("start", 0), 1][0], (given[1] if len(given) > 1 else named.get("step", 1))
     if not isinstance(step, int):
         raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
@@ -91,7 +91,7 @@ def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
     if times is None:
         return Iteration("cycle", ((given[0],),))
     if not isinstance(times, int):
-        raise Error("itertools.repeat() wants to know how often when the function is compiled")
+        raise Error("times= of itertools.repeat() must be known when the function is compiled")
     return (given[0],) * times
 
 
@@ -100,11 +100,11 @@ def _cycled(s: Specialiser, given: Given, named: Named) -> Any:
     return Iteration("cycle", (items(s, given[0]),))
 
 
-# -- some of the items -------------------------------------------------------------------------------------------------
+# -- filters -----------------------------------------------------------------------------------------------------------
 
 
 def _in_turn(s: Specialiser, x: Any) -> Iterator[Any]:
-    """Items one after the other, of what may have no end."""
+    """The items of an iterable that may be endless."""
     found = iteration_space(s, x)
     if not isinstance(found.length, int):
         raise Error(f"how many items {found.what} has is known only as the function runs")
@@ -123,7 +123,7 @@ def _sliced(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _decided(s: Specialiser, name: str, x: Any) -> bool:
-    """What a condition on an item says, which must be known."""
+    """A condition on an item. Raises Error where it is dynamic."""
     found = truth(s, x)
     if not isinstance(found, bool):
         raise Error(
@@ -174,6 +174,6 @@ def _grouped(s: Specialiser, given: Given, named: Named) -> Any:
 @calls(next)
 def _next(s: Specialiser, given: Given, named: Named) -> Any:
     raise Error(
-        f"next() of {describe(given[0])} cannot be compiled: nothing remembers how far it was gone over; index it, or "
-        "go over it with `for` and `break`"
+        f"next() of {describe(given[0])} cannot be compiled, since iterators have no state there; index it, or loop "
+        "over it with `for` and `break`"
     )

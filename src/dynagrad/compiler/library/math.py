@@ -1,4 +1,4 @@
-"""Functions of numbers while a function is specialised: Python's own, those of `math`, and operators as functions."""
+"""Functions of numbers while a function is specialised: Python's built-in ones, and those of `math`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..objects.containers import attribute
 
 
 def _scalar(x: Any, name: str) -> Node:
-    """A single number that is not known."""
+    """A dynamic number, or the element of an array that has one, as a node."""
     content = unwrapped(x)
     t = type_of(content)
     if t is None or t.size != 1:
-        raise Error(f"{name}() is of one number, and was given {describe(x)}")
+        raise Error(f"{name}() takes one number, not {describe(x)}")
     node = node_of(content)
     return node[(0,) * node.ndim] if node.ndim else node
 
@@ -55,7 +55,7 @@ def _int(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _whole(s: Specialiser, name: str, x: Node) -> Node:
-    """A real without a fraction, or cut off, as a whole number. Raises RunError for those that it has none for."""
+    """A real truncated to a whole number; RunError for NaN, infinities and reals of 2**63 or more."""
     s.may_raise(ValueError, OverflowError)
     test = ops.less(ops.absolute(x), 2.0**63)
     check(s, test, f"{name}() of ", x, ": a whole number of a compiled function has 64 bits")
@@ -70,7 +70,7 @@ def _bool(s: Specialiser, given: Given, named: Named) -> Any:
 
 @calls(complex)
 def _complex(s: Specialiser, given: Given, named: Named) -> Any:
-    raise Error("complex numbers cannot be compiled; keep two parts of your own")
+    raise Error("complex numbers cannot be compiled; compute with the real and the imaginary part")
 
 
 @calls(abs)
@@ -100,12 +100,12 @@ def _round(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _to_decimals(x: Node, n: Any) -> Any:
-    """A real to so many decimals as Python rounds it: the double next to the decimal number that is nearest to what the
-    real is exactly, and to the even one of two. Multiplying by a power of ten, as numpy does, may round before."""
+    """`round(x, n)` as Python computes it: of the exact value, half to even, to the nearest double. numpy multiplies by
+    a power of ten first, which rounds twice."""
     if not isinstance(n, int) or not -_MOST_ZEROS <= n <= _MOST_DECIMALS:
         raise Error(
-            f"round() to a number of decimals that is known when the function is compiled, from -{_MOST_ZEROS} to "
-            f"{_MOST_DECIMALS}; without rounding, or with np.round, others can be had"
+            f"the number of decimals of round() must be known when the function is compiled, and from -{_MOST_ZEROS} "
+            f"to {_MOST_DECIMALS}; use np.round for others"
         )
     if n == 0:
         return ops.rint(x)
@@ -114,16 +114,18 @@ def _to_decimals(x: Node, n: Any) -> Any:
         scaled = a * scale
         low = ops.floor(scaled)
         half = (2.0 * low + 1.0) / (2.0 * scale)  # the number between the two candidates, rounded
-        rest = ops.fmod(2.0 * low + 1.0, a)  # where that is `a`, this says exactly on which side it is
+        rest = ops.fmod(2.0 * low + 1.0, a)  # where that is `a`, this decides exactly on which side it is
         up = (a > half) | ((a == half) & (((rest == 0.0) & _odd(low)) | (rest > 0.5 * a)))
         found = (low + ops.where(up & (scaled < 2.0**52), 1.0, 0.0)) / scale
     else:
         scaled, last = a / scale, ops.fmod(a, 4.0 * scale)
         rest = ops.fmod(last, scale)
-        low = 4.0 * ops.rint((a - last) / (4.0 * scale)) + ops.rint((last - rest) / scale)  # in two, to be exact
+        low = 4.0 * ops.rint((a - last) / (4.0 * scale)) + ops.rint((last - rest) / scale)  # in two parts, to be exact
         up = (rest > 0.5 * scale) | ((rest == 0.5 * scale) & _odd(low))
         found = (low + ops.where(up, 1.0, 0.0)) * scale
-    itself = ops.where(a < 2.0**53, ops.rint(a * 2.0**52) * 2.0**-52, ops.rint(a))  # as a step, which has no slope
+    itself = ops.where(
+        a < 2.0**53, ops.rint(a * 2.0**52) * 2.0**-52, ops.rint(a)
+    )  # a step function, whose derivative is 0
     return ops.copysign(ops.where(scaled < 2.0**53, found, itself), ops.where(x < 0.0, -1.0, ops.copysign(1.0, x)))
 
 
@@ -143,7 +145,7 @@ def _divmod(s: Specialiser, given: Given, named: Named) -> Any:
 def _pow(s: Specialiser, given: Given, named: Named) -> Any:
     if len(given) == 3:
         if not all(map(known, given)):
-            raise Error("pow() with three arguments is of whole numbers that are known; write (a**b) % n")
+            raise Error("pow() with three arguments must be known when the function is compiled; write (a**b) % n")
         return pow(*map(unwrapped, given))
     return binary(s, "power", *given)
 
@@ -164,7 +166,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
         if not inside:
             if "default" in named:
                 return named["default"]
-            raise Error(f"{'max' if largest else 'min'}() of nothing")
+            raise Error(f"{'max' if largest else 'min'}() of an empty iterable has no value; give default=")
         key = named.get("key")
         if all(map(known, inside)):
             keys = [unwrapped(x if key is None else s.call(key, [x])) for x in inside]
@@ -181,7 +183,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
 
 
 def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> Any:
-    """The item whose key is the largest, or the least; the first one of several."""
+    """The item with the largest, or least, key; the first of several."""
     keys = [x if key is None else s.call(key, [x]) for x in inside]
     best = inside[0], keys[0]
     for pair in zip(inside[1:], keys[1:], strict=True):
@@ -194,13 +196,13 @@ def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> An
         except Mismatch as problem:
             raise Error(
                 f"{'max' if further == 'greater' else 'min'}() chooses among items as the function runs, so all must "
-                f"be alike; there are {problem.a} and {problem.b}"
+                f"have one structure; there are {problem.a} and {problem.b}"
             ) from None
     return best[0]
 
 
 def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, further: Any = ops.greater) -> Any:
-    """The second where it is larger than the first, as Python has it: this decides about NaN and about ties."""
+    """The second number if it is larger, else the first: so Python treats ties and NaN."""
     if known(a) and known(b):
         return (max if further is ops.greater else min)(unwrapped(a), unwrapped(b))
     x, y = _scalar(a, "max"), _scalar(b, "max")
@@ -222,7 +224,9 @@ def _sum(s: Specialiser, given: Given, named: Named) -> Any:
         return binary(s, "add", found, numpy_call(s, np.sum, [x], {"axis": 0}))
     for item in items(s, x):
         t = type_of(item)
-        nothing = type(found) is int and found == 0 and t is not None and t.kind != "boolean"  # these are counted
+        nothing = (
+            type(found) is int and found == 0 and t is not None and t.kind != "boolean"
+        )  # truth values are counted
         found = item if nothing else binary(s, "add", found, item)
     return found
 

@@ -1,7 +1,6 @@
-"""`operator`, `functools`, and libraries of others with known arguments, while a function is specialised.
+"""`operator`, `functools.lru_cache`, and third-party libraries with static arguments, while a function is specialised.
 
-The operators of Python are in `compiler/evaluate/operators.py`, and `functools.partial` is in
-`compiler/objects/classes.py`.
+Python's operators are in `compiler/evaluate/operators.py`, `functools.partial` in `compiler/objects/classes.py`.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def _index(s: Specialiser, given: Given, named: Named) -> Any:
     (x,) = given
     t = type_of(x)
     if t is None or t.kind == "real" or t.shape:
-        raise Error(f"operator.index() is of whole numbers, and not of {describe(x)}")
+        raise Error(f"operator.index() takes whole numbers, not {describe(x)}")
     return s.call(int, [x])
 
 
@@ -85,7 +84,7 @@ def _place(s: Specialiser, given: Given, named: Named) -> int:
     raise Error(f"operator.indexOf(): {describe(given[1])} is not in it")
 
 
-# -- functions that look something up ----------------------------------------------------------------------------------
+# -- getters -----------------------------------------------------------------------------------------------------------
 
 
 def _items(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
@@ -126,11 +125,11 @@ for _cls in _GETTERS:
 
 
 def of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """One that was made before anything was compiled, and functions that remember their results."""
+    """The finder for getters made outside of compiled code, and for functions with `functools.lru_cache`."""
     if isinstance(function, tuple(_GETTERS)):
         reduced: tuple[Any, ...] = tuple(function.__reduce__())
         cls, arguments, options = reduced[0], reduced[1], {}
-        if isinstance(cls, functools.partial):  # of a method with arguments by name
+        if isinstance(cls, functools.partial):  # a methodcaller with named arguments
             arguments, options = (*cls.args, *arguments), cls.keywords
         return lambda s, given, named: s.call(_getter(type(function), options, arguments), given)
     if isinstance(function, functools._lru_cache_wrapper):
@@ -138,14 +137,14 @@ def of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     return None
 
 
-# -- libraries of others -----------------------------------------------------------------------------------------------
+# -- third-party libraries ---------------------------------------------------------------------------------------------
 
 _PURE = frozenset({"scipy", "statistics", "fractions", "cmath", "decimal", "numbers"})
-"""Packages whose functions give the same for the same."""
+"""Packages of pure functions."""
 
 
 def plain(x: Any) -> bool:
-    """Whether a value is known, and is what a library would be given without compiling."""
+    """Whether a value is static, and the same object that a library gets without compilation."""
     if isinstance(x, Closure | HostFunction | Instance):
         return False
     if isinstance(x, tuple):
@@ -154,14 +153,16 @@ def plain(x: Any) -> bool:
 
 
 def of_library(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """Of known arguments, what it gives; of others, what its text says, where that can be compiled."""
+    """The finder for pure libraries: called with static arguments, compiled from source where that is possible."""
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or type(owner).__module__
     if module.split(".")[0] not in _PURE or isinstance(function, np.ufunc) or not callable(function):
         return None
     name = f"{module.removesuffix('._basic')}.{getattr(function, '__name__', type(function).__name__)}"
     if name.rsplit(".", 1)[-1] in ("rvs", "resample", "bootstrap"):
-        raise s.error("random numbers in a compiled function would be the same in every call; make them an argument")
+        raise s.error(
+            "random numbers cannot be drawn in a compiled function, which would use the same in each call; pass them in"
+        )
 
     def handler(s: Specialiser, given: Given, named: Named) -> Any:
         if all(map(plain, given)) and all(map(plain, named.values())):

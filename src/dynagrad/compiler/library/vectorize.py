@@ -1,7 +1,7 @@
-"""`np.vectorize` while a function is specialised: a function of numbers, called for each element of arrays.
+"""`np.vectorize` while a function is specialised: a scalar function called for each element of arrays.
 
-The two functions below are not run but read, as those of users are, so their loops are unrolled where they are short,
-and loops of the graph where they are long. As in numpy, the first call says of what kind the results are.
+`_filled` and `_several_filled` are not run: they are lowered like functions of users, so that short loops are unrolled
+and long ones become loops of the graph. As in numpy, the first call decides the kinds of the results.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given
     wide = numpy_call(s, np.broadcast_arrays, [*(given[i] for i in places), *(named[n] for n in names)], {})
     t = type_of(items(s, wide)[0])
     if t is None:
-        raise Error("np.vectorize is of numbers and arrays")
+        raise Error("np.vectorize takes numbers and arrays as arguments")
     if not t.shape:
         return s.call(each, list(items(s, wide)))
     flat = [numpy_call(s, np.ravel, [x], {}) for x in items(s, wide)]
@@ -77,17 +77,17 @@ def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given
 
 
 def _kinds(s: Specialiser, each: HostFunction, otypes: Any, flat: list[Any], count: int) -> tuple[list[Any], bool]:
-    """What kinds of numbers come out, and whether these are several."""
+    """The kinds of the results, and whether there are several."""
     if otypes:
         return [_DTYPES[_KIND[np.dtype(o).kind]] for o in otypes], len(otypes) > 1
     if not count:
-        raise Error("np.vectorize of arrays without elements wants otypes=, as in numpy")
+        raise Error("np.vectorize needs otypes= for arrays without elements, as in numpy")
     with s.journal():
         first = s.call(each, [items(s, x)[0] for x in flat])
     parts = first if isinstance(first, tuple) else (first,)
     types = [type_of(part) for part in parts]
     if any(t is None or t.shape for t in types):
-        raise Error(f"np.vectorize is of functions that return numbers, and this one returns {describe(first)}")
+        raise Error(f"np.vectorize takes functions that return numbers, and this one returns {describe(first)}")
     return [_DTYPES[t.kind] for t in types if t is not None], isinstance(first, tuple)
 
 
@@ -101,7 +101,7 @@ def _options(
         raise Error("np.vectorize with a signature cannot be compiled; write the loop over the first axis")
     kinds = tuple(np.dtype(o).char for o in (otypes.content if isinstance(otypes, List) else otypes or ()))
     if any(np.dtype(o).kind not in _KIND for o in kinds):
-        raise Error(f"np.vectorize: otypes are of reals, whole numbers or truth values, and not {kinds}")
+        raise Error(f"np.vectorize: otypes are real, integer or boolean types, not {kinds}")
     return f, kinds, frozenset(unwrapped(excluded) or ())
 
 
@@ -118,7 +118,7 @@ def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """One that was made before anything was compiled."""
+    """The finder for `np.vectorize` objects made outside of compiled code."""
     function = function.original if isinstance(function, numpy_names.vectorize) else function
     if not isinstance(function, np.vectorize):
         return None

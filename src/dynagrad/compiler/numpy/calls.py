@@ -1,9 +1,9 @@
-"""Calls of numpy's functions while a function is specialised: evaluated by numpy if all arguments are static, or else in
-the graph.
+"""Calls of numpy's functions while a function is specialised: by numpy if all arguments are static, or in the graph.
 
 In the graph, the handlers that eager differentiation has for numpy's functions (`eager/numpy/functions.py`) are run on
 nodes; those without derivatives are in `nodes.py`. Here is the dispatch, `out=`, functions that write to an array or
-return a view, and the conversion of results to their kind; no function of numpy by itself."""
+return a view, and the conversion of results to their kind; no function of numpy by itself.
+"""
 
 from __future__ import annotations
 

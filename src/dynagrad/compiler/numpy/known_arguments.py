@@ -1,7 +1,8 @@
 """Which arguments of numpy's functions must be static: those that decide shapes and algorithms.
 
 Handlers in `eager/numpy/functions.py` and `eager/numpy/linalg.py` call numpy's functions on such arguments. With a
-dynamic one they would be called again by numpy's protocol, without end."""
+dynamic one they would be called again by numpy's protocol, without end.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def check_known(function: Any, handler: Callable[..., Any], given: Sequence[Any]
         if name in KNOWN and name not in may and holds_node(value):
             raise Error(
                 f"{name_of(function)}: {name} must be known when the function is compiled, and here it depends on a "
-                "number that is known only as it runs; pass a constant, a whole number that is an argument of the compiled "
-                "function, or a number computed from shapes"
+                "number that is known only as it runs; pass a constant, a whole number that is an argument of the "
+                "compiled function, or a number computed from shapes"
             )
 
 

@@ -1,7 +1,8 @@
 """Elements of an array under a dynamic mask: their reductions, and calls with them.
 
-A reduction runs over the whole array with its neutral element where the mask is false. Elements can be assigned to where
-the same mask chooses. All else would need their number, which is dynamic, and is refused."""
+A reduction runs over the whole array with its neutral element where the mask is false. Elements can be assigned to
+where the same mask chooses. All else would need their number, which is dynamic, and is refused.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Comparisons, bits and truth values; searching; conversions and shapes; selection among whole numbers and truth values as
 well as reals; and functions whose result has a dynamic shape, which are refused. A handler may call other functions of
-numpy on nodes, as users do. How calls get here is in `calls.py`."""
+numpy on nodes, as users do. How calls get here is in `calls.py`.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def ufunc_of_nodes(function: Any, given: list[Any], options: dict[str, Any]) -> 
 def _where(condition: Any, *choices: Any) -> Any:
     if len(choices) != 2:
         raise Error(
-            "np.where with one argument returns arrays whose shapes are known only as the function runs; use it with three"
+            "np.where with one argument has results of unknown shape, which cannot be compiled; use it with three"
         )
     test = node_of(content_of(condition))
     test = test if test.type.kind == "boolean" else test != 0
@@ -174,8 +175,8 @@ def _unknown_shape(*_: Any, **__: Any) -> Any:
 
 def _unknown_length(*_: Any, **__: Any) -> Any:
     raise Error(
-        "how many elements this finds is known only as the function runs, and shapes must be known when it is compiled; "
-        "use np.where(mask, x, 0.0), or np.count_nonzero for their number"
+        "how many elements this finds is known only as the function runs, and shapes must be known when it is "
+        "compiled; use np.where(mask, x, 0.0), or np.count_nonzero for their number"
     )
 
 

@@ -1,8 +1,9 @@
-"""Type inference for results of numpy: reals, whole numbers or truth values; and kernels that compute with whole numbers.
+"""Type inference for results of numpy (reals, whole numbers or truth values), and integer kernels.
 
-The handlers that `calls.py` runs compute with reals, in which whole numbers below 2**53 are exact. Here is the kind that
-a result must have, and what has to be computed with whole numbers themselves. Where kinds depend on the version of
-numpy, numpy is asked."""
+The handlers that `calls.py` runs compute with reals, in which whole numbers below 2**53 are exact. Here is the kind
+that a result must have, and what has to be computed with whole numbers themselves. Where kinds depend on the version of
+numpy, numpy is asked.
+"""
 
 from __future__ import annotations
 

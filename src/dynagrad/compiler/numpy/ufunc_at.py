@@ -47,7 +47,7 @@ def _in_rounds(s: Specialiser, ufunc: Any, x: Array, shape: tuple[int, ...], pla
     turns = rounds(flat)
     if len(turns) > ROUNDS:
         raise Error(
-            f"np.{ufunc.__name__}.at with an index that occurs more than {ROUNDS} times cannot be compiled; write a loop"
+            f"np.{ufunc.__name__}.at cannot be compiled with an index that occurs over {ROUNDS} times; write a loop"
         )
     row = wrapped(unwrapped(s.call(np.ravel, [x])))  # a copy
     rest = [v if not _shape_of(v) else _row(s, v, numbers.shape) for v in value]

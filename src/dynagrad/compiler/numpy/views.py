@@ -2,7 +2,8 @@
 
 Whether `reshape` and `ravel` return a view depends on the memory layout of an array. It is decided by calling numpy on
 an array of bytes with that layout. Where the layout is not known, both memory orders are tried; a view on which they
-disagree can be read, but not written to. Views made by indexing are in `compiler/evaluate/arrays.py`."""
+disagree can be read, but not written to. Views made by indexing are in `compiler/evaluate/arrays.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,4 +3,5 @@
 - `methods.py`: attributes and methods of arrays.
 - `containers.py`: tuples, lists, dicts and objects: making, indexing, attributes, methods.
 - `classes.py`: construction, `super()`, methods, partial application and other callables.
-- `sorting.py`: `sorted` and `list.sort`."""
+- `sorting.py`: `sorted` and `list.sort`.
+"""

@@ -1,4 +1,4 @@
-"""Calls of classes, methods and other callable objects while a function is specialised; `super()` and `functools.partial`."""
+"""Calls of classes, methods and callable objects while a function is specialised; `super()` and `functools.partial`."""
 
 from __future__ import annotations
 

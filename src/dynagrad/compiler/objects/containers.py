@@ -1,6 +1,7 @@
 """Tuples, lists, dicts and objects while a function is specialised: making, indexing, attributes, methods.
 
-Their structure is always static; what they hold may be dynamic. Arrays are in `compiler/evaluate/arrays.py`."""
+Their structure is always static; what they hold may be dynamic. Arrays are in `compiler/evaluate/arrays.py`.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def list_(s: Specialiser, x: Any) -> List:
 def set_(s: Specialiser, x: Any) -> Any:
     inside = items(s, x)
     if not all(map(known, inside)):
-        raise Error("the members of a set must be known when the function is compiled")
+        raise Error("the elements of a set must be known when the function is compiled")
     return frozenset(map(unwrapped, inside))
 
 
@@ -160,8 +161,8 @@ def _item_at(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any
         at = dynamic_getter(s, inside)
         if index.type.kind != "integer" or at is None:
             raise Error(
-                f"{describe(x)} is indexed with {describe(index)}: an index that is known only as the function runs can "
-                "look up only numbers, or arrays of one shape"
+                f"{describe(x)} is indexed with {describe(index)}: an index that is known only as the function runs "
+                "can look up only numbers, or arrays of one shape"
             )
         s.may_raise(IndexError)
         return at(index)

@@ -1,7 +1,8 @@
 """`sorted` and `list.sort` while a function is specialised.
 
 With static keys the order is static. With dynamic keys the graph computes it with `argsort`, and each number of an item
-is gathered by it, so the items must have one structure."""
+is gathered by it, so the items must have one structure.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +72,8 @@ def _argsort(s: Specialiser, keys: Sequence[Any]) -> Any:
     for column in reversed(columns):
         if any(t is None or t.shape for t in map(type_of, column)):
             raise Error(
-                "sorted() with keys that are known only as the function runs takes numbers, or tuples of numbers of one "
-                f"length, as keys, and not {describe(column[0])}"
+                "sorted() with keys that are known only as the function runs takes keys that are numbers, or tuples of "
+                f"numbers of one length, and not {describe(column[0])}"
             )
         values = wrapped(stacked(column))
         if order is None:

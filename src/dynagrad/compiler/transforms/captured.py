@@ -1,7 +1,7 @@
-"""Functions that become functions of the graph with derivatives of their own: traced with all that they hold.
+"""Closure conversion of functions that become functions of the graph with custom derivatives.
 
-Such a function sees its arguments alone, so the numbers that are in what it holds are passed to it as well: `Held`
-takes them out, and puts others in. A function that is made once is used wherever the same is held.
+A function of the graph sees its arguments alone. `Captures` takes the numbers out of the values that a function
+captures, to be passed as further arguments, and puts others in. A function is traced once for equal captures.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ..evaluate.joins import AbstractValue, Dynamic, Static, abstract, build, eq
 from ..evaluate.specialiser import Specialiser
 from ..evaluate.values import Array
 
-OWNED = "it came from outside of the function that changes it here; change a copy of it and return that"
+OWNED = "it is captured by the function that changes it here; change a copy of it and return that"
 T = TypeVar("T")
 
 
 class Captures:
-    """Values with the numbers in them taken out."""
+    """Captured values, as abstract values and the numbers in them."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.form = abstract(values, deep=True)
         self.numbers: list[Node] = list(flatten(values, self.form))
         self.types: list[Type] = leaf_types(self.form)
-        self._known = [x.read() for x in _arrays(self.form)]  # which may be changed in place later
+        self._known = [x.read() for x in _arrays(self.form)]  # contents now, as the arrays may change later
 
     def values(self, numbers: Iterator[Node]) -> tuple[Any, ...]:
-        """The values with other numbers."""
+        """The captured values with other numbers in them."""
         found: tuple[Any, ...] = build(self.form, numbers, OWNED)
         return found
 
     def same(self, other: Captures) -> bool:
-        """Whether both are the same but for their numbers."""
+        """Whether both are equal apart from their numbers."""
         if not equal(self.form, other.form) or len(self._known) != len(other._known):
             return False
         return all(a is b for a, b in zip(self._known, other._known, strict=True))
@@ -52,7 +52,7 @@ def _arrays(p: AbstractValue) -> Iterator[Array]:
 
 
 def memoised(s: Specialiser, key: Any, held: Captures, make: Callable[[], T], lasting: Callable[[T], bool]) -> T:
-    """What is made for values that are held, if it was not made before and is worth keeping."""
+    """What `make` returns for these captures: memoised where `lasting` says so."""
     for other, found in s.captured.setdefault(key, []):
         if held.same(other):
             made: T = found
@@ -64,24 +64,27 @@ def memoised(s: Specialiser, key: Any, held: Captures, make: Callable[[], T], la
 
 
 def isolated(s: Specialiser, what: str, run: Callable[[], T]) -> T:
-    """What is computed in a function of the graph. Raises Error where it changes something from outside."""
+    """What `run` returns. Raises Error where it changes a reference from outside, or may raise an exception."""
     with s.journal() as changed:
         s.level += 1
         found = run()
     if s.token in changed:
-        raise Error(f"{what} raises something as it runs, and that cannot be compiled; check arguments before the call")
+        raise Error(
+            f"{what} may raise an exception as it runs, which cannot be compiled; check its arguments before the call"
+        )
     if changed:
         raise Error(
-            f"{what} changes something from outside, and is a function by itself when it is compiled; return it"
+            f"{what} changes a value from outside, which cannot be compiled in a function of its own; return it instead"
         )
     return found
 
 
 def variables(types: Iterable[Type]) -> list[Node]:
+    """Fresh variables of these types."""
     return [fresh(t) for t in types]
 
 
 def free_variables(outputs: Sequence[Node], own: Sequence[Node]) -> list[Node]:
-    """Variables that are not passed: the results of a function that is still being made."""
+    """The free variables of a graph: placeholders for results of a function that is still being inferred."""
     known = set(own)
     return [n for n in order(outputs) if n.is_variable and n not in known]

@@ -1,8 +1,7 @@
-"""`dg.checkpoint` inside of compiled functions: a loop that is run again on the way back
-(`autodiff/rematerialisation.py`).
+"""`dg.checkpoint` inside compiled functions: a loop whose rounds are rematerialised in the backward pass.
 
-Without the number of steps, the loop ends where its step returns None. Whether it does is mostly decided as the
-function runs, so here, and only here, the result of a function may be None in one branch and a value in the other.
+The transformation itself is in `autodiff/rematerialisation.py`. Without a number of steps the loop ends where its step
+returns None. That is mostly dynamic, so here, and only here, None and a value may be joined (`Optional`).
 """
 
 from __future__ import annotations
@@ -26,14 +25,16 @@ _NAMES = ("step", "state", "n")
 @calls(checkpoint)
 def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
     options = {"n": None} | dict(zip(_NAMES, given, strict=False)) | dict(named)
-    most = options.pop("snapshots", None)  # how many states are kept is settled elsewhere
+    most = options.pop(
+        "snapshots", None
+    )  # checked, but the number of states that are kept is chosen by autodiff/rematerialisation.py
     if len(given) > len(_NAMES) or options.keys() != set(_NAMES):
-        raise Error("checkpoint takes a step, a state, n and snapshots")
+        raise Error("checkpoint takes step, state, n and snapshots")
     step, state, n = (options[name] for name in _NAMES)
     if not function_like(step):
-        raise Error(f"checkpoint: the step is a function, and {describe(step)} is none")
+        raise Error(f"checkpoint: step must be a function, not {describe(step)}")
     if most is not None and (type(most) is not int or most < 1):
-        raise Error(f"checkpoint: snapshots is a whole number from 1, and {describe(most)} is not")
+        raise Error(f"checkpoint: snapshots must be a whole number from 1, not {describe(most)}")
     _refuse(state)
     since = tracing.now()
     found = _until(s, step, state) if n is None else _times(s, step, state, n)
@@ -43,7 +44,7 @@ def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
 def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
     t = type_of(n)
     if t is None or t.shape or t.kind != "integer" or (not isinstance(n, Node) and n < 0):
-        raise Error(f"checkpoint: the number of steps is a whole number from 0, or None, and {describe(n)} is neither")
+        raise Error(f"checkpoint: n must be a whole number from 0, or None, not {describe(n)}")
 
     def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
         return _refuse(s.call(held[0], list(xs)))
@@ -58,7 +59,7 @@ def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
 
 
 def _until(s: Specialiser, step: Any, state: Any) -> Any:
-    """The last state: the first component of what the loop has says whether it goes on."""
+    """The last state. The state of the loop has as its first component whether it goes on."""
     env = {"step": HostFunction(("step", "a step"), _step, (step,)), "state": state}
     call = Apply(Name("step"), (Name("state"),), (), s.at)
     after = CoreTuple((Name("going"), Name("last")))
@@ -68,7 +69,7 @@ def _until(s: Specialiser, step: Any, state: Any) -> Any:
 
 
 def _step(s: Specialiser, held: tuple[Any, ...], given: Given, _: Named) -> tuple[Any, Any]:
-    """Whether there is a next state, and that or, where there is none, the old one."""
+    """Whether there is a next state; and that state, or else the old one."""
     [state] = given
     with allow_optional():
         found = s.call(held[0], [state])
@@ -86,18 +87,16 @@ def _step(s: Specialiser, held: tuple[Any, ...], given: Given, _: Named) -> tupl
 
 
 def _refuse(state: Any) -> Any:
-    """A state, if it may be one."""
+    """Checks a state: no None, and no functions in it."""
     if state is None:
-        raise Error(
-            "checkpoint: the step returned None, which ends a loop without n; with n, it returns the next state"
-        )
+        raise Error("checkpoint: the step returned None, which may only end a loop without n; return the next state")
     if next(functions_in(state), None) is not None:
-        raise Error("checkpoint: the state has a function in it; let the step close over it instead")
+        raise Error("checkpoint: the state has a function in it; let the step capture the function instead")
     return state
 
 
 def _sparing(found: Any, since: int) -> Any:
-    """A result with loops that save little, where it is that of loops that were just made."""
+    """A result in which loops made since a point of time are replaced by ones that save few states."""
     by: dict[Node, Node] = {}
 
     def change(node: Node) -> Node:

@@ -1,9 +1,8 @@
-"""`dg.custom_rule` inside of compiled functions: the function is traced for the value, its rules for derivatives.
+"""`dg.custom_rule` inside compiled functions: functions with derivative rules of the user's.
 
-A function from outside that cannot be traced is called by Python (`opaque.py`).
-
-A rule is traced when a derivative passes through it for the first time, which may be long after the function was
-compiled, so by a run of its own. One rule is enough for both modes: the other mode is its transpose.
+The function is traced for its value; one that cannot be compiled is called back in Python (`opaque.py`). A rule is
+traced when a derivative first passes through it, which may be long after the function was compiled, so by a specialiser
+of its own. One rule serves both modes: the other mode is its transpose.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ def _custom_rule(s: Specialiser, given: Given, named: Named) -> HostFunction:
         )
     for what, one in (("function", f), ("jvp", jvp), ("vjp", vjp)):
         if one is not None and not function_like(one):
-            raise Error(f"custom_rule: {describe(one)}, given as the {what}, is no function")
+            raise Error(f"custom_rule: the {what} must be a function, not {describe(one)}")
     if jvp is None and vjp is None:
-        raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
+        raise Error("custom_rule: give jvp=, the forward rule, or vjp=, the backward rule; either is enough")
     name = name_of(f)
     kind = ("rule", f"{name} with a rule", name)
     return HostFunction(kind, lambda s, held, xs, options: _called(s, name, held, xs, options), (f, jvp, vjp))
@@ -72,7 +71,7 @@ def name_of(f: Any) -> str:
 
 
 def of_rule(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """The handler of a function that got its rule before anything was compiled."""
+    """The finder for functions that got their rule outside of compiled code."""
     what = made_by(function)
     if what is None or what[0] != "custom_rule":
         return None
@@ -107,7 +106,7 @@ def _real(name: str, place: int, x: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What is known of a call: which arguments are reals and of which types, the names of others, and where it is."""
+    """The static part of a call: which arguments are reals, their types, the names of named ones, the position."""
 
     name: str
     places: tuple[int, ...]
@@ -116,7 +115,7 @@ class _Shape:
     at: Position | None
 
     def arguments(self, rest: Sequence[Any], reals: Sequence[Node | None]) -> tuple[Any, ...]:
-        """All arguments, with these in the place of those that are reals."""
+        """All positional arguments, from the reals among them and the rest."""
         found = list(rest)
         for i, x in zip(self.places, reals, strict=True):
             found[i] = Array(x) if x is not None and x.shape else x
@@ -124,7 +123,7 @@ class _Shape:
 
 
 def _function(s: Specialiser, shape: _Shape, held: Captures) -> tuple[GraphFunction, list[Node]]:
-    """The function of the graph, and what it wants at the end."""
+    """The function of the graph, and the free variables that it takes as last arguments."""
     reals, inner = variables(shape.types), variables(held.types)
 
     def run() -> Node:
@@ -164,11 +163,11 @@ def _opaque(
     jvp: Any,
     problem: Exception,
 ) -> Node:
-    """The result of a function that cannot be compiled: Python computes it."""
+    """The result of a function that cannot be compiled, as a callback to Python."""
     if jvp is None and any(t.shape for t in shape.types):
         raise Error(
-            f"custom_rule: {shape.name} cannot be compiled: {getattr(problem, 'message', problem)}. To call it as it "
-            "is one has to know the shape of its result, which the rule forward says; give jvp= too"
+            f"custom_rule: {shape.name} cannot be compiled: {getattr(problem, 'message', problem)}. To call it in "
+            "Python the shape of its result must be known, which the forward rule says; give jvp= too"
         )
     result = real if jvp is None else _result(s, shape, held, f)
 
@@ -182,11 +181,11 @@ def _opaque(
 
 
 _asked: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
-"""The functions whose rules are asked for the type of what they return."""
+"""The functions whose result types are being inferred from their rules."""
 
 
 def _result(s: Specialiser, shape: _Shape, held: Captures, f: Any) -> Type:
-    """The type of what a function returns, as its rule says; where that calls the function, it is elementwise."""
+    """The type of the result, inferred from the forward rule; if that calls the function, it is elementwise."""
     before = _asked.get()
     if any(f is other for other in before):
         return arrays(real, np.broadcast_shapes(*(t.shape for t in shape.types)))
@@ -198,10 +197,10 @@ def _result(s: Specialiser, shape: _Shape, held: Captures, f: Any) -> Type:
 
 
 class _RuleGraphs:
-    """The rules of a function as graphs, each traced when it is needed.
+    """The rules of a function as graphs, each traced on demand.
 
-    `result` is the type of what the function returns, None where the rule forward is to say that; `closed` are the
-    places of those numbers that it closes over.
+    `result` is the type of the function's result, None where the forward rule is traced to infer it; `closed` are the
+    indices of the numbers that the function itself, and not only a rule, captures.
     """
 
     def __init__(
@@ -220,7 +219,7 @@ class _RuleGraphs:
         _, jvp, vjp, *_ = held.values(iter(variables(held.types)))
         self.has_jvp, self.has_vjp = jvp is not None, vjp is not None
 
-    # -- as the graph wants them
+    # -- tangents and adjoints, as CustomDerivatives has them
 
     def tangent(self, arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
         if any(dots[i] is not None for i in self.closed):
@@ -263,16 +262,16 @@ class _RuleGraphs:
 
     def _closes(self) -> Error:
         return error(
-            f"custom_rule: {self.shape.name} closes over a number that is differentiated, and has no rule for it; make "
-            "it an argument",
+            f"custom_rule: {self.shape.name} captures a number that is differentiated, and has no rule for it; make it "
+            "an argument",
             self.shape.at,
         )
 
-    # -- traced
+    # -- tracing
 
     @kept
     def forward(self) -> Graph:
-        """From the arguments and the tangents of those that are reals to the tangent of the result."""
+        """The forward rule: from the arguments and the tangents of the reals to the tangent of the result."""
         dots = variables(self.shape.types)
 
         def run(s: Specialiser, primals: tuple[Any, ...], jvp: Any, _: Any) -> list[Node]:
@@ -283,7 +282,7 @@ class _RuleGraphs:
 
     @kept
     def _backward(self) -> tuple[Graph, list[int]]:
-        """From the arguments, the value and its cotangent to the cotangents of some of the reals, and of which."""
+        """The backward rule: from arguments, value and its cotangent to cotangents; and of which reals these are."""
         assert self.result is not None
         y, c = variables([self.result, self.result])
         places: list[int] = []

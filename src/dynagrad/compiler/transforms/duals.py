@@ -1,6 +1,6 @@
-"""Linear functionals on functions inside compiled functions: `dg.Dual`, sums and multiples of these, and pairings.
+"""Linear functionals on functions inside compiled functions: `dg.Dual`, their sums and multiples, and pairings.
 
-A functional is a function to the specialiser, and is called as one; that it is a functional stands in its kind.
+They are the cotangents of functions. A functional is a host function of the kind "dual", and is called like others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .primal_trace import at_path, functions_in, leaves_like, reals
 
 
 def pairing(s: Specialiser, c: Any, x: Any) -> Node:
-    """The pairing of a cotangent with a vector: of reals, arrays, structures; of functionals with functions."""
+    """The pairing <c, x> of a cotangent and a vector: of reals, arrays, structures; of functionals and functions."""
     form, total = reals(x), constant(0.0)
     for a, b in zip(leaves_like("vjp", "the cotangent", c, form), flatten(x, form), strict=True):
         product = a * b
@@ -32,8 +32,8 @@ def pairing(s: Specialiser, c: Any, x: Any) -> Node:
         dual = at_path(c, path)
         if not is_dual(dual):
             raise Error(
-                f"vjp: the cotangent of a function is a dg.Dual, and {describe(dual)} is none; dg.Dual(functional) "
-                "makes one of a function that takes a function to a real"
+                f"vjp: the cotangent of a function must be a dg.Dual, not {describe(dual)}; dg.Dual(functional) makes "
+                "one of a function that takes a function to a real"
             )
         total = total + _real(s.call(dual, [at_path(x, path)]))
     return total
@@ -42,17 +42,17 @@ def pairing(s: Specialiser, c: Any, x: Any) -> Node:
 def _real(y: Any) -> Node:
     t = type_of(y)
     if t is None or t.shape:
-        raise Error(f"the functional of a Dual should give one real, and gave {describe(y)}")
+        raise Error(f"the functional of a Dual must return one real, and returned {describe(y)}")
     return as_type(y, KINDS["real"])
 
 
 def dual(key: tuple[Any, ...], run: Callable[..., Any], held: tuple[Any, ...]) -> HostFunction:
-    """A functional; `run(specialiser, held, function)` is what it makes of a function."""
+    """A functional; `run(specialiser, held, function)` is its value at a function."""
 
     def called(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
         (h,) = given
         if not function_like(h):
-            raise Error(f"a Dual is applied to a function, and {describe(h)} is none")
+            raise Error(f"a Dual is applied to a function, not to {describe(h)}")
         return _real(run(s, held, h))
 
     return HostFunction(("dual", "a dual", *key), called, held)
@@ -64,7 +64,7 @@ def _of_function(s: Specialiser, given: Given, named: Named) -> Any:
     if functional is None:
         return dual(("zero",), lambda s, held, h: 0.0, ())
     if not function_like(functional):
-        raise Error(f"a Dual is made of a function that takes a function to a real, and {describe(functional)} is none")
+        raise Error(f"dg.Dual takes a function from functions to reals, not {describe(functional)}")
     return dual(("made",), lambda s, held, h: s.call(held[0], [h]), (functional,))
 
 
@@ -84,7 +84,7 @@ def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> Host
 
 
 def of_dual(s: Specialiser, function: Any) -> Any:
-    """What calls a Dual that was made before anything was compiled."""
+    """The finder for Duals made outside of compiled code."""
     if isinstance(function, At):
         return lambda s, given, named: s.call(
             _at_point(s, function.c, function.arguments, function.named), list(given), named
@@ -105,7 +105,7 @@ def plus(a: Any, b: Any) -> HostFunction:
     """The sum of two functionals."""
     for x in (a, b):
         if not is_dual(x):
-            raise Error(f"a Dual adds up with Duals only, and {describe(x)} is none")
+            raise Error(f"a Dual can be added to Duals only, not to {describe(x)}")
     return dual(("sum",), lambda s, held, h: _real(s.call(held[0], [h])) + _real(s.call(held[1], [h])), (a, b))
 
 
@@ -113,5 +113,5 @@ def times(c: Any, a: Any) -> HostFunction:
     """A functional times a real."""
     t = type_of(c)
     if t is None or t.shape:
-        raise Error(f"a vector is scaled by a real, and {describe(c)} is none")
+        raise Error(f"a vector is scaled by a real, not by {describe(c)}")
     return dual(("multiple",), lambda s, held, h: _real(held[0]) * _real(s.call(held[1], [h])), (c, a))

@@ -1,4 +1,6 @@
-"""`dg.fixed_point` inside of compiled functions: traced once, and iterated by the graph (`autodiff/fixed_point.py`)."""
+"""`dg.fixed_point` inside compiled functions: its step is traced once; the graph iterates it, and differentiates it
+implicitly (`autodiff/fixed_point.py`).
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
     s.may_raise(NotConverged, NotDifferentiable)
     f, x0 = options["f"], options["x0"]
     if not function_like(f):
-        raise Error(f"fixed_point: {describe(f)} is no function")
+        raise Error(f"fixed_point: f must be a function, not {describe(f)}")
     tolerance, most = _tolerance(options["tolerance"]), _most(options["max_steps"])
     argument(s, "fixed_point", 1, x0)
     if next(functions_in(x0), None) is not None:
-        raise Error("fixed_point: x0 has a function in it; a fixed point is of reals, arrays and structures of these")
+        raise Error("fixed_point: x0 has a function in it; it must be made of reals, arrays and structures of these")
     form = reals(x0)
     held = Captures((f, _outline(form)))
     start = list(flatten(x0, form))
@@ -47,7 +49,7 @@ def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _solver(s: Specialiser, form: AbstractValue, held: Captures) -> tuple[GraphFunction, list[Node]]:
-    """The function that solves the equation, and what it wants at the end."""
+    """The function of the graph that solves the equation, and the free variables that it takes as last arguments."""
     states, inner = variables(leaf_types(form)), variables(held.types)
 
     def run() -> list[Node]:
@@ -67,7 +69,7 @@ def _solver(s: Specialiser, form: AbstractValue, held: Captures) -> tuple[GraphF
 
 
 def _outline(p: AbstractValue) -> Any:
-    """What tells a structure from others: its types in the place of its numbers."""
+    """The structure of an abstract value with types in the place of its numbers, to be compared."""
     if isinstance(p, Structured):
         return p.key, tuple(map(_outline, p.parts))
     return p.type if isinstance(p, Dynamic) else p.value
@@ -76,12 +78,12 @@ def _outline(p: AbstractValue) -> Any:
 def _tolerance(x: Any) -> Node:
     t = type_of(x)
     if t is None or t.shape or t.kind == "boolean" or (not isinstance(x, Node) and not 0.0 <= x < math.inf):
-        raise Error(f"fixed_point: the tolerance is a real from 0, and {describe(x)} is not")
+        raise Error(f"fixed_point: tolerance must be a real from 0, not {describe(x)}")
     return node_of(x) if isinstance(x, Node) else constant(float(x))
 
 
 def _most(x: Any) -> Node:
     t = type_of(x)
     if t is None or t.shape or t.kind != "integer" or (not isinstance(x, Node) and x < 1):
-        raise Error(f"fixed_point: max_steps is a whole number from 1, and {describe(x)} is not")
+        raise Error(f"fixed_point: max_steps must be a whole number from 1, not {describe(x)}")
     return x if isinstance(x, Node) else whole(x)

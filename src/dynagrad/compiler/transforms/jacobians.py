@@ -1,6 +1,6 @@
-"""Jacobians inside of compiled functions: a tangent for each input, or an adjoint for each output.
+"""Jacobians inside compiled functions: a tangent for each input (`jacfwd`), or an adjoint for each output (`jacrev`).
 
-Few columns are taken one by one, many by a loop of the graph.
+Up to `UNROLLED` columns are computed one by one, more by a loop of the graph.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ UNROLLED = 8  # columns of a Jacobian that are taken one by one
 
 
 def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) -> list[list[Node]]:
-    """What a linear map from reals like `nodes` makes of all unit vectors: for each of these nodes arrays with a new
-    first axis, one entry for each element of the node."""
+    """The columns of a linear map from reals with the types of `nodes`: its values at all unit vectors. For each node,
+    arrays whose first axis runs over the elements of that node."""
     found = []
     for at, node in enumerate(nodes):
 
@@ -47,7 +47,7 @@ def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) ->
 
 
 def _each(size: int, along: Callable[[Any], list[Node]]) -> list[Node]:
-    """What a function of a place gives for each of so many, as arrays with a new first axis."""
+    """The results of a function at 0, 1, ..., stacked along a new first axis."""
     if size <= UNROLLED:
         each = [along(k) for k in range(size)]
         return [_stack(list(column)) for column in zip(*each, strict=True)]
@@ -60,7 +60,7 @@ def _each(size: int, along: Callable[[Any], list[Node]]) -> list[Node]:
 
 
 def _component(node: Node, k: Any) -> Node:
-    """One of the elements of a node, whose gradient goes through that element alone."""
+    """One element of a node."""
     if not node.shape:
         return node
     found: Node = FUNCTIONS[np.reshape](node, (node.size,))[k]
@@ -77,12 +77,12 @@ def _primal_trace(
     places_ = plain.chosen(verb, argnums, len(given))
     xs = [given[i] for i in places_]
     if next(functions_in(tuple(xs)), None) is not None:
-        raise Error(f"{verb}: functions have no coordinates; for these there are dg.jvp and dg.vjp")
+        raise Error(f"{verb}: an argument is a function, which has no coordinates; use dg.jvp or dg.vjp")
     return PrimalTrace(s, verb, partially_applied(f, places_, given, named), xs), not isinstance(argnums, tuple)
 
 
 def _with_functions(verb: str, trace: PrimalTrace, found: Any, f: Any, argnums: Any, given: Given, named: Named) -> Any:
-    """A Jacobian with functions in the places where the result has some: the Jacobians of their calls."""
+    """A Jacobian with a function wherever the result has one: the Jacobian of its calls."""
 
     def differentiate(s: Specialiser, call: HostFunction, xs: Given, others: Named) -> Any:
         return {"jacfwd": jacfwd, "jacrev": jacrev}[verb](s, call, argnums, xs, others)
@@ -110,7 +110,7 @@ def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
 
 
 def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
-    """From elements first to the shape of the result and then that of the argument."""
+    """Moves the axis over elements of the argument last, and gives it the shape of the argument."""
     n = len(outer)
     last = FUNCTIONS[np.transpose](found, (*range(1, n + 1), 0))
     return FUNCTIONS[np.reshape](last, (*outer, *inner))
@@ -139,7 +139,7 @@ def _assembled(trace: PrimalTrace, table: list[list[Any]], alone: bool) -> Any:
     def leaf(p: AbstractValue, counts: bool = True) -> Any:
         if isinstance(p, Static):
             t = type_of(p.value)
-            if t is None or not counts:  # whole numbers in the fields of a class are constants
+            if t is None or not counts:  # whole numbers in fields of a class are constants
                 return trace.known(p.value)
             row = iter([zero(arrays(real, (*t.shape, *v.shape))) for v in trace.variables])
         elif isinstance(p, Structured):

@@ -1,6 +1,6 @@
-"""Functions that are any code, inside of compiled ones: Python computes them. They have rules for their derivatives.
+"""Callbacks: opaque functions that Python computes inside compiled ones. Custom rules have their derivatives.
 
-The graph has to know the type of what they return. Who makes the call says it, and it is held to that as it runs.
+The graph has to know the type of the result. The caller says it, and each result is checked against it at run time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..evaluate.values import unwrapped
 from .captured import Captures
 
 Arguments = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]
-"""All arguments of a function, from those that are reals and the rest."""
+"""Puts together all arguments of a function, from the reals among them and the rest."""
 
 
 def python_call(
     f: Callable[..., Any], name: str, reals: Sequence[Node], rest: Captures, assemble: Arguments, result: Type
 ) -> Node:
-    """A call of a function by Python. `rest` holds the other arguments, and those by name as a dict.
+    """The node of a call in Python. `rest` has the other positional arguments, and a dict of the named ones.
 
     >>> from dynagrad.ir import real, variable
     >>> from dynagrad.ir.control import Graph
@@ -48,11 +48,13 @@ def python_call(
             wanted = f"an array of reals of shape {result.shape}" if result.shape else "a real"
             found = f"an array of shape {shape_of(y)}" if shape_of(y) else f"{repr(y)[:40]} of type {type(y).__name__}"
             raise Error(
-                f"custom_rule: {name} should return {wanted} in this compiled function, and returned {found}; what it "
-                "returns there has the shape of what its jvp does, and without one is a single real"
+                f"custom_rule: {name} should return {wanted} in this compiled function, and returned {found}; its "
+                "result must have the shape of what its jvp returns, and without a jvp be a single real"
             )
         return np.array(y, float) if result.shape else float(y)
 
     operands = (*reals, *rest.numbers)
     operation = Operation(name, (array,) * len(operands), array, value, None, "")
-    return intern(operation, operands, name, result)  # with an attribute, so that nobody tries out what it returns
+    return intern(
+        operation, operands, name, result
+    )  # with an attribute, since the type of the result cannot be found by a trial call

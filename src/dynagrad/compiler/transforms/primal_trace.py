@@ -1,8 +1,8 @@
-"""One derivative while the graph is made: a function called with variables for the reals of its arguments.
+"""The primal trace of a function that is differentiated: the function called with fresh variables for its reals.
 
-What comes back are nodes that may use any others from outside. Their tangents or adjoints with respect to the variables
-are more nodes; then the variables are replaced by what the arguments were. A fresh variable for each call keeps
-derivatives apart, however they are nested.
+The result is made of nodes, which may use others from outside. Their tangents or adjoints by the variables are more
+nodes; then the variables are replaced by the arguments. Fresh variables for each call rule out perturbation confusion,
+however derivatives are nested.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ..evaluate.joins import (
 from ..evaluate.specialiser import Given, Named, Specialiser, content_values
 from ..evaluate.values import Array, Closure, Dict, HostFunction, List, describe, function_like, node_of, type_of, zero
 
-OWNED = "derivatives are taken with respect to it; change a copy of it"
+OWNED = "it is an argument that is differentiated; change a copy of it"
 
 
 def reals(x: Any) -> AbstractValue:
-    """The pattern whose leaves are the reals of a structure; everything else is known in it."""
+    """The abstract value with the reals of a structure as its leaves; all else is static in it."""
     t = type_of(x)
     if t is not None:
         return Dynamic(t, bool(t.shape)) if t.kind == "real" else Static(x)
@@ -47,27 +47,23 @@ def reals(x: Any) -> AbstractValue:
     return Structured(parts[0], tuple(map(reals, parts[1])), parts[2])
 
 
-def zero_for_exact(x: Any, to: Callable[[Any], Any] | None = None) -> Any:
-    """The derivative of a result with zeros, or something else, for the whole numbers and truth values in it; as
-    `pytree.of_result`, which leaves those that a class has in its fields."""
+def zero_for_exact(x: Any) -> Any:
+    """The tangent of a result with zeros for the whole numbers and truth values in it; those in the fields of a class
+    stay, as in `pytree.of_result`."""
     t = type_of(x)
     if t is not None and t.kind != "real":
-        return zeros(t.shape) if to is None else to(x)
+        return Array(np.zeros(t.shape)) if t.shape else 0.0
     if type(x) is tuple:
-        return tuple(zero_for_exact(part, to) for part in x)
+        return tuple(zero_for_exact(part) for part in x)
     if isinstance(x, List):
-        return List(tuple(zero_for_exact(part, to) for part in x.content))
+        return List(tuple(zero_for_exact(part) for part in x.content))
     if isinstance(x, Dict):
-        return Dict({key: zero_for_exact(part, to) for key, part in x.content.items()}, empty=x.empty)
+        return Dict({key: zero_for_exact(part) for key, part in x.content.items()}, empty=x.empty)
     return x
 
 
-def zeros(shape: tuple[int, ...]) -> Any:
-    return Array(np.zeros(shape)) if shape else 0.0
-
-
 def functions_in(x: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Where the functions of a structure are."""
+    """The paths to the functions in a structure."""
     if isinstance(x, Closure | HostFunction) or (function_like(x) and not isinstance(x, type)):
         yield path
     elif type_of(x) is None:
@@ -77,6 +73,7 @@ def functions_in(x: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]
 
 
 def at_path(x: Any, path: tuple[int, ...]) -> Any:
+    """The part of a structure at a path."""
     for i in path:
         parts = destructure(x)
         if parts is None:
@@ -86,7 +83,7 @@ def at_path(x: Any, path: tuple[int, ...]) -> Any:
 
 
 def with_functions(x: Any, change: Callable[[tuple[int, ...]], Any], path: tuple[int, ...] = ()) -> Any:
-    """A structure with other functions."""
+    """A structure with its functions replaced by `change` of their paths."""
     if isinstance(x, Closure | HostFunction) or (function_like(x) and not isinstance(x, type)):
         return change(path)
     parts = destructure(x) if type_of(x) is None else None
@@ -96,7 +93,7 @@ def with_functions(x: Any, change: Callable[[tuple[int, ...]], Any], path: tuple
 
 
 def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
-    """What is differentiated with respect to."""
+    """Checks an argument that is differentiated: it has reals or functions in it, and is no whole number."""
     t = type_of(x)
     if t is not None and t.kind != "real":
         advice = f"write {x}.0" if isinstance(x, int) and not isinstance(x, bool) else "convert it with float()"
@@ -108,15 +105,15 @@ def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
     return x
 
 
-# -- one pass ----------------------------------------------------------------------------------------------------------
+# -- the trace ---------------------------------------------------------------------------------------------------------
 
 
 watched: ContextVar[dict[Node, Node] | None] = ContextVar("watched", default=None)
-"""Where the adjoint of each value is entered, for those who want to see them."""
+"""Collects the adjoint of each node, if set: `dg.graph` shows them."""
 
 
 class PrimalTrace:
-    """A function called with variables for the reals of its arguments."""
+    """A function called with fresh variables for the reals of its arguments."""
 
     def __init__(self, s: Specialiser, verb: str, f: Any, primals: Given, named: Named | None = None) -> None:
         s.may_raise(NotDifferentiable)
@@ -129,41 +126,41 @@ class PrimalTrace:
         with s.journal() as changed:
             self.value = s.call(f, list(arguments), named or {})
         for ref, content in changed.items():
-            if ref is s.token:  # what is checked, is so at the arguments
+            if ref is s.token:  # checks are made at the arguments
                 s.put(ref, substitute([node_of(content)], self.by)[0])
                 continue
             nodes = list(flatten(content_values(ref, content), abstract(content_values(ref, content), deep=True)))
             if set(self.variables) & set(order(nodes)):
                 raise s.error(
-                    f"{verb}: the function changes {describe(ref)} from outside by what it is differentiated by; "
-                    "return it instead"
+                    f"{verb}: the function writes a value that depends on its arguments into {describe(ref)} from "
+                    "outside; return it instead"
                 )
             s.put(ref, content)
         self.result = reals(self.value)
         self.outputs = list(flatten(self.value, self.result))
 
     def closed(self, nodes: Sequence[Node | None], like: Sequence[Node]) -> list[Node]:
-        """Nodes with the arguments in the place of the variables; None is zero."""
+        """Nodes with the arguments substituted for the variables; None stands for zeros like those of `like`."""
         filled = [zero(b.type) if n is None else n for n, b in zip(nodes, like, strict=True)]
         return list(substitute(filled, self.by))
 
     def primal(self) -> Any:
-        """The value at the arguments."""
+        """The value of the function at the arguments."""
         return self.known(self.value)
 
     def tangent(self, tangents: Sequence[Node | None]) -> Any:
-        """The derivative of the value: zero for whole numbers and truth values, what else is no real stays as it is."""
+        """The tangent of the value: zero for whole numbers and truth values; other values that are no reals stay."""
         seeds = dict(zip(self.variables, tangents, strict=True))
         found = self.closed(derive.tangents(self.outputs, seeds), self.outputs)
         return self.known(zero_for_exact(build(self.result, iter(found), "")))
 
     def known(self, x: Any) -> Any:
-        """A value with the arguments in the place of the variables."""
+        """A value with the arguments substituted for the variables."""
         p = abstract(x, deep=True)
         return build(p, iter(substitute(list(flatten(x, p)), self.by)), "")
 
     def adjoint(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
-        """The adjoints of the arguments; functions among these stay as they are."""
+        """The adjoints of the arguments; functions among them stay."""
         seen = watched.get()
         inner: dict[Node, Node] | None = None if seen is None else {}
         found = derive.generate_adjoints(self.outputs, cotangents, self.variables, inner)
@@ -175,7 +172,7 @@ class PrimalTrace:
 
 
 def leaves_like(verb: str, what: str, x: Any, form: AbstractValue) -> list[Node]:
-    """The reals of something that should have the structure of something else."""
+    """The reals of a tangent or cotangent. Raises Error where it has another structure than what it belongs to."""
     try:
         return list(flatten(x, form))
     except Error as problem:
@@ -183,7 +180,7 @@ def leaves_like(verb: str, what: str, x: Any, form: AbstractValue) -> list[Node]
 
 
 def partially_applied(f: Any, places_: Sequence[int], given: Given, named: Named) -> HostFunction:
-    """A function of the chosen arguments alone."""
+    """A function with all but the chosen arguments fixed (partial application)."""
     names = tuple(named)
     count = len(given)
 

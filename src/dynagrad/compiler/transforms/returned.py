@@ -1,7 +1,7 @@
-"""Functions in what a differentiated function returns, inside compiled functions: their derivatives are functions.
+"""Derivatives of functions that a differentiated function returns, inside compiled functions: they are functions too.
 
-Each call of one differentiates the call of what was returned, once more from the start. So no two calls share a
-variable, and nothing is left of this in the graph.
+A call of such a derivative traces the differentiated function once more, calls what it returns, and differentiates
+that. So no two calls share a variable (no perturbation confusion), and the graph has no closures.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def calls_differentiated(
     named: Named,
     differentiate: Differentiate,
 ) -> HostFunction:
-    """The derivative of what f, called with some arguments, has returned at a path.
+    """The derivative of the function that f returned at a path of its result.
 
-    `differentiate` gets a function in the place of f, which calls what f returned there, and the arguments of f. What
-    else it depends on has to be in the options. Of a functional it is one.
+    It calls `differentiate` with a function that stands for f and calls the returned one, and with the arguments of f.
+    Whatever else it depends on must be in `options`, which identify it. The derivative of a functional is a functional.
     """
     count, names = len(given), tuple(named)
 
     def run(s: Specialiser, held: tuple[Any, ...], arguments: Given, by_name: Named) -> Any:
         f, *rest = held
-        now = [s.call(copy.deepcopy, [x]) for x in arguments]  # whoever writes to them later
+        now = [s.call(copy.deepcopy, [x]) for x in arguments]  # the caller may write to them later
         call = _call(f, path, now, {name: s.call(copy.deepcopy, [x]) for name, x in by_name.items()})
         return differentiate(s, call, rest[:count], dict(zip(names, rest[count:], strict=True)))
 
@@ -47,7 +47,7 @@ def calls_differentiated(
 
 
 def _call(f: Any, path: tuple[int, ...], arguments: Given, by_name: Named) -> HostFunction:
-    """A function that calls what f returns at a path."""
+    """A function of the arguments of f that calls the function that f returns at a path."""
     names, count = tuple(by_name), len(arguments)
 
     def run(s: Specialiser, held: tuple[Any, ...], xs: Given, others: Named) -> Any:

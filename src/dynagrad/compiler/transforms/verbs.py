@@ -1,7 +1,7 @@
-"""The verbs inside of compiled functions: each is one derivative of `primal_trace.py`, or made of several.
+"""The verbs (`grad`, `jvp`, `vjp`, ...) inside compiled functions: each is made of primal traces.
 
-Where the result of a function is a function, so is its derivative: each call of it differentiates what the function was
-called for, once more from the start. Functions that a verb made before anything was compiled say so themselves.
+Where the result of a function is a function, so is its derivative (`returned.py`). Finders recognise functions that a
+verb made outside of compiled code.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from .returned import calls_differentiated
 
 
 def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """The value and its tangent."""
     xs, ds = items(s, primals), items(s, tangents)
     if len(xs) != len(ds):
-        raise Error(f"jvp: {len(xs)} primals need as many tangents, and {len(ds)} were given")
+        raise Error(f"jvp: there are {len(xs)} primals and {len(ds)} tangents; give one tangent for each primal")
     return forward(s, "jvp", f, xs, ds)
 
 
 def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) -> tuple[Any, Any]:
-    """The value and the derivative along tangents; functions in the result become derivatives of functions."""
+    """The value and its tangent; functions in the result become derivatives of functions."""
     original, given, count = f, (*primals, *tangents), len(primals)
     paths = tuple(functions_in(tuple(primals)))
-    if paths:  # along functions too: of f + e g, by e at 0
+    if paths:  # tangents of functions: d/de of f + e g at e = 0
         moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
         f, primals, tangents = HostFunction(moved.kind, moved.run, (f, *moved.held)), (*primals, 0.0), (*tangents, 1.0)
     trace = PrimalTrace(s, verb, f, primals)
@@ -56,7 +57,7 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
 
 
 def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> HostFunction:
-    """Calls the first thing it holds with arguments whose functions are moved along others by its last argument."""
+    """Calls its first captured function with arguments whose functions f become f + e g; e is the last argument."""
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
         f, *functions = held
@@ -74,7 +75,7 @@ def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> HostFuncti
 def _sum(f: Any, e: Any, g: Any) -> HostFunction:
     """f + e g."""
     if not function_like(g):
-        raise Error(f"the tangent of a function is a function, and {describe(g)} is none")
+        raise Error(f"the tangent of a function must be a function, not {describe(g)}")
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
         f, e, g = held
@@ -84,9 +85,9 @@ def _sum(f: Any, e: Any, g: Any) -> HostFunction:
 
 
 def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotangent: Any) -> tuple[Any, ...]:
-    """Adjoints of arguments with a linear functional in the place of each function.
+    """Adjoints of arguments, with a linear functional (`dg.Dual`) in the place of each function.
 
-    At h it is what the cotangent makes of the derivative of f where this function is moved along h.
+    Its value at h is the pairing of the cotangent with the tangent of f where this function has the tangent h.
     """
     if next(functions_in(found), None) is None:
         return found
@@ -112,7 +113,7 @@ def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
     """The n-th derivative at a real."""
     t = type_of(x)
     if t is not None and t.shape:
-        raise Error(f"derivative: the argument is one real, and {describe(x)} is not; there are dg.grad and dg.jacfwd")
+        raise Error(f"derivative: the argument must be one real, not {describe(x)}; use dg.grad or dg.jacfwd")
     if n == 0:
         return s.call(f, [x])
     if n > 1:
@@ -121,13 +122,15 @@ def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
 
 
 def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: Given, named: Named) -> Any:
-    """The value and the gradient of a function with one real as its result, or a function whose calls have."""
+    """The value and the gradient of a function that returns one real, or a function whose calls do."""
     places_ = plain.chosen("grad", argnums, len(given))
     trace = PrimalTrace(s, "grad", partially_applied(f, places_, given, named), [given[i] for i in places_])
     y = trace.value
     if has_aux:
         if not isinstance(y, tuple) or len(y) != 2:
-            raise Error(f"grad: with has_aux the function returns its value and something else, and not {describe(y)}")
+            raise Error(
+                f"grad: with has_aux the function must return a pair, its value and other results, not {describe(y)}"
+            )
         y = y[0]
     if next(functions_in(y), None) == ():
 
@@ -139,8 +142,8 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
     t = type_of(y)
     if t is None or t.shape or t.kind == "boolean":
         raise Error(
-            f"grad: the function should return one real, or a function whose calls do, and returned {describe(y)}; for "
-            "other results there are dg.jacrev, dg.vjp and dg.jacfwd"
+            f"grad: the function must return one real, or a function whose calls do, and returned {describe(y)}; for "
+            "other results use dg.jacrev, dg.vjp or dg.jacfwd"
         )
     ones = [constant(1.0)] if t.kind == "real" else []  # a whole number has derivative zero
     seeds = [*ones, *(zero(o.type) for o in trace.outputs[len(ones) :])]
@@ -153,7 +156,7 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
 
 
 def vjp(s: Specialiser, f: Any, primals: Given) -> tuple[Any, Any]:
-    """The value, and the function from a cotangent of it to those of the arguments."""
+    """The value, and the pullback: from a cotangent of it to those of the arguments."""
     trace = PrimalTrace(s, "vjp", f, primals)
     return trace.primal(), HostFunction(("pullback", "a pullback"), _pull, (f, *primals))
 
@@ -178,11 +181,11 @@ def pullback(s: Specialiser, f: Any, omega: Any, given: Given) -> Any:
     return found[0] if len(given) == 1 else found
 
 
-# -- entering ----------------------------------------------------------------------------------------------------------
+# -- handlers ----------------------------------------------------------------------------------------------------------
 
 
 def made(verb: str, options: tuple[Any, ...]) -> HostFunction:
-    """The function that a verb makes of a function."""
+    """The function that a verb returns for a function."""
     f, *rest = options
     fixed = tuple(rest)
     run = _RUNS[verb]
@@ -266,7 +269,7 @@ def _enter_pullback(s: Specialiser, given: Given, named: Named) -> Any:
 
 @calls(pytree.add)
 def add(s: Specialiser, given: Given, named: Named) -> Any:
-    """`dg.add`: of reals, structures and functions."""
+    """`dg.add` of reals, structures, functions and Duals."""
     a, b = given
     if is_dual(a) or is_dual(b):
         return plus(a, b)
@@ -287,7 +290,7 @@ def _of(form: AbstractValue, x: Any) -> list[Node]:
 
 @calls(pytree.scale)
 def scale(s: Specialiser, given: Given, named: Named) -> Any:
-    """`dg.scale`: a structure, or the results of a function, times a real."""
+    """`dg.scale` of a real, structure, function or Dual by a real."""
     c, x = given
     if is_dual(x):
         return times(c, x)
@@ -302,7 +305,7 @@ def scale(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
-    """The handler of a function that a verb made before anything was compiled."""
+    """The finder for functions that a verb made outside of compiled code."""
     verb, f, options = plain.made_by(function) or ("", None, {})
     if verb == "pullback":
         return lambda s, given, named: pullback(s, f, options["omega"], given)
