@@ -86,7 +86,12 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
     ),
     "assert": ("def f(x, n=3):\n    assert n > 3\n    return x", (1.0,), "assert n > 3", "raises AssertionError"),
     "argument": ("def f(a):\n    a[0] = 2.0\n    return a", (np.ones(3),), "a[0]", "it is an argument of the compiled"),
-    "outside": ("def f(x):\n    OUTSIDE[0] = x\n    return x", (1.0,), "OUTSIDE[0]", "made outside of the compiled function"),
+    "outside": (
+        "def f(x):\n    OUTSIDE[0] = x\n    return x",
+        (1.0,),
+        "OUTSIDE[0]",
+        "made outside of the",
+    ),
     "either of two": (
         "def f(x):\n    a, b = np.zeros(2), np.ones(2)\n    c = a if x > 0 else b\n    c[0] = 5.0\n    return a, b",
         (1.0,),
@@ -186,7 +191,12 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "for g in",
         "must keep its kind",
     ),
-    "walrus": ("def f(x):\n    return x if x > 0 and (y := x) > 1 else 2.0", (1.0,), "y := x", "assign the name before it"),
+    "walrus": (
+        "def f(x):\n    return x if x > 0 and (y := x) > 1 else 2.0",
+        (1.0,),
+        "y := x",
+        "assign the name before it",
+    ),
 }
 
 

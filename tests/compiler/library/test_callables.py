@@ -50,7 +50,7 @@ def test_at_of_one_argument_of_two_axes_of_numbers_and_of_a_place_that_is_not_kn
 
     agrees(f, x)
     agrees_with_gradient(lambda x: f(x)[3], x)
-    with pytest.raises(LiftError, match=r"np\.multiply\.at of places that are known only as the function runs"):
+    with pytest.raises(LiftError, match=r"np\.multiply\.at with indices that are known only as the function runs"):
         lifted(lambda x: np.multiply.at(x * 1.0, np.argsort(x), 2.0), x)
     with pytest.raises(LiftError, match="occurs over 256 times"):
         lifted(lambda x: np.multiply.at(x * 1.0, np.zeros(300, int), 2.0), x)

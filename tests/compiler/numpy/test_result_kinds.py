@@ -144,7 +144,7 @@ def test_a_truth_value_counts_as_one() -> None:
 
 @pytest.mark.parametrize("function", [np.sign, np.positive, np.negative])
 def test_what_numpy_refuses_of_truth_values(function: Any) -> None:
-    with pytest.raises(dg.Error, match=f"np.{function.__name__} is not of truth values"):
+    with pytest.raises(dg.Error, match=f"np.{function.__name__} does not take truth values"):
         lifted(lambda m: function(m), M)
 
 

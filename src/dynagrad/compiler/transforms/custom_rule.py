@@ -262,8 +262,8 @@ class _RuleGraphs:
 
     def _closes(self) -> Error:
         return error(
-            f"custom_rule: {self.shape.name} captures a number that is differentiated, and has no rule for it; make it "
-            "an argument",
+            f"custom_rule: {self.shape.name} closes over a number that is differentiated, and has no rule for it; make "
+            "it an argument",
             self.shape.at,
         )
 
