@@ -1,6 +1,6 @@
-"""Allocations of native code, counted, and failed at will.
+"""Counts the allocations of native code, and makes them fail at will.
 
-Libraries that are built and loaded in `counted` have what `memory.hpp` keeps for tests; those of other tests do not.
+Only libraries built and loaded inside `counted` have the counter of `memory.hpp`; those of other tests do not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ctrl-C for tests of what can be interrupted: a signal to this process, while a block runs."""
+"""Sends Ctrl-C to this process while a block runs, for tests of interruptible work."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A naive evaluator of rule programs: all ground instances, iterated to a fixed point, in plain Python.
+"""A naive evaluator of rule programs, the oracle of the engine: all ground instances, iterated to a fixed point.
 
-It says what a program means, so that the engine can be held against it. It shares nothing with the engine but the
-parsed syntax; it knows no agenda, no index that outlives a round, no storage and no generated code. Slow on purpose.
+It defines what a program means, and shares nothing with the engine but the parsed syntax: no agenda, no index that
+outlives a round, no storage and no generated code. Slow on purpose.
 
 Terms here are `str` (symbols), `int`, `Real` (a float in an argument) and `Struct` (everything else; lists are made of
 `cons` and `nil`).

@@ -1,20 +1,20 @@
-"""The forward algorithm of the derivation of back-propagation, run again in many digits along given pops.
+"""Replays the forward run of an engine in many digits, along given pops: the oracle of its gradient.
 
-An engine that stops early, prunes, or leaves small updates pending has computed some function of its facts, and its
-gradient is that of this function. Which function it is, the order of the pops says. So here the pops are given, the
-numbers may be moved, and derivatives are differences of values; nothing is known of how an engine finds derivatives.
-Terms, matching and semirings are those of `oracle.py`. Slow on purpose.
+An engine that stops early, prunes, or leaves small updates pending has computed some function of its facts, determined
+by the order of the pops, and its gradient is that of this function. So here the pops are given, facts may be perturbed,
+and derivatives are differences of values; no derivative rule is shared. Terms, matching and semirings are those of
+`oracle.py`. Slow on purpose.
 
-An update that changes nothing in doubles goes no further: its item is not popped for it. But what it may become is part
-of a derivative. So in the run as it was such contributions are told by their numbers in the order of sending, and in
-every other run the same ones rest with their items. A stage that came to its end settles: items are popped for what
-rests with them, and what such pops send rests again, until nothing of size is left.
+An update that changes nothing in doubles is not propagated: its item is not popped for it. But it is part of a
+derivative. So in the unperturbed run such contributions are recorded by their numbers in the order of sending, and in
+every perturbed run the same ones stay pending with their items. A stage that came to its end settles: items are popped
+for their pending contributions, and what these pops send is pending in turn, until nothing of size is left.
 
-A maximum has a derivative only where one derivation wins, and an `abs` only away from zero: where a step to the left
-and one to the right disagree, a difference is NaN.
+A maximum has a derivative only where one derivation wins, and an `abs` only away from zero: where left and right
+differences disagree, the result is NaN.
 
-Programs of plain arithmetic that the engine runs again and again in whole (a contribution may get worse, and no order
-makes items final) have no pops to follow, and no place here.
+Programs of plain arithmetic that the engine re-runs as a whole (a contribution may get worse, and no order makes items
+final) have no pops to follow, and no place here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bad and strange input: every error is a `dg.Error` that says what and where, and nothing crashes or hangs."""
+"""Invalid and strange input: every error is a `dg.Error` that says what and where, and nothing crashes or hangs."""
 
 from __future__ import annotations
 

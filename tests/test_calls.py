@@ -1,5 +1,5 @@
-"""What calls and what users see of the package: signatures, misspelt options, names, completion, column
-names, the line that warnings point at, and short tracebacks. mypy and IPython are asked themselves.
+"""Public calls and names: signatures, misspelt options, completion, column names, the line that warnings point at,
+short tracebacks. mypy and IPython are run.
 
 Costs twelve seconds, of which mypy takes most.
 """

@@ -1,7 +1,7 @@
-"""What is done over and over takes no more memory than done once (15 s, six compilations).
+"""Repeated work takes no more memory than work done once (15 s, six compilations).
 
-Allocations of native code are counted, and all come back; where Python and numpy have a part, the size of the process
-is looked at, whose rounds take so much that one that is lost shows.
+Allocations of native code are counted, and all are freed; where Python and numpy take part, the size of the process is
+measured over rounds so large that a leak of one shows.
 """
 
 from __future__ import annotations

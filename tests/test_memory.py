@@ -1,6 +1,6 @@
-"""Memory that ends: an error each time, at whatever allocation, and a chart that says how far it came (100 s).
+"""Out of memory: an error at whichever allocation, and a chart that says how far it came (100 s).
 
-Allocations fail by a counter that is compiled into programs of these tests alone: the first, the second, and so on.
+A counter that is compiled into programs of these tests alone lets the first allocation fail, the second, and so on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What users pickled before modules moved loads now. `pickles_before.txt` has pickles of the version before that.
+"""Pickles from before modules moved can be loaded. `pickles_before.txt` has pickles of the version before that.
 
 Costs a second: two small programs are compiled.
 """

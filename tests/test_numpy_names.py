@@ -1,6 +1,6 @@
-"""`dynagrad.numpy` and `dynagrad.math`: all names of numpy and of `math` are there, and outside are the originals.
+"""`dynagrad.numpy` and `dynagrad.math` have all names of numpy and `math`: the originals, outside of derivatives.
 
-What they compute inside of a derivative is in `eager/mutation/test_arrays.py` and `eager/names/test_numpy_names.py`.
+Their values under a derivative are in `eager/mutation/test_arrays.py` and `eager/names/test_numpy_names.py`.
 Costs 5 s, most of it for mypy.
 """
 

@@ -1,4 +1,4 @@
-"""The oracle itself: hand-worked cases, closed forms, and enumeration by brute force."""
+"""The oracle itself: cases by hand, closed forms, and brute-force enumeration."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import networkx
 import numpy as np
 import pytest
 
-from cases import CASES, Case, oracle_semiring
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
+from language_cases import CASES, Case, oracle_semiring
 from oracle import Conflict, Diverged, Key, Struct, Unbound, close, evaluate, ground, list_term, zero_of
 
 

@@ -1,4 +1,4 @@
-"""Text as people paste it, from papers, textbooks and other languages: what is accepted as it is written, and means.
+"""Programs pasted from papers, textbooks and other languages: which notation is accepted, and what it means.
 
 Costs fifteen seconds: about ten programs are compiled, each of which serves many cases.
 """

@@ -1,4 +1,4 @@
-"""Against others: the same problems solved by scipy, networkx, hmmlearn, nltk, and by plain loops."""
+"""Values against peers: the same problems solved by scipy, networkx, hmmlearn, nltk, and by plain loops."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Real grammars and sentences, which the project may not ship: kept beside the checkout, and skipped where absent.
 
-`DYNAGRAD_DATA` names their folder; without it `shared/data` beside the checkout is looked at.
+`DYNAGRAD_DATA` names their folder; the default is `shared/data` beside the checkout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The two worked examples of the derivation of Dyna's back-propagation, step by step: values, agenda and gradient
 after every number of pops. (The derivation is the online appendix to Eisner, Goldlust and Smith 2005.)
 
-What is expected is written out here from the formulas printed there, by plain arithmetic, and shares nothing with the
-package or with the replay that other tests compare with.
+Expected values are written out from the formulas printed there, in plain arithmetic, and share nothing with the package
+or with the replay that other tests compare with.
 """
 
 from __future__ import annotations

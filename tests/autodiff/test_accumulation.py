@@ -1,4 +1,4 @@
-"""The two lives of an adjoint: what each costs, and which values have which."""
+"""Adjoint accumulation, in place or as a sum of nodes: what each costs, and which values have which."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""Which elements of an adjoint count: the others stay zero, whatever the partial derivatives there are."""
+"""Activity analysis of array elements: adjoints of inactive ones stay zero, whatever the partial derivatives there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives through branches, loops and recursion, in both modes and each of the other, against differences."""
+"""Derivatives through branches, loops and recursion, in both modes and their nestings, against central differences."""
 
 import numpy as np
 import pytest

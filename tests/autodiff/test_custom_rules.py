@@ -1,4 +1,4 @@
-"""Functions of the graph with derivatives of their own."""
+"""Functions of the graph with custom derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of graphs: forward equals reverse, they nest, and "not connected" is not zero."""
+"""Derivatives of graphs: forward and reverse mode agree, they nest, and "not connected" differs from zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixed points in the graph, against closed forms and numpy's solutions of linear equations."""
+"""Fixed points in the graph and their implicit derivatives, against closed forms and numpy's linear algebra."""
 
 from __future__ import annotations
 

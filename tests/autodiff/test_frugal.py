@@ -1,4 +1,4 @@
-"""Rules on whole arrays, with what is in between written over: the same to the bit; nothing that is given changes."""
+"""Derivative rules of array operations that reuse memory of intermediates: equal to the bit; inputs never change."""
 
 from __future__ import annotations
 

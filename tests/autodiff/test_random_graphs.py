@@ -1,7 +1,7 @@
-"""Random graphs: what they compute, and their derivatives in both modes, forward, backward and by differences.
+"""Random graphs: their values, and their derivatives in forward mode, reverse mode and by differences.
 
-A program is a list of instructions on some single numbers and some arrays. It is run twice by the same interpreter: by
-Python and numpy, and on nodes, which makes a graph.
+A program is a list of instructions on some numbers and arrays. One interpreter runs it twice: on Python's and numpy's
+values, and on nodes, which makes a graph.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops that are run again on the way back: the same values and derivatives, with less saved."""
+"""Rematerialised loops in the backward pass: the same values and derivatives, with fewer residuals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loops save of their arrays for the way back: the places that it looks at, or the array where that is less."""
+"""Residuals of arrays that loops read: the elements that were read, or the whole array where that is smaller."""
 
 from __future__ import annotations
 

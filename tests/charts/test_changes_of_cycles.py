@@ -1,8 +1,7 @@
-"""Charts whose cycles were solved, and whose facts change: what a change reaches is solved again, the rest stays.
+"""Incremental changes of charts with solved cycles: what a change reaches is solved again, the rest stays.
 
-The judge of a changed chart is a fresh run with the facts that remain: its items, values, errors, and what it says of
-itself; and solutions in 50 digits. Costs a minute, most of it for compiling: a program for fresh runs and
-one for changes a case, over which hundreds of changes then run.
+The oracles are a fresh run with the remaining facts (items, values, errors, reports), and solutions in 50 digits. Costs
+a minute, mostly compiling: one program for fresh runs and one for changes in each case, for hundreds of changes.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.charts.chart import run_of
+from ground_equations import Solution
 from replay import term
-from solution import Solution
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

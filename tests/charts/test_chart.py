@@ -1,4 +1,4 @@
-"""Charts: looking items up, ending early, changing facts, as mappings of texts, and what stays when a call fails."""
+"""Charts: lookup, early stops, changed facts, the mapping protocol, and what stays when a call fails."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Cycles in a user's semiring that has a closure, `star=`: solved by elimination, whatever side the weights stand on.
+"""Cycles in a user's semiring with a closure, `star=`: solved by elimination, for weights on either side.
 
-Costs some five seconds, nearly all of them for four compiled programs. The oracle is linear algebra in numpy.
+Costs five seconds, nearly all for four compiled programs. The oracle is linear algebra in numpy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants and facts of one item, said more than once: contributions like any other, whoever else defines the item."""
+"""Constant items and facts that are given more than once: contributions like any other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dynagrad as dg
 from charts.test_engine import derived, differences
 from dynagrad.rules.parse import parse
 from oracle import Conflict, evaluate
-from programs import combined
+from program_strategies import combined
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -1,7 +1,7 @@
-"""Cycles: what `converged` and `error_bound` promise, what has no finite value, and what stops without one.
+"""Cycles: what `converged` and `error_bound` promise, divergence, and runs that stop before convergence.
 
-Costs some twenty seconds, nearly all of them for about twenty-five compiled programs. Values are known in closed form,
-or are those of mpmath and of the algorithm of Bellman and Ford.
+Costs twenty seconds, nearly all for about twenty-five compiled programs. The oracles are closed forms, mpmath and the
+algorithm of Bellman and Ford.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The engine against the oracle: hand-written cases and generated programs, every semiring, every order of the agenda.
 
-A compile costs far more than a run of these programs, so many programs share one source, each under names of its own.
-What fails is reported program by program, the shortest first.
+Compiling costs far more than running these programs, so many programs share one source, each with names of its own.
+Failures are reported program by program, the shortest first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import dynagrad as dg
-from cases import CASES, SHIFTED, Case, oracle_semiring
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
+from language_cases import CASES, SHIFTED, Case, oracle_semiring
 from oracle import Real, Struct, close, evaluate, term, zero_of
-from programs import (
+from program_strategies import (
     CYCLIC_SEMIRINGS,
     SEMIRINGS,
     Program,

@@ -1,7 +1,7 @@
-"""Functions of values with branches, loops, recursion and derivatives inside rules: compiled, and run there natively.
+"""Python functions called in rules, with branches, loops, recursion and derivatives: compiled, and run natively.
 
-Most tests look at one program that calls them all. What it is held against is the same rules written in Python, with
-the functions as they are, central differences, and derivatives of the functions.
+Most tests share one program that calls them all. The oracles are the same rules in Python, central differences, and
+derivatives of the functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Infinite values in plain arithmetic: those that were put in stay, those that arise are errors with their item."""
+"""Infinite values in plain arithmetic: facts may be infinite; one that arises is an error that names its item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory there is: both versions of control groups, in trees as systems have them (1 s)."""
+"""The memory limit of the machine: both versions of control groups, in hierarchies as systems have them (1 s)."""
 
 from __future__ import annotations
 

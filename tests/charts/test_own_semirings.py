@@ -1,4 +1,4 @@
-"""Semirings of users whose plus selects: the run goes best first by `less`, and `plus` and `less` have to agree."""
+"""Users' semirings with a selecting plus: best-first search by `less`, and checks that `plus` and `less` agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs, bindings and batches: what may be given to them, and what they do from several places at once."""
+"""Programs, bindings and batches: arguments, errors, and use from several threads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rules over rows run as vector operations, and give what their instances give one after the other.
+"""Joins over dense rows as vector operations: equal to their ground instances one after the other.
 
-Each program is run twice: as it is, and with a factor of one that has to be looked up after the last scan, so that no
-row is a vector. Values must agree to the last bit, whatever the numbers are like.
+Each program runs twice: as it is, and with a factor of one that is looked up after the last scan, which prevents
+vectors. Values must agree to the bit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Cycles of the ground program are solved: values, derivatives, what has no solution, and runs that stop half-way.
+"""Solving cyclic components: values, derivatives, equations without a solution, and runs that stop half-way.
 
-Right values are those of numpy's linear algebra, of formulas, and of differences of the engine's own values. Each
-program is compiled once and runs over many facts.
+The oracles are numpy's linear algebra, closed forms, and differences of the engine's own values. Each program is
+compiled once and runs over many facts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Recursion that hands an argument on unchanged: one system of equations for all of its values, side by side.
+"""Recursion with stable arguments: one system of equations, solved for all values of the argument side by side.
 
-Right values are numpy's: the closure of a matrix A is (I - A)^-1 - I, and its derivatives follow. The programs run over
+The oracle is numpy: the closure of a matrix A is (I - A)^-1 - I, and its derivatives follow. The programs run over
 small dense and sparse graphs in a few shapes of rules; ten are compiled, which takes half a minute.
 """
 

@@ -1,4 +1,4 @@
-"""C++ text of graphs: what it looks like, and that compiled it computes what the interpreter computes."""
+"""C++ expressions of graphs: their text, and that compiled they compute what the interpreter computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs functions the lifted way, and holds them against Python."""
+"""Specialises functions, interprets their graphs, and compares the results with Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions as values, and functions that call themselves."""
+"""Closures, higher-order functions and recursion in compiled functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dg.compile`: the same values and derivatives as the function that was compiled, and what its versions are."""
+"""`dg.compile`: the values and derivatives of the function that was compiled, and its versions."""
 
 import gc
 import math

@@ -1,9 +1,8 @@
-"""The functions of `eager/numpy/numpy_cases.py` compiled: values, gradients, tangents and Hessians times vectors, in
+"""The functions of `eager/numpy/numpy_cases.py` compiled: values, gradients, tangents and Hessian-vector products, in
 all modes.
 
-They are held to what the same gives without being compiled, which `eager/numpy/test_numpy.py` holds to differences. A
-compiled function has many cases in it, since each costs its time to compile; in all this takes half a minute on two
-cores.
+The oracle is the eager derivative, which `eager/numpy/test_numpy.py` compares with differences. One compiled function
+has many cases; in all this takes half a minute on two cores.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every function of numpy with arguments that are known only as the function runs where it wants known ones, and others
-of a wrong kind: it is compiled and gives what numpy gives, or says why not. It never crashes.
+"""Every function of numpy, with dynamic arguments where it needs static ones and with arguments of wrong kinds: it
+compiles and agrees with numpy, or says why not. It never crashes.
 
-Costs 20 s: a child process, since what is wrong here may end the process, lifts some 4,000 calls and compiles none.
+Costs 20 s: a child process, since a failure may end the process, specialises some 4,000 calls and compiles none.
 """
 
 from __future__ import annotations

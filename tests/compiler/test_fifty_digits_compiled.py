@@ -1,8 +1,8 @@
-"""Functions that numpy computes in float64 alone, against differences of 50 digits of what they mean: values, first
-derivatives in both modes and second ones in all four mixes, uncompiled and compiled.
+"""Functions that numpy computes in float64 only, against differences of their definitions in 50 digits: values, first
+derivatives in both modes and second ones in all four mixes, eager and compiled.
 
-A row is a function, the same in words that arrays of 50 digits know (`fifty.py`), and points; there is neither a tie
-nor a knot at any of them. Costs one compiled program, 20 s.
+A row is a function, its definition on arrays of 50 digits (`fifty_digits.py`), and points without ties or kinks. Costs
+one compiled program, 20 s.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 import dynagrad as dg
 from eager.numpy.test_fifty_digits import TOLERANCE, agree, near
-from fifty import Differences, exact
+from fifty_digits import Differences, exact
 
 chance = np.random.default_rng(17)
 A, B, C = chance.normal(size=(3, 4)), chance.normal(size=(4, 3)), chance.normal(size=(3, 3))

@@ -1,4 +1,4 @@
-"""`dg.graph` and `dg.cpp`: what a compiled function is made of."""
+"""`dg.graph` and `dg.cpp`: the graph and the C++ of a compiled function."""
 
 import xml.etree.ElementTree as xml
 

@@ -1,4 +1,4 @@
-"""Arrays: numpy's functions, indexing, views, and writing in place."""
+"""Arrays in compiled functions: numpy's functions, indexing, views, and writes in place."""
 
 from __future__ import annotations
 

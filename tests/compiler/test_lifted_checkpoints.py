@@ -1,4 +1,4 @@
-"""Loops inside of compiled functions that save little: as those that are not compiled."""
+"""`dg.checkpoint` in compiled functions: equal to eager ones, with fewer residuals."""
 
 from __future__ import annotations
 

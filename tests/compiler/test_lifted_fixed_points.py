@@ -1,4 +1,4 @@
-"""Fixed points inside of compiled functions: as those that are not compiled, and as closed forms."""
+"""`dg.fixed_point` in compiled functions, against eager ones and closed forms."""
 
 from __future__ import annotations
 

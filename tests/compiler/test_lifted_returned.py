@@ -1,5 +1,5 @@
-"""Functions as results of what is differentiated, and functionals on functions, in lifted functions: as in Python,
-whose values `eager/verbs/test_returned.py` has by hand.
+"""Derivatives of functions that return functions, and functionals on functions, in compiled functions. The oracle is
+Python; `eager/verbs/test_returned.py` has its values by hand.
 
 Ten seconds. One function is compiled to machine code, with all cases in it.
 """

@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own inside of compiled functions: the rule is what counts, in both modes."""
+"""`dg.custom_rule` in compiled functions: the rule decides, in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives inside of functions that are lifted, and functions that verbs made."""
+"""Verbs in compiled functions, and calls there of functions that verbs returned."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""280 expressions of numpy that mix whole numbers, truth values and reals: numpy, numbers with derivatives and compiled
-code agree in values, kinds and shapes, and in gradients.
+"""280 numpy expressions that mix whole numbers, truth values and reals: numpy, eager derivatives and compiled code
+agree in values, kinds and shapes, and in gradients.
 
 Costs two compiled programs, one of all values and one of all gradients: 20 s.
 """

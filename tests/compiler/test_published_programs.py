@@ -1,15 +1,15 @@
-"""Programs with which others show what their systems of derivatives do, and the figures that they publish for them.
+"""Published test programs of other systems of automatic differentiation, and the figures published for them.
 
-The programs are written anew after what is said of them. From STALINGRAD, a compiler of Siskind and Pearlmutter:
-`saddle` and `particle`, where an optimisation by derivatives runs inside of another, or inside of its objective a
-potential is differentiated; maximum likelihood of a probabilistic program, in a lambda calculus and in logic, each with
-an interpreter that is differentiated; `backprop`; and small ones. From ADBench: a mixture of Gaussians, bundle
-adjustment, a recurrent network, and a hand of bones. Where nothing is published (the two interpreters) there is a
-closed form; where the published inputs are not to be had (network, hand) the inputs are given by formulas, and the
-figures were computed with jax 0.10 in float64.
+The programs are written anew from their descriptions. From STALINGRAD, a compiler of Siskind and Pearlmutter: `saddle`
+and `particle`, where an optimisation by derivatives runs inside another, or a potential is differentiated inside its
+objective; maximum likelihood of a probabilistic program, in a lambda calculus and in logic, each with an interpreter
+that is differentiated; `backprop`; and small ones. From ADBench: a Gaussian mixture, bundle adjustment, a recurrent
+network, and hand tracking. Where nothing is published (the two interpreters) the oracle is a closed form; where the
+published inputs are not available (network, hand) inputs are given by formulas, and figures were computed with jax 0.10
+in float64.
 
-Modes are written from the outside to the inside: FR is forward around reverse. 17 s of processor time, with 17
-functions of machine code.
+Modes are written from the outside in: FR is forward over reverse. 17 s of processor time, with 17 functions of machine
+code.
 """
 
 from __future__ import annotations

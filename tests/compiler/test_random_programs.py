@@ -1,5 +1,6 @@
-"""Random functions, with choices, loops, early exits, lists, dicts, arrays changed in place and functions that hold on
-to variables: lifted, they return what Python does, or are refused for a reason that is known."""
+"""Random Python functions, with choices, loops, early exits, lists, dicts, arrays changed in place and closures:
+specialised, they return what Python returns, or are refused for a known reason.
+"""
 
 from __future__ import annotations
 

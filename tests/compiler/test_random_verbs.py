@@ -1,5 +1,6 @@
-"""Random functions with fixed points, rules, checkpoints and derivatives in each other, in loops and in branches: their
-derivatives in both modes, and in both modes of these, are those of the same functions where they are not lifted."""
+"""Random functions with nested fixed points, custom rules, checkpoints and derivatives, in loops and branches: their
+derivatives to second order, in all mixes of modes, equal the eager ones.
+"""
 
 from __future__ import annotations
 

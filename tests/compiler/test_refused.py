@@ -1,4 +1,4 @@
-"""What cannot be lifted: an error with the user's file, line and a caret, that says what to do."""
+"""What cannot be compiled: an error with the user's file, line and a caret, that says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of length 0 and 1: reductions, sorts and indices over them, compiled and not, their values and derivatives.
+"""Axes of length 0 and 1: reductions, sorts and indices over them, eager and compiled, values and derivatives.
 
 Costs one compiled program for all values and one for all gradients, which is 10 s.
 """

@@ -1,4 +1,4 @@
-"""Statements of Python: what a lifted function does is what the function does."""
+"""Python's statements in compiled functions, against Python."""
 
 from __future__ import annotations
 

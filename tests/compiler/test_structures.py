@@ -1,4 +1,4 @@
-"""Lists, dicts, tuples and objects: what they hold may change, and who holds them sees it."""
+"""Lists, dicts, tuples and objects in compiled functions: mutation and aliasing as in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled `solve` with a Cholesky factor is one of triangles: the same numbers and derivatives. Costs 6 s."""
+"""A compiled `solve` with a Cholesky factor uses triangular solves: the same values and derivatives. Costs 6 s."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Arrays without axes, and views that einsum and meshgrid make: what is written shows wherever numpy shows it.
+"""Arrays without axes, and views made by einsum and meshgrid: a write shows wherever it shows in numpy.
 
-In both modes and compiled; costs one compiled program a function, 14 s.
+In both modes and compiled; costs one compiled program for each function, 14 s.
 """
 
 from __future__ import annotations

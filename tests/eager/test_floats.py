@@ -1,4 +1,4 @@
-"""The quick way of single floats: the same values and derivatives as by the rules of the operations."""
+"""The fast path of single floats: the values and derivatives of the rules of the operations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Numbers with derivatives: tags in order, the examples of 004, and perturbations that are never confused.
+"""Dual numbers and tape cells: the order of tags, worked examples, and no perturbation confusion.
 
-Whatever is nested, and in whichever mix of modes, is compared with what sympy makes of the same program.
+Nested derivatives, in every mix of modes, are compared with sympy's of the same program.
 """
 
 from __future__ import annotations

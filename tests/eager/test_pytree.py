@@ -1,4 +1,4 @@
-"""What derivatives go through besides numbers: containers, dataclasses, registered classes, and vectors of these."""
+"""Structures of numbers: containers, dataclasses, registered classes; and their vector space."""
 
 from __future__ import annotations
 

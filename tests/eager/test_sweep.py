@@ -1,4 +1,4 @@
-"""The reverse pass: every cell once, no recursion, linear cost, memory freed, threads."""
+"""The reverse sweep: every cell once, no recursion, linear cost, memory freed, threads."""
 
 from __future__ import annotations
 

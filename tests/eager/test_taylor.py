@@ -1,4 +1,4 @@
-"""Power series: coefficients of every operation, derivatives of high order, series inside and around other numbers."""
+"""Power series: coefficients of every operation, derivatives of high order, series nested with other numbers."""
 
 from __future__ import annotations
 

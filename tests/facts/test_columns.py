@@ -1,4 +1,4 @@
-"""Columns of arguments: their entries say what kind of column they are, and keep their types."""
+"""Columns of arguments: their kind follows from their entries, whose types they keep."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files of facts: rows are data, texts stay open until the program's types decide, errors name the line."""
+"""Files of facts: rows are data, texts stay untyped until the program's types decide, errors name the line."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Facts in: every form of table gives the same relation, and what is wrong is named with its place."""
+"""Facts in: every form of table gives the same relation, and errors name the place."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Relations: rows are kept as they came, and taken, joined and compared as lists of tuples are."""
+"""Relations: rows keep their order, and are selected, joined and compared as lists of tuples are."""
 
 import pickle
 from typing import Any

@@ -1,4 +1,4 @@
-"""Terms: what may be one, when two are equal, how they print, and the flat encoding."""
+"""Terms: what can be one, equality, printing, and the flat encoding."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The values of facts: each shape is read from every kind of number, and what a semiring does not have is refused."""
+"""The values of facts: each shape from every kind of number; values outside the semiring are refused."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Fuzzers: a file for each kind of input, with a `check` that says what is wrong with the one of a number."""
+"""Fuzzers: a file for each kind of input, with a `check` that returns what is wrong with the input of a number."""

@@ -1,6 +1,6 @@
-"""Files of the cache with damage: bits flipped, cut, emptied, doubled, or put in the place of each other.
+"""Fuzzes files of the cache: bits flipped, truncated, emptied, duplicated, or swapped.
 
-One input is one damaged file. Whoever loads it takes it for nothing, or finds what was there before the damage.
+One input is one damaged file. Loading it finds nothing, or the content before the damage.
 """
 
 from __future__ import annotations

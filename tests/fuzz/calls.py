@@ -1,8 +1,8 @@
-"""Random calls of the public functions, with what fits and with what does not: each succeeds or raises a `dg.Error`.
+"""Fuzzes the public functions with valid and invalid arguments: each call succeeds or raises a `dg.Error`.
 
 A call is drawn from the public functions and classes, and from the methods of a small world of programs, charts,
-tables, gradients, batches and functions; what it gives is a part of that world afterwards. Parameters get values that
-fit their names, or anything at all. The same seed makes the same calls.
+tables, gradients, batches and functions; its result joins that world. Parameters get values that fit their names, or
+anything at all. The same seed makes the same calls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Files of facts with damage: bits flipped, stretches cut, doubled or overwritten; every format that is read.
+"""Fuzzes files of facts, in every format: bits flipped, stretches cut, duplicated or overwritten.
 
-One input is one damaged file. What is read of it is run, too: a damaged value may still be a value.
+One input is one damaged file. What is read of it is run too: a damaged value may still be a value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Headers for C++ made of programs with hostile names: compiled with all the rest of their unit, run, and asked.
+"""Fuzzes C++ headers with programs that have hostile names: compiled, run, and queried.
 
-One input is one header. `HEADERS` of them are compiled together, as compiling is what takes the time; each goes into a
-namespace of its own, whose name is hostile as well.
+One input is one header. `HEADERS` of them are compiled together, since compiling takes the time; each is in a namespace
+of its own, whose name is hostile as well.
 """
 
 from __future__ import annotations

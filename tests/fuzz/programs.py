@@ -1,7 +1,7 @@
-"""Texts of programs through all checks: whole ones with other names, arities and types, good ones damaged, grammar
-turned loose, and characters at random.
+"""Fuzzes the text of programs, through all checks: valid ones with other names, arities and types, damaged ones, random
+derivations of the grammar, and random characters.
 
-One input is one text. It is a program or an error that says where; reading it takes no more than seconds.
+One input is one text. It is a program, or an error that names a place; reading it takes no more than seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dynagrad as dg
 import examples
-from programs import Program, plain_programs, semiring_programs
+from program_strategies import Program, plain_programs, semiring_programs
 
 LONGEST = 5.0
 """Seconds that any of these texts may take."""

@@ -1,8 +1,8 @@
-"""Runs the fuzzers, each in a process of its own, so that what crashes is found as well. By hand: `make fuzz`, or
+"""Runs the fuzzers, each in a process of its own, so that crashes are found as well. By hand: `make fuzz`, or
 
     PYTHONPATH=src:tests:docs python -m fuzz.run --seconds 3600 --first 0 programs tables files
 
-An input is known by its number: the same number is the same input, everywhere. What is wrong is printed with it. With
+An input is named by its number: the same number is the same input everywhere. Failures are printed with it. With
 `--sanitize` compiled programs are checked by AddressSanitizer, which needs g++ with its libasan.
 """
 
@@ -99,8 +99,8 @@ def fuzz(
 
 
 def pairs(_: str, first: int, *, seconds: float, environment: dict[str, str]) -> tuple[int, list[str]]:
-    """Random programs with facts against the oracle: `random_pairs.py`."""
-    script = Path(__file__).parents[1] / "random_pairs.py"
+    """Random programs with facts against the oracle: `random_against_oracle.py`."""
+    script = Path(__file__).parents[1] / "random_against_oracle.py"
     command = [sys.executable, str(script), str(seconds), str(first)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     said = done.stdout.strip().splitlines()

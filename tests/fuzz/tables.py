@@ -1,6 +1,6 @@
-"""Facts of every form, with hostile entries: rows, dicts, arrays, frames, Arrow tables, and objects that raise.
+"""Fuzzes facts in every form, with hostile entries: rows, dicts, arrays, frames, Arrow tables, and objects that raise.
 
-One input is one table, for one of some programs that are compiled once. It is read and run, or a `dg.Error`.
+One input is one table for one of a few programs that are compiled once. It is read and run, or raises a `dg.Error`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fuzzers, with fixed numbers; what each draws is said in the files beside this one (80 s)."""
+"""Runs the fuzzers on fixed numbers (80 s)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that is used again: never while anybody can see it, and no more of it than is allowed."""
+"""The pool of buffers: memory is reused only once nobody can see it, and its size is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tags of operations on arrays: every operation has one, the table lists it, and it says what is done."""
+"""The tags of array operations: every operation has one, the table lists it, and it says what is done."""
 
 from __future__ import annotations
 

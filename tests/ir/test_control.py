@@ -1,4 +1,4 @@
-"""Control flow as nodes: what a subgraph sees, what is moved out of it, what extends what, and errors."""
+"""Control flow as nodes: scopes of subgraphs, hoisting, loops extended by their tangents, merging, and errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Graphs as pictures: well-formed, everything that should be there, nothing on top of another, bounded."""
+"""Pictures of graphs: well-formed, complete, without overlaps, bounded in size."""
 
 import re
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""Computing graphs without compiling them: floats, numpy, torch and jax; loops, branches, recursion, stacks; errors."""
+"""The interpreter of graphs: floats, numpy, torch and jax; loops, branches, recursion, stacks; errors."""
 
 from __future__ import annotations
 

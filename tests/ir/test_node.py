@@ -1,4 +1,4 @@
-"""Nodes: one object for each thing said, Python's and numpy's ways to build them, and any depth."""
+"""Nodes: interned, built by Python's and numpy's operators, of any depth."""
 
 from __future__ import annotations
 

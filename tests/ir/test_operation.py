@@ -1,5 +1,5 @@
-"""An operation is added in one file: what is declared here has its value, derivatives in both modes, works on arrays
-and is machine code, with the traits that stand on its declaration.
+"""An operation is added in one file: one declared here has its value, derivatives in both modes, works on arrays and in
+native code, with the traits of its declaration.
 
 Costs two seconds: a few small graphs are compiled.
 """

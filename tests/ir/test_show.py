@@ -1,4 +1,4 @@
-"""Graphs as text: what a line says, what is indented, and which adjoint belongs to which value."""
+"""Graphs as text: lines, indentation, and which adjoint belongs to which value."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sums of exponentials in native code: made of other operations there, and the same as numpy makes of them."""
+"""Decomposition of sums of exponentials for native code: the same as numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of arrays made where they are: a loop that adds to zeros begins with what its sum is added to."""
+"""Sums of arrays accumulated in place: a loop that adds to zeros starts from what its sum is added to."""
 
 from __future__ import annotations
 

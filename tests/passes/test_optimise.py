@@ -1,4 +1,4 @@
-"""Whole graphs made smaller: what goes away inside of control flow, and that values stay."""
+"""Optimisation of whole graphs: what is removed inside control flow, and that values stay."""
 
 import numpy as np
 import pytest

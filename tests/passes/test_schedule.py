@@ -1,4 +1,4 @@
-"""What is kept and what is written over: views of an array that a loop changes in place."""
+"""Which arrays are kept and which overwritten: views of an array that a loop changes in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simplification: it makes graphs smaller, and keeps every value to the bit."""
+"""Simplification: graphs shrink, and every value stays to the bit."""
 
 from __future__ import annotations
 

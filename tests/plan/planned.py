@@ -1,4 +1,4 @@
-"""The plan that a program and facts lead to, without compiling it."""
+"""The plan of a program with facts, without compiling it."""
 
 from __future__ import annotations
 

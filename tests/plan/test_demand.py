@@ -1,4 +1,4 @@
-"""What the declared outputs do not need is left out, and asking for it says so."""
+"""Demand: what the declared outputs do not need is left out, and asking for it is an error that says so."""
 
 from __future__ import annotations
 

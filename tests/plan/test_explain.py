@@ -1,4 +1,4 @@
-"""What `explain` says: enough for a person to follow a run, in words that stay the same."""
+"""The text of `explain`: enough to follow a run by hand, in stable words."""
 
 from __future__ import annotations
 

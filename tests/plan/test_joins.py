@@ -1,4 +1,4 @@
-"""Joins: their order by estimated cost, what is done as soon as it can be, and the indexes that they need."""
+"""Join planning: order by estimated cost, early filters, and indexes."""
 
 from __future__ import annotations
 

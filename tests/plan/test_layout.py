@@ -1,4 +1,4 @@
-"""Storage: ranges of arguments, dense or hashed, and which argument runs innermost."""
+"""Storage layout: ranges of arguments, dense or hashed, and which argument is innermost."""
 
 from __future__ import annotations
 

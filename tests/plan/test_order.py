@@ -1,4 +1,4 @@
-"""The order of processing: which strategy a plan picks, and that items are popped once where it says so."""
+"""The order of processing: which strategy a plan has, and that items are popped once where it says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: what is refused, what is warned of, and what a checked program knows of itself."""
+"""Checks: errors, warnings, and what a checked program records."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dynagrad.rules.show import show
 from dynagrad.rules.syntax import Equation, Rule
 from dynagrad.rules.types import infer
 
-from .figures import FIGURE_1, FIGURE_2
-from .generated import rules as any_rules
+from .paper_programs import FIGURE_1, FIGURE_2
+from .syntax_strategies import rules as any_rules
 
 
 def checked(text: str, **options: object) -> Rules:

@@ -1,4 +1,4 @@
-"""Integers that no argument can be are found in the text, with a caret; what may fit is left to the run (1 s)."""
+"""Integers that no argument can have are found in the text, with a caret; others are left to the run (1 s)."""
 
 from __future__ import annotations
 

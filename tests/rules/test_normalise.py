@@ -1,4 +1,4 @@
-"""Syntax to normal form: numbered antecedents, equations for arithmetic, axioms, unfolded transients."""
+"""Normalisation: numbered antecedents, equations for arithmetic, axioms, unfolded transients."""
 
 from __future__ import annotations
 

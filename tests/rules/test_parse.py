@@ -1,4 +1,4 @@
-"""Text to syntax: what each piece of the language becomes, and what is said of text that is none."""
+"""Parsing: the syntax of each construct of the language, and syntax errors."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from dynagrad.rules.syntax import (
     VariableValue,
 )
 
-from .figures import FIGURE_1, FIGURE_2
-from .generated import items, rules, terms
+from .paper_programs import FIGURE_1, FIGURE_2
+from .syntax_strategies import items, rules, terms
 
 
 def rule(text: str) -> Rule:

@@ -1,4 +1,4 @@
-"""The parser's tables from one process to the next: the same parser, whatever is where they are kept (a second)."""
+"""The parser's tables, cached between processes: the same parser, whatever the state of the cache (a second)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Argument types: which positions share a domain, what is known of it, and what cannot meet."""
+"""Type inference for arguments: which positions share a domain, what is known of it, and type errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynagrad.rules.parse import parse
 from dynagrad.rules.syntax import Integer, Symbol
 from dynagrad.rules.types import Domain, Domains, infer
 
-from .figures import FIGURE_1, FIGURE_2
+from .paper_programs import FIGURE_1, FIGURE_2
 
 
 def domains(text: str) -> Domains:

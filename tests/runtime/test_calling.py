@@ -1,4 +1,4 @@
-"""Generated functions called from Python: what is taken, what comes back, errors, Ctrl-C, threads, no leaks, the price.
+"""Generated functions called from Python: arguments, results, errors, Ctrl-C, threads, no leaks, overhead.
 
 Most tests run on both routes: the builtin function that the interpreter calls, and ctypes.
 """

@@ -1,4 +1,4 @@
-"""Jets against nilpotent polynomials in 80 digits: arithmetic, ranges of exponents, decisions, adjoints."""
+"""Jets against nilpotent polynomials in 80 digits: arithmetic, ranges of exponents, branches, adjoints."""
 
 from __future__ import annotations
 

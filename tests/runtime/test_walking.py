@@ -1,6 +1,6 @@
-"""Structures of arguments and results, walked over in native code: against the walk in Python.
+"""The native walker over structures of arguments and results, against a walk in Python.
 
-Costs one compilation for all walks, and one for each compiled function, of which there are eight.
+Costs one compilation for all walks, and one for each of eight compiled functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The facts of a chart: what changes make of them, held against lists of rows. What charts make of that is tested in
+"""The database of a chart: facts after changes, against lists of rows. Charts after changes are tested in
 `charts/test_changes.py`.
 """
 

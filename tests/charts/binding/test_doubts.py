@@ -1,4 +1,4 @@
-"""What is probably not meant, said once facts are known, and once for a bound program."""
+"""Warnings about facts that are probably not meant: given when facts are known, once for a bound program."""
 
 from __future__ import annotations
 

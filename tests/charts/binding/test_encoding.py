@@ -1,4 +1,4 @@
-"""What columns hold, as far as the text of a program cannot tell: found when facts are bound."""
+"""Types of columns that the program leaves open, inferred from facts when these are bound."""
 
 from __future__ import annotations
 

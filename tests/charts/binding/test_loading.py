@@ -1,4 +1,4 @@
-"""Facts on their way into native code: Ctrl-C and `timeout` end it, and Python's lock is free meanwhile (15 s)."""
+"""Loading facts into native code: Ctrl-C and `timeout` end it, and the interpreter lock is free meanwhile (15 s)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of batches: the sum over examples, whatever the number of threads, and what happens to those that fail."""
+"""Gradients of batches: the sum over examples, for any number of threads, and examples that fail."""
 
 from __future__ import annotations
 

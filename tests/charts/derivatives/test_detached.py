@@ -1,4 +1,4 @@
-"""Gradients and tangents pickle and are copied as tables, and answer as before (20 s)."""
+"""Gradients and tangents are pickled and copied as tables, and answer as before (20 s)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Derivatives of a run: right sides, what each value type means by them, inexact runs, changed facts, what users ask
-for, and what goes wrong.
+"""Gradients of a run: right sides, the meaning in each value type, inexact runs, changed facts, queries, and errors.
 
-The worked examples of their derivation are in test_worked_examples.py. Broad comparisons are elsewhere, too: with a
-replay in 50 digits in test_gradient_replay.py, with other libraries in test_gradient_peers.py, of functions of arrays
-in test_function.py, of batches in test_batch_gradient.py.
+The worked examples of the derivation are in test_worked_examples.py. Broad comparisons are elsewhere too: with a replay
+in 50 digits in test_gradient_replay.py, with other libraries in test_gradient_peers.py, of functions of arrays in
+test_function.py, of batches in test_batch_gradient.py.
 """
 
 from __future__ import annotations

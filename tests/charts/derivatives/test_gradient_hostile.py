@@ -1,7 +1,6 @@
-"""Derivatives under rough use: wrong input, broken-off runs, large blocks of memory, the end of the process.
+"""Derivatives under hostile use: wrong input, interrupted runs, large blocks of memory, the end of the process.
 
-Each test stands for something that once went wrong. None compares derivatives with another source: see
-`test_gradient_replay.py` for that.
+Each test is a regression test. None compares derivatives with another source: see `test_gradient_replay.py` for that.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Derivatives against others: the same recurrences in jax and torch, linear algebra, and inside-outside by hand.
+"""Gradients against peers: the same recurrences in jax and torch, linear algebra, and inside-outside by hand.
 
 A `Problem` is a program beside the same recurrence over arrays. The recurrence is written once, over an `Algebra`: the
-operations of a semiring in the arrays of whichever library differentiates it. Nothing here knows how a derivative of
-rules is computed; the real grammar is found, or skipped, as in `test_real_data`.
+operations of a semiring on the arrays of the library that differentiates it. It shares no derivative rule with the
+package. The real grammar is found, or skipped, as in `test_real_data`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Gradients and forward derivatives of charts, against differences of the computation that ran.
+"""Gradients and tangents of charts, against differences of the computation that ran.
 
-The engine says in which order it popped items; `replay.py` goes the same way in fifty digits with numbers that are
-moved a little. So a gradient is held to what was computed: after a stop, under a tolerance, behind pruning, in every
-order. Where the engine solved the equations of a cycle, `solution.py` solves them in fifty digits instead. A run costs
-little and a compile much: there are few texts, and many numbers, stops and tolerances for each.
+The engine reports the order in which it popped items; `replay.py` replays it in fifty digits with perturbed facts. So a
+gradient is tested against what was computed: after an early stop, under a tolerance, behind pruning, in every order.
+Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Runs are cheap and
+compiling is not: there are few programs, and many facts, stops and tolerances for each.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import dynagrad as dg
-from cases import CASES
 from charts.test_engine import AGENDAS, COMBINABLE, compiled, generated, given_facts, visible
 from dynagrad.charts.chart import run_of
 from dynagrad.rules.parse import parse
+from ground_equations import Solution
+from language_cases import CASES
 from oracle import Key, Real, Struct, term
-from programs import combined
+from program_strategies import combined
 from replay import Computation
-from solution import Solution
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

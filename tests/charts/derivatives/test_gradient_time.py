@@ -1,4 +1,4 @@
-"""How long derivatives may take: `timeout`, and Ctrl-C, wherever the time is spent (20 s)."""
+"""Time limits of derivatives: `timeout`, and Ctrl-C, in every phase (20 s)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices of components: which of them the derivatives of a program take and give. What they amount to is tested in
+"""Which components of jets the derivatives of a program take in and give out. Their values are tested in
 `test_function.py`.
 """
 

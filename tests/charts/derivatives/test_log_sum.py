@@ -1,4 +1,4 @@
-"""`log+=` and `lse`: logs of sums of exps in arithmetic, with 50 digits as the judge, also where exp would overflow."""
+"""`log+=` and `lse`: logs of sums of exps in plain arithmetic, against 50 digits, also where exp would overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay itself: values and derivatives worked out by hand, with no engine anywhere."""
+"""The replay oracle itself: values and derivatives worked out by hand, without the engine."""
 
 from __future__ import annotations
 

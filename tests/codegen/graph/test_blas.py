@@ -1,4 +1,4 @@
-"""Products of matrices and linear equations in C++: with BLAS and by the loops, for all shapes, against numpy."""
+"""Matrix products and linear equations in native code: by BLAS and by loops, for all shapes, against numpy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Large constants in native code: given to a function with each call, and no part of its text.
+"""Large constants in native code: passed with each call, and not part of the source.
 
-What is computed with them is held against evaluate.py, or numpy.
+The oracles are the interpreter and numpy.
 """
 
 from __future__ import annotations

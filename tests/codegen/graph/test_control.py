@@ -1,4 +1,4 @@
-"""Branches, loops, calls and stacks in native code: what evaluate.py computes, and inputs stay as they are."""
+"""Branches, loops, calls and stacks in native code, against the interpreter; inputs are never written to."""
 
 from __future__ import annotations
 

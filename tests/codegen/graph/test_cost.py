@@ -1,6 +1,6 @@
-"""What it takes to make the text of a graph: four times as much for four times the graph, and not sixteen times.
+"""Code generation takes linear time in the size of a graph.
 
-Straight code that is too long for compilers is handed to them in pieces, which changes no value.
+Long straight-line code is split into functions for the compiler, which changes no value.
 """
 
 from __future__ import annotations

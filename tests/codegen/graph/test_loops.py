@@ -1,4 +1,4 @@
-"""Operations on arrays as loops: what native code computes is what the operations' own values are."""
+"""Array operations as loop nests in native code, against the values of the operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that ends in a compiled function: an error each time, whatever allocation it is, and nothing is lost (20 s).
+"""Out of memory in a compiled function: an error at whichever allocation, and no leak (20 s).
 
 Allocations fail by a counter that is compiled into functions of these tests alone; see `allocations`.
 """

@@ -1,6 +1,6 @@
-"""Generated code has the names of the user's variables, and says which line a loop comes from.
+"""Generated C++ has the names of the user's variables, and comments with the line of each loop.
 
-Costs half a second: nothing is compiled but one small function.
+Costs half a second: one small function is compiled.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every operation in native code: its value and its adjoint, as single numbers and as arrays.
+"""Every operation in native code: its value and its adjoint, on single numbers and on arrays.
 
-At random points both are held against 50 digits of mpmath (`fifty.py`), and at the edges against numpy and against the
-graph when it is interpreted. Single numbers go through the C library, arrays through functions that vectorise. Many
-operations stand in one graph, which is compiled once. Tests hold the tables complete.
+At random points the oracle is mpmath in 50 digits (`fifty_digits.py`), at edges numpy and the interpreter. Single
+numbers use the C library, arrays the vectorised functions. Many operations share one graph, compiled once. Tests check
+that the tables are complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dynagrad.ir.types import Type, boolean, integer, real
 from dynagrad.ir.types import arrays as array_type
 from dynagrad.passes import decompose as lower
 from eager.numpy.test_fifty_digits import DOMAINS, POSITIVE, WHOLE, meaning_of, operations_of
-from fifty import Differences, exact, mp, numbers
+from fifty_digits import Differences, exact, mp, numbers
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 2.5, 3.0, 1e300, 5e-324, np.inf, -np.inf, np.nan]
 SIZE = len(EDGES) ** 2

@@ -1,4 +1,4 @@
-"""Loops in several threads: the same results with any number of them, also after a fork and from many at once."""
+"""Parallel loops: the same results for any number of threads, also after a fork and from many threads at once."""
 
 from __future__ import annotations
 

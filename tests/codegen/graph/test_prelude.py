@@ -1,5 +1,5 @@
-"""The header that a compiler has read before serves every source: where it does not, the compiler is called again
-without, which is slower, and which nobody would notice.
+"""The precompiled header: it serves every source. Where it does not, the compiler is called again without it, which is
+slower and would go unnoticed.
 
 Costs seven compilations.
 """

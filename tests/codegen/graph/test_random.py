@@ -1,4 +1,4 @@
-"""Random graphs, with arrays that are written to, loops and branches: native code computes what evaluate.py does."""
+"""Random graphs with loops, branches and writes to arrays: native code against the interpreter."""
 
 from __future__ import annotations
 

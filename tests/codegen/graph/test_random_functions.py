@@ -1,7 +1,7 @@
-"""Random functions in Python, with their derivatives: one value for each, however it is computed.
+"""Random Python functions and their derivatives: one value by every way of computing it.
 
-A function is called as it is, with numbers that carry derivatives forward and backward, and it is lifted to a graph,
-which is interpreted and compiled; its tangents and adjoints are graphs too. All agree to rounding.
+A function is differentiated eagerly in both modes, and specialised to a graph that is interpreted and compiled; its
+tangents and adjoints are graphs too. All agree to rounding.
 """
 
 from __future__ import annotations

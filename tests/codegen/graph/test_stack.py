@@ -1,4 +1,4 @@
-"""Stacks of what loops save, and the memory of a call: values come off as they went on, and memory is used again."""
+"""Stacks of residuals, and the memory of a call: values are popped as they were pushed, and memory is reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over large arrays in several threads: what they compute is the same to the bit with any number of them."""
+"""Loops over large arrays in several threads: equal to the bit for any number of threads."""
 
 from __future__ import annotations
 

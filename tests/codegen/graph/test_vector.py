@@ -1,4 +1,4 @@
-"""Functions that vectorise, against mpmath on their whole range, and their special values against numpy."""
+"""Vectorised elementary functions, against mpmath on their whole range; special values against numpy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Forward and backward pass as libraries of their own: a first gradient compiles the backward pass alone.
+"""Forward and backward pass as separate libraries: a first gradient compiles the backward pass alone.
 
-What a gradient is after a run, in two libraries, is to the bit what it is where a program was asked for it before its
-first run, in one. Costs thirty seconds, all of it for compiling: fourteen programs, three libraries each and more.
+A gradient after a run, in two libraries, equals to the bit that of a program that was asked for it before its first
+run, in one. Costs thirty seconds, all compiling: fourteen programs of three or more libraries.
 """
 
 from __future__ import annotations

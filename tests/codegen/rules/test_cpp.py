@@ -1,6 +1,6 @@
-"""Headers of programs, used from C++ as a user would: terms, facts, a run, lookups, and errors that are said.
+"""C++ headers of programs, used from C++ as a user would: terms, facts, a run, lookups, and errors.
 
-All headers are compiled into one C++ program, which prints what the tests look at.
+All headers are compiled into one C++ program, whose output the tests check.
 """
 
 from __future__ import annotations

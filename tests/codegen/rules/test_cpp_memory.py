@@ -1,7 +1,7 @@
-"""Headers for C++ where memory ends: at any allocation, a call says so and the program goes on (8 s, one compile).
+"""C++ headers out of memory: at any allocation a call reports it and the program goes on (8 s, one compilation).
 
-The program counts its allocations, and lets each in turn find no memory: the header is compiled as tests of native code
-are. What it prints is a line for each kind of end, and how often it came.
+The program counts its allocations, and lets each in turn fail. It prints a line for each kind of outcome with how often
+it occurred.
 """
 
 from __future__ import annotations

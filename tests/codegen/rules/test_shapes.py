@@ -1,6 +1,6 @@
-"""Joins of one shape as one function: every case of the engine, written as programs of thousands of rules are.
+"""Joins of equal shape share one function: every case of the engine, compiled like programs of thousands of rules.
 
-Costs four compilations, one a semiring.
+Costs four compilations, one for each semiring.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 import dynagrad as dg
-from cases import CASES
 from charts.test_engine import check
 from dynagrad.codegen.rules import context as class_context
 from dynagrad.codegen.rules import program as classes
+from language_cases import CASES
 from plan.planned import planned
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")

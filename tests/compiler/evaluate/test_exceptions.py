@@ -1,4 +1,4 @@
-"""`assert` and `raise` in compiled functions are a RunError as they run; `try` is taken around what cannot raise.
+"""`assert` and `raise` in compiled functions are a RunError at run time; `try` is accepted around what cannot raise.
 
 Costs some 20 small compiled programs, 15 s.
 """

@@ -1,4 +1,4 @@
-"""Loops: over what they go, what they change, and when they are unrolled."""
+"""Loops while a function is specialised: what they run over, what they change, and when they are unrolled."""
 
 from __future__ import annotations
 

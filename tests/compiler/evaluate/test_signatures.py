@@ -1,4 +1,4 @@
-"""What tells one specialisation from another, and what goes in and out of its graph."""
+"""Signatures: what distinguishes specialisations, and the arguments and results of their graphs."""
 
 from __future__ import annotations
 

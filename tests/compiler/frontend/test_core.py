@@ -1,4 +1,4 @@
-"""The core language that functions are lowered to, as text."""
+"""Functions in the core language, as text: straight-line code, loops and exits become as little as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which text a function is read from: the one that it was made from, or none."""
+"""Finding the source of a function: the one that it was compiled from, or an error."""
 
 from __future__ import annotations
 

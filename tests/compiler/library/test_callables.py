@@ -1,5 +1,5 @@
-"""Compiled functions of parts of arrays, changes at places, and whole numbers in the functions of
-`eager/numpy/numpy_cases.py`.
+"""Higher-order functions of numpy, and `ufunc.at`, compiled; and the functions of `eager/numpy/numpy_cases.py` on whole
+numbers.
 
 Five functions are compiled, in five seconds; the rest is evaluated as graphs.
 """

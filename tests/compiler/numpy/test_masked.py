@@ -1,4 +1,4 @@
-"""What masks choose of arrays, where only the run knows which elements these are."""
+"""Elements of arrays under dynamic masks: arithmetic, assignment and reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers and truth values: results are of the kind that Python and numpy give them, and rounding is theirs."""
+"""Whole numbers and truth values: results have the kinds, and the rounding, that Python and numpy give them."""
 
 from __future__ import annotations
 

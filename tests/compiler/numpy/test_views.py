@@ -1,4 +1,4 @@
-"""Views of arrays by numpy's functions: what is written to either shows in both, where it does so in numpy."""
+"""Views made by numpy's functions: a write to either shows in both, where it does in numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of the user's classes: private names, what is inherited, and `super()`."""
+"""Objects of users' classes: private names, inheritance, and `super()`."""
 
 from __future__ import annotations
 

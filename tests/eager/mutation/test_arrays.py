@@ -1,7 +1,7 @@
-"""Arrays that are written to while a function is differentiated: values are numpy's, derivatives those of differences.
+"""Arrays that are written to while a function is differentiated: values as in numpy, derivatives against differences.
 
-Outside of a derivative `dynagrad.numpy` makes plain arrays, so numpy itself says what a program of writes computes.
-Programs by hand, compiled too (two compilations), and 150 random ones. Costs about 15 s.
+Outside of a derivative `dynagrad.numpy` makes plain arrays, so numpy itself is the oracle of values. Programs by hand,
+compiled too (two compilations), and 150 random ones. Costs about 15 s.
 """
 
 from __future__ import annotations

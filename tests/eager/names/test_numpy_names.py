@@ -1,6 +1,6 @@
-"""What the functions of `dynagrad.numpy` and `dynagrad.math` do with numbers that carry derivatives. Costs 8 s.
+"""The functions of `dynagrad.numpy` and `dynagrad.math` on dual numbers and tape cells. Costs 8 s.
 
-Creation that is written to is in `eager/mutation/test_arrays.py`.
+Arrays that are created and written to are in `eager/mutation/test_arrays.py`.
 """
 
 from __future__ import annotations

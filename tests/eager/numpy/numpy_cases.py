@@ -1,7 +1,7 @@
-"""Functions of numpy on grids, samples, statistics, fits and the methods of ufuncs: expressions at points.
+"""Functions of numpy on grids, samples, statistics, fits, and methods of ufuncs: expressions at points.
 
-Each is a name of numpy's, a function, and points. `test_numpy.py` holds them to numpy and to differences, without being
-compiled, and `compiler/test_compiled_numpy.py` compiled. At none of the points is there a tie, a kink or a step.
+Each case is a name of numpy's, a function, and points without ties, kinks or steps. `test_numpy.py` compares them with
+numpy and differences, and `compiler/test_compiled_numpy.py` compiles them.
 """
 
 from __future__ import annotations

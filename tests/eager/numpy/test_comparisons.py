@@ -1,5 +1,5 @@
-"""Comparisons of single numbers: Python's truth values of floats, and numpy's of elements of arrays, as without
-derivatives. `+`, `-` and `~` tell them apart.
+"""Comparisons of single numbers under derivatives: Python's truth values for floats, numpy's for elements of arrays.
+`+`, `-` and `~` tell them apart.
 
 Costs two compiled programs: 5 s.
 """

@@ -1,4 +1,4 @@
-"""Sums of exponentials: equal to what they abbreviate, with its derivatives; and what happens at infinities."""
+"""Sums of exponentials: equal to their definitions, with the same derivatives; and at infinities."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Derivatives against differences of 50 digits: every operation and every function of numpy, in every mode.
+"""Derivatives against differences in 50 digits: every operation and every function of numpy, in every mode.
 
-A row of a table is a function and a point. The function runs on our numbers, and on arrays of 50 digits (`fifty.py`)
-through the same protocols; where ours is not numpy's, or where a convention decides, the row has what it means besides.
-First derivatives forward and backward, second ones in all four mixes along two directions, and those of second and
-third order by power series, agree with differences to a relative 1e-12. Tests hold the tables complete.
+A row of a table is a function and a point. The function runs on our numbers, and on arrays of 50 digits
+(`fifty_digits.py`) through the same protocols; where ours is not numpy's, or a convention decides, the row has its
+definition as well. First derivatives in both modes, second ones in all four mixes along two directions, and those of
+second and third order by power series, agree with differences to a relative 1e-12. Tests check that the tables are
+complete.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dynagrad.ir.types import real
 from eager.numpy.numpy_cases import MORE
 from eager.numpy.test_numpy import CASES
 from eager.test_special import MEANING, OF_ORDER, OF_TWO
-from fifty import Differences, exact, mp, numbers, singular
+from fifty_digits import Differences, exact, mp, numbers, singular
 
 chance = np.random.default_rng(5)
 A, B, C = chance.normal(size=(3, 4)), chance.normal(size=(4, 3)), chance.normal(size=(3, 3))

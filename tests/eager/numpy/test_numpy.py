@@ -1,7 +1,7 @@
-"""numpy on numbers with derivatives: each function, in both modes, to second order, against central differences.
+"""numpy under derivatives: each function, in both modes, to second order, against central differences.
 
-`CASES` lists them all, by the name that numpy has for them, and a test holds the list complete. Then: values, shapes
-and kinds of results; what only looks; what is refused, and what the refusal says.
+`CASES` has them all, by numpy's names, and a test checks that it is complete. Then: values, shapes and kinds of
+results; functions without derivatives; refusals and their messages.
 """
 
 from __future__ import annotations

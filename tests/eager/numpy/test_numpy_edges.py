@@ -1,7 +1,7 @@
-"""numpy's functions at their edges: ties, ends, NaN, lengths 0 and 1, matrices without full rank, other numbers.
+"""numpy's functions at their edges: ties, ends, NaN, lengths 0 and 1, matrices without full rank, other dtypes.
 
-What is right there is worked out by hand, or said by numpy. The last test compiles two functions; all takes five
-seconds on two cores.
+Expected values are worked out by hand, or numpy's. The last test compiles two functions; all takes five seconds on two
+cores.
 """
 
 from __future__ import annotations

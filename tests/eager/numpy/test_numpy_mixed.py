@@ -1,7 +1,7 @@
-"""Random programs of numpy's functions on rows: both modes to second order against differences, and compiled.
+"""Random chains of numpy's functions on rows: both modes to second order against differences, and compiled.
 
-Each program is a chain of functions from rows to rows, smooth or in pieces, drawn with a seed. Thirty are run as they
-are, and of these ten compiled in one function; in all 15 seconds on two cores.
+The functions are smooth or piecewise, and drawn with a seed. Thirty chains run eagerly, and ten of these compiled in
+one function; in all 15 seconds on two cores.
 """
 
 from __future__ import annotations

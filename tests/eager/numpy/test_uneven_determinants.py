@@ -1,4 +1,5 @@
-"""Power series of determinants whose rows and columns differ in size by many powers of ten, against 60 digits.
+"""Power series of determinants of badly scaled matrices, whose rows and columns differ by many powers of ten, against
+60 digits.
 
 Costs one compiled program; 3 s.
 """
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from fifty import mp
+from fifty_digits import mp
 
 EVEN = np.ones(4)
 SIZES = {

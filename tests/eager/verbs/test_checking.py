@@ -1,4 +1,4 @@
-"""Checking derivatives: right ones pass in all modes and orders, wrong ones are named."""
+"""`check_derivatives`: correct derivatives pass in all modes and orders, wrong ones are named."""
 
 from __future__ import annotations
 

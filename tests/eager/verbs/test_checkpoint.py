@@ -1,4 +1,4 @@
-"""Checkpoints: gradients of long loops with a short tape."""
+"""Checkpointing: gradients of long loops with a short tape."""
 
 from __future__ import annotations
 

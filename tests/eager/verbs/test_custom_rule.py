@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own: one rule serves both modes, and rules nest."""
+"""Custom rules: one rule serves both modes, and rules nest."""
 
 from __future__ import annotations
 

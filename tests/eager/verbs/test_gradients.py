@@ -1,4 +1,4 @@
-"""The verbs: what each gives, how they agree with each other, and what they say of input that makes no sense."""
+"""The verbs: their results, how they agree with each other, and their messages for invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: structures and shapes are those of jax, whatever goes in and comes out."""
+"""Jacobians and Hessians: structures and shapes as in jax, for all inputs and outputs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Properties of derivatives that hold for all programs: random straight lines and random control flow.
+"""Properties of derivatives that hold for all programs: random straight-line code and random control flow.
 
-Both modes agree with each other and with differences of 50 digits, and a gradient costs at most a constant times its
-function. Costs are counted in operations: each leaves a cell on the tape of a pass around it.
+Both modes agree with each other and with differences in 50 digits, and a gradient costs at most a constant times its
+function (the cheap gradient principle). Costs are counted in operations: each leaves a cell on the tape around it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Random terms of the lambda calculus with derivatives in them, of numbers, functions and pairs of these, against
+"""Random terms of the lambda calculus with nested derivatives, of numbers, functions and pairs of these, against
 differences in 100 digits.
 
-A term is text, so that one is run with verbs of every kind in the place of its derivatives, and lifted. The oracle
-takes differences of calls, which is what the derivative of a function is defined to be. 160 terms, some ten seconds.
+A term is text, so one term runs with every kind of verb for its derivatives, and compiled. The oracle takes differences
+of calls, by which the derivative of a function is defined. 160 terms, some ten seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Functions that come back from what is differentiated backward, in all verbs, against forward mode and closed forms.
+"""Functions returned by functions that are differentiated in reverse, in all verbs, against forward mode and closed
+forms.
 
 Five seconds: nothing is compiled here.
 """

@@ -1,4 +1,4 @@
-"""Operations on whole arrays, by themselves: tangents against central differences, adjoints as their transposes."""
+"""Operations on whole arrays: tangents against central differences, adjoints as their transposes."""
 
 from __future__ import annotations
 

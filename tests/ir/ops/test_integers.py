@@ -1,4 +1,4 @@
-"""Whole numbers: every operation against Python and numpy, and what is a whole number where."""
+"""Operations on whole numbers, against Python and numpy; and which results are whole numbers."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""Places of arrays: reading, adding and setting, against numpy; derivatives; what is no index."""
+"""Indexing of arrays: gather, scatter-add and scatter, against numpy; derivatives; invalid indices."""
 
 import itertools
 

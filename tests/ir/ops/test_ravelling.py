@@ -1,4 +1,4 @@
-"""Several values as one vector, and back."""
+"""Ravelling: several values as one vector, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States that are equal in every round are one; values and derivatives are what they were."""
+"""Congruent loop states, equal in every round, become one; values and derivatives stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divisions by the same square root: the same to rounding, and the same infinities and NaN."""
+"""Divisions by one square root share its reciprocal: equal to rounding, with the same infinities and NaN."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Loops that compute what another loop computes are dropped, and no others."""
+"""Subsumed loops, which compute part of what another computes, are removed, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that read before they begin what none of their rounds writes to: what is proved; nothing else changes."""
+"""Hoisting of loop-invariant array reads: what is proved invariant; nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that are linear in what they carry: cut in two, they compute what they did."""
+"""Linear recurrences in loops, computed in two halves: the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several rounds of a loop at once: where that is done, and that values stay what they were."""
+"""Unroll and jam: where it applies, and that values stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of compiled programs: quick, shared, private, and never broken by what happens to its makers (90 s)."""
+"""The cache of compiled programs: fast, shared, private, and intact whatever happens to its writers (90 s)."""
 
 from __future__ import annotations
 

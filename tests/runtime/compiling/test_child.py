@@ -1,6 +1,6 @@
-"""Child processes: what they say, and their end with this process, with no other program started in its place (1 s).
+"""Child processes: their output, and that they end with this process, with no other program started instead (1 s).
 
-That a compiler ends with its process is shown in `test_cache`.
+That a compiler ends with its process is tested in `test_cache`.
 """
 
 from __future__ import annotations

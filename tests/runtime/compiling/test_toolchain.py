@@ -1,4 +1,4 @@
-"""The compiler: found, called without a shell, and understood when it complains."""
+"""The C++ compiler: found, called without a shell, and its errors understood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lock between threads and processes, which goes with whoever held it (1 s)."""
+"""A lock between threads and processes, released when its holder ends (1 s)."""
 
 from __future__ import annotations
 

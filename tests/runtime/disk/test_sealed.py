@@ -1,4 +1,4 @@
-"""Sealed files: which are read and which refused, and what writing leaves behind (less than a second)."""
+"""Sealed files: which are read and which refused, and the state after a write (less than a second)."""
 
 from __future__ import annotations
 

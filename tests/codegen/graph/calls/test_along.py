@@ -1,4 +1,4 @@
-"""Operations along an axis in compiled graphs: sorting, choosing and running products, as numpy has them."""
+"""Operations along an axis in native code: sorting, selection and scans, against numpy."""
 
 from __future__ import annotations
 

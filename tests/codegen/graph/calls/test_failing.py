@@ -1,4 +1,4 @@
-"""Errors that a graph raises as it runs: native code says the same as the interpreter."""
+"""Errors at run time of a graph: native code raises the same as the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra in compiled graphs: the values of numpy, for matrices and stacks of them, and its errors."""
+"""Linear algebra in native code: values and errors of numpy, for matrices and stacks of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a header of a program may not have, since it would not compile. Costs nothing."""
+"""Names that the C++ header of a program may not have, since it would not compile. Costs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two programs that the paper prints, as it prints them, with its comments cut short."""
+"""The two programs that the paper prints, as printed, with shorter comments."""
 
 FIGURE_1 = """
 :- valtype(term, real).  % declares that all item values are real numbers

@@ -1,7 +1,7 @@
-"""Tiny programs, each showing one feature of the language, with answers worked out by hand.
+"""Tiny programs, each showing one feature of the rule language, with answers worked out by hand.
 
-The oracle and the engine are both held against them. `expected` lists, for every predicate that it mentions, all of
-its derived items; `empty` names predicates of which nothing is derived.
+The oracle and the engine are both tested on them. `expected` lists, for every predicate that it mentions, all derived
+items; `empty` names predicates without any.
 """
 
 from __future__ import annotations

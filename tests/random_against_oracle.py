@@ -1,11 +1,11 @@
-"""Random pairs of a program and facts against the oracle, as many as time allows: for large changes, by hand.
+"""Runs random programs with facts against the oracle for as long as it is told to: after large changes, by hand.
 
-    PYTHONPATH=src:tests python tests/random_pairs.py SECONDS [FIRST] [DRAWS]
+    PYTHONPATH=src:tests python tests/random_against_oracle.py SECONDS [FIRST] [DRAWS]
 
-Programs are those that `programs.py` draws, some thirty compiled together, in one semiring after the other and under a
-random agenda; FIRST is the number of the first group, and two processes with other ones draw other programs. Each
-group runs over DRAWS draws of its facts: other values, and rows left out. What differs is printed, with the program. To
-run under AddressSanitizer, name a compiler in DYNAGRAD_CXX that adds -fsanitize=address, and preload its library.
+Programs are drawn by `program_strategies.py`, some thirty compiled together, in one semiring after the other and under
+a random agenda; FIRST is the number of the first group, so that two processes can draw different ones. Each group runs
+over DRAWS draws of its facts: other values, and rows left out. Differences are printed with the program. To run under
+AddressSanitizer, name a compiler in DYNAGRAD_CXX that adds -fsanitize=address, and preload its library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import dynagrad as dg
 from charts.test_engine import close, compiled, derived, generated, given_facts, oracle_semiring, visible
 from dynagrad.rules.parse import parse
 from oracle import Conflict, Diverged, evaluate
-from programs import Program, combined
+from program_strategies import Program, combined
 
 SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation", None)
 AGENDAS = ("auto", "auto", "auto", "priority", "fifo", "lifo")

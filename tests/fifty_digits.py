@@ -1,9 +1,9 @@
-"""numpy with 50 digits: arrays of mpmath's numbers that numpy's functions work on, and derivatives as differences.
+"""numpy in 50 digits: arrays of mpmath's numbers that numpy's functions work on, and derivatives as differences.
 
 `Exact` is an array of objects. Through numpy's protocols the same lambda that is differentiated runs on it, so a row of
-a table says once what is computed. Elementary functions are mpmath's, and so are decompositions; the rest is what numpy
-itself does with objects. Nothing here uses a rule of ours, and nothing here knows a derivative: `Differences` takes
-central ones, with a step so small that their error is out of sight of a double.
+a test table says once what is computed. Elementary functions and decompositions are mpmath's; the rest is what numpy
+itself does with objects. It shares no derivative rule with the package: `Differences` takes central ones, with a step
+so small that their error is far below that of a double.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The worked examples of op-graph autodiff, level by level: a x^2 + b x + c, and x y."""
+"""The worked examples of op-graph automatic differentiation, level by level: a x^2 + b x + c, and x y."""
 
 import pytest
 

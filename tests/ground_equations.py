@@ -1,9 +1,9 @@
-"""The ground equations of a program, solved in many digits.
+"""Solves the ground equations of a program in many digits: the oracle of solved cycles and their gradients.
 
-An engine that solves cycles promises the solution, whatever the way to it; its gradient is that of the implicit
-function. So here the items that were popped are unknowns, each the sum of what its instances send, and all of a stage
-is solved at once: by rounds, and where these are slow by Newton's method with differences for the Jacobian. Derivatives
-are differences of solutions, as in `replay.py`, whose matching and arithmetic are used. Slow on purpose.
+An engine that solves cycles promises the solution, however it gets there; its gradient is that of the implicit
+function. So here the items that were popped are unknowns, each the sum of what its instances send, and a whole stage is
+solved at once: by iteration, and where that is slow by Newton's method with a Jacobian of differences. Derivatives are
+differences of solutions, as in `replay.py`, whose matching and arithmetic are used. Slow on purpose.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`operator`, `functools`, `itertools`, `sorted` with keys, `np.vectorize` and libraries of known arguments, compiled.
+"""`operator`, `functools`, `itertools`, `sorted` with keys, `np.vectorize` and libraries with static arguments,
+compiled.
 
 Costs two compiled programs: one of all values, one of all gradients, 10 s.
 """

@@ -1,4 +1,4 @@
-"""Syntax as hypothesis makes it: any term, item and rule that some text could have given."""
+"""Hypothesis strategies for syntax: any term, item and rule that some text could have parsed to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for small random programs, as text, with facts; and how several are put into one.
+"""Hypothesis strategies for small random rule programs, as text with facts; and several combined into one.
 
-Every strategy makes programs whose values settle: without cycles, or with cycles that contract, or with cycles that a
-selecting plus does not mind. Where contraction is likely but not certain, `settles` filters by evaluating.
+Every strategy makes programs whose values converge: without cycles, with contracting cycles, or with cycles under a
+selecting plus. Where contraction is likely but not certain, `settles` filters by evaluation.
 """
 
 from __future__ import annotations
