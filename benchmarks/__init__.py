@@ -1,1 +1,1 @@
-"""The figures that the project promises, measured: `make bench`, or `python -m benchmarks NAME` for one group."""
+"""Benchmarks, with targets and peers: `make bench`, or `python -m benchmarks NAME` for one group."""

@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints the table; a run of all of them also writes RESULTS.md."""
+"""Runs benchmarks and prints a table of their figures; a run of all of them writes RESULTS.md too."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def cells(name: str, row: Row) -> list[str]:
 
 
 def machine() -> str:
-    """The machine in general words."""
+    """The processor, the number of cores, the system and the Python."""
     family = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -69,7 +69,7 @@ def machine() -> str:
 
 
 def markdown(table: list[list[str]]) -> str:
-    """The table, its columns padded so that it also reads well as text."""
+    """The table in Markdown, with padded columns so that it reads well as text."""
     lines = [list(HEADINGS), [""] * len(HEADINGS), *table]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEADINGS))]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]

@@ -1,4 +1,4 @@
-"""What all benchmarks share: rows of the table, fair timing, and where data and baselines are. No figures live here."""
+"""Rows of the table of figures, fair timing, and where data and baselines are. No benchmark lives here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Skip(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. The target bounds the ratio where there is a peer, else our own figure."""
+    """One line of the table. The target bounds the ratio to the peer, or our own figure where there is no peer."""
 
     what: str
     own: float | None = None
@@ -50,14 +50,14 @@ class Row:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The seconds that a piece of work takes."""
+    """The seconds that a call takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def alternate(*works: Callable[[], float], repeats: int = 5) -> list[float]:
-    """The least figure of each of several measurements, which take turns so that a busy moment hits all alike."""
+    """The least figure of each of several measurements, which take turns so that a busy moment affects all of them."""
     best = [float("inf")] * len(works)
     for _ in range(repeats):
         best = [min(b, work()) for b, work in zip(best, works, strict=True)]
@@ -65,15 +65,15 @@ def alternate(*works: Callable[[], float], repeats: int = 5) -> list[float]:
 
 
 def medians(*works: Callable[[], float], repeats: int = 15) -> list[float]:
-    """The median figure of each of several measurements, which take turns; for works that allocate as they go."""
+    """The median figure of each of several measurements, which take turns; for work that allocates memory."""
     rounds = [[work() for work in works] for _ in range(repeats)]
     return [statistics.median(figures) for figures in zip(*rounds, strict=True)]
 
 
 def python(code: str, cache: str | None = None) -> list[float]:
-    """The numbers that a piece of Python prints in its own process, and in its own cache folder if one is named.
+    """The numbers that Python code prints in a process of its own, and in the cache folder `cache` if one is named.
 
-    Byte code is kept, as it is for a user, whatever this process was told about that.
+    Byte code is cached, as it is for users, whatever the settings of this process.
     """
     env = {**os.environ, "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -94,7 +94,7 @@ def data(*parts: str) -> Path:
 
 
 def baseline(name: str) -> Path:
-    """The program that the baseline `name`.cpp builds to."""
+    """The program built from the baseline `name`.cpp."""
     source, program = BASELINES / f"{name}.cpp", BUILD / name
     if not source.exists():
         raise Skip(f"there is no {name}.cpp in the folder of baselines; DYNAGRAD_BASELINES names another one")

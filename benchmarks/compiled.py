@@ -2,7 +2,7 @@
 
 The programs are in `programs/`. All figures of a program come from one run, in which the contenders take turns; each
 is the median of several measurements, and a measurement calls with several arguments one after the other. Compiling is
-measured apart, in a process and a cache of its own. `python -m benchmarks.compiled lstm ode` measures these alone.
+measured separately, in a process and a cache of its own. `python -m benchmarks.compiled lstm ode` measures these alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def own(program: Program) -> tuple[Function, Function]:
 
 
 def compile_seconds(name: str) -> Iterator[float]:
-    """The first calls of function and gradient, where nothing is in the cache but another function."""
+    """The seconds of the first calls of function and gradient, with only another function in the cache."""
     program = PROGRAMS[name]
     arguments = program.inputs(np.random.default_rng(0))
     compile_: Any = dg.compile
@@ -66,7 +66,7 @@ def compiling(program: Program) -> list[Row]:
 
 
 def in_turn(calls: Sequence[Call]) -> Callable[[], float]:
-    """The seconds of a call, from as many as make a measurement of some length."""
+    """The seconds of a call, from enough calls in a row to be timed."""
 
     def once() -> None:
         for call in calls:
@@ -86,7 +86,7 @@ def in_turn(calls: Sequence[Call]) -> Callable[[], float]:
 
 
 def contenders(program: Program, pool: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], Callable[[], float]]:
-    """A measurement for each of the others, by who it is and what it does."""
+    """A measurement for each peer, by its name and what it computes."""
     jax = peer("jax")
     found: dict[tuple[str, str], Callable[[], float]] = {}
     theirs = [[jax.numpy.asarray(a) for a in arguments] for arguments in pool]
@@ -104,7 +104,7 @@ def contenders(program: Program, pool: Sequence[tuple[Any, ...]]) -> dict[tuple[
 
 
 def targets(program: Program) -> dict[tuple[str, str], float]:
-    """What our time may be, in times of others."""
+    """Targets: the ratio of our time to that of a peer."""
     if program.native is None:
         return {("jax.jit", "function"): 1.0, ("jax.jit", "gradient"): 1.0}
     tuned = {} if program.jax_tuned is None else {(TUNED, "function"): 1.0}
@@ -118,14 +118,14 @@ def targets(program: Program) -> dict[tuple[str, str], float]:
 
 
 def worst(program: Program, ours: tuple[Function, Function], arguments: tuple[Any, ...]) -> Row:
-    """The difference from jax, of value and gradient."""
+    """The largest relative difference of value and gradient from jax."""
     pairs = zip(ours, in_jax(program), strict=True)
     found = max(off(f(*arguments), g(*arguments)) for f, g in pairs)
     return Row(f"{program.what}: worst relative difference", found, "", target=1e-9, note="from jax")
 
 
 def rows(program: Program) -> list[Row]:
-    """All rows of a program. Where it does not compile, those of the others are there, and the reason."""
+    """All rows of a program. Where it does not compile, the rows of the peers, with the reason."""
     rng = np.random.default_rng(0)
     pool = [program.inputs(rng) for _ in range(ARGUMENTS)]
     works = contenders(program, pool)
@@ -153,7 +153,7 @@ def rows(program: Program) -> list[Row]:
 
 
 def compiled(names: Sequence[str] = ()) -> list[Row]:
-    """The rows of the programs of these names, or of all."""
+    """The rows of the named programs, or of all."""
     return [row for name in names or PROGRAMS for row in rows(PROGRAMS[name])]
 
 

@@ -1,4 +1,4 @@
-"""How long it takes before a program runs: import, checks, compiling, and finding it compiled in the cache."""
+"""Time before a program runs: import, checks, compilation, and a hit in the cache."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(time.perf_counter() - start)
 
 
 def compiling() -> list[Row]:
-    """The CKY program: cold, warm and from the cache."""
+    """The CKY program to its first value: on a new machine, after another program, and from the cache."""
     cold: list[float] = []
     warm: list[float] = []
     cached: list[float] = []
@@ -62,7 +62,7 @@ def importing() -> list[Row]:
 
 
 def large(predicates: int, rules: int = 5000) -> str:
-    """A program of that many rules and predicates: each has a rule for words, and the rest are binary rules."""
+    """A program with so many rules and predicates: a lexical rule for each predicate, the rest are binary."""
     pick = random.Random(0).randrange
     text = [f"nt{p}(I,K) += 0.1 * word(w{p % 50},I,K)." for p in range(predicates)]
     for i in range(rules - predicates - 1):

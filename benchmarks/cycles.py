@@ -1,4 +1,4 @@
-"""Programs whose items depend on themselves, beside linear algebra, iteration, and the same without a cycle."""
+"""Cyclic programs, beside linear algebra, iteration, and the same programs without the cycle."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ PATIENCE = 50.0  # seconds that an iteration may take
 
 
 def difference(own: Any, peer: Any) -> float:
-    """The largest relative difference."""
+    """The largest relative difference between two lists of values."""
     a, b = np.asarray(own, float), np.asarray(peer, float)
     return float(np.max(np.abs(a - b) / np.abs(b)))
 
 
 def cycles() -> list[Row]:
-    """All of them, in a minute and a half."""
+    """All benchmarks of this file, in a minute and a half."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.ProgramWarning)  # that sums around a cycle may grow, where they are iterated
         return [*ruin(), *large(), *grid(), *closure(), *change(), *parser(), *chains()]
 
 
 def ruin() -> list[Row]:
-    """Who wins a fair game: a linear component of 399 items, whose iteration takes as many rounds as it has digits."""
+    """Gambler's ruin, fair: a linear component of 399 items, on which iteration converges slowly."""
     n = 400
     steps = [(i, i + d, 0.5) for i in range(1, n) for d in (-1, 1) if 0 < i + d < n]
     bound = dg.Program(RUIN).bind({"step/2": steps, "top/1": [(n - 1, 0.5)]})
@@ -97,7 +97,7 @@ def large() -> list[Row]:
 
 
 def grid() -> list[Row]:
-    """Walks on a grid: a component of 90,000 items whose values span 78 orders of magnitude, in log."""
+    """Walks on a grid, in log: a component of 90,000 items whose values span 78 orders of magnitude."""
     from scipy.sparse import csc_matrix, identity
     from scipy.sparse.linalg import spsolve
 
@@ -128,7 +128,7 @@ def residual(values: np.ndarray, again: np.ndarray) -> float:
 
 
 def closure() -> list[Row]:
-    """All paths in a complete graph: a component for each place where they begin, all with one matrix."""
+    """The closure of a complete graph: a component for each start, all with the same matrix."""
     n = 200
     random = np.random.default_rng(0)
     matrix = random.random((n, n))
@@ -148,7 +148,7 @@ def closure() -> list[Row]:
 
 
 def change() -> list[Row]:
-    """One arc of a large graph gets another weight: a chart that follows the change, beside one that is run afresh."""
+    """One arc of a large graph changes its weight: an incremental change of the chart, beside a fresh run."""
     count, size, degree, chain = 1000, 100, 4, 10
     n = count * size
     random = np.random.default_rng(0)
@@ -192,12 +192,12 @@ def change() -> list[Row]:
 
 
 def native(bound: dg.Bound, given: list[dict[str, Any]]) -> float:
-    """Seconds in native code for all these facts, one after the other."""
+    """Seconds in native code for runs over several sets of facts."""
     return sum(bound.run(facts).stats.seconds for facts in given)
 
 
 def parser() -> list[Row]:
-    """A parser with unary rules that go around, beside the same whose unary rules do not."""
+    """A parser with cyclic unary rules, beside the same with acyclic ones."""
     n, words = 40, 40
     binary = [(f"n{i}", f"n{(i * 7 + j) % n}", f"n{(i * 3 + j * 5) % n}", 0.02) for i in range(n) for j in range(20)]
     chain = [(f"n{i}", f"n{i + 1}", 0.1) for i in range(n - 1)]

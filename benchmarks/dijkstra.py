@@ -1,4 +1,4 @@
-"""Shortest paths on a grid, beside scipy's Dijkstra, the loading of the arcs apart."""
+"""Shortest paths on a grid, beside scipy's Dijkstra; loading of the arcs is timed separately."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a person waits for: the first value and gradient of new programs and functions, and calls with containers.
+"""Latency of first calls: the first value and gradient of new programs and functions; and calls with containers.
 
-Machines differ threefold, so first values of programs are told in what g++ takes for a hand-written parser, and first
-calls of functions in what jax takes to compile the same.
+Machines differ threefold, so first values of programs are compared with the time that g++ takes to compile a
+hand-written parser, and first calls of functions with jax compiling the same function.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def first_value(folder: str, word: str) -> list[float]:
 
 
 def yardstick() -> float:
-    """What g++ takes for the hand-written parser."""
+    """The seconds that g++ takes to compile the hand-written parser."""
     source, gcc = BASELINES / YARDSTICK, shutil.which("g++")
     if gcc is None or not source.exists():
         raise Skip(
@@ -65,7 +65,7 @@ def yardstick() -> float:
 
 
 def programs() -> list[Row]:
-    """A program of three rules: anew, its gradient, on a new machine, from the cache."""
+    """A program of three rules: first value, first gradient, first value on a new machine and from the cache."""
     words = iter(f"word{n}" for n in range(1000))
     with tempfile.TemporaryDirectory() as folder:
         first_value(folder, next(words))
@@ -87,7 +87,7 @@ def programs() -> list[Row]:
     peer, what = f"g++ of {YARDSTICK}", "three rules, "
     return [
         Row(what + "first value", min(figures["value"]), peer=peer, peers=y, target=0.06),
-        Row(what + "first gradient after that", min(figures["gradient"]), peer=peer, peers=y, target=0.08),
+        Row(what + "first gradient after the first value", min(figures["gradient"]), peer=peer, peers=y, target=0.08),
         Row(what + "first value, nothing compiled before", fresh, peer=peer, peers=y, target=0.4),
         Row(what + "first value, from the cache", cached, peer=peer, peers=y, target=0.003),
     ]
@@ -97,7 +97,7 @@ def programs() -> list[Row]:
 
 
 def unrolled(terms: int) -> str:
-    """A function of so many lines."""
+    """A function with so many unrolled lines."""
     lines = [f"    s = s + np.sin(x[{i % 7}] * {0.1 * i + 0.3}) * x[{i * 3 % 7}]" for i in range(terms)]
     return "\n".join(["def f(x):", "    s = 0.0", *lines, "    return s"])
 
@@ -159,7 +159,7 @@ def f(x):
 
 
 def module(folder: str, text: str, library: str = "numpy") -> Any:
-    """A function `f` of its own, as in a new file."""
+    """The function `f` of a new module with this source."""
     name = f"first_{random.randrange(10**12)}"
     path = Path(folder) / f"{name}.py"
     path.write_text(f"import {library} as np\n{text}")
@@ -197,7 +197,7 @@ def small() -> list[Row]:
 
 
 def large() -> list[Row]:
-    """First gradients of large code. Targets are a third of what they took before code was written in parts."""
+    """First gradients of large code. Targets are a third of the times before outlining."""
     random_ = np.random.default_rng(0)
     a = random_.random((30, 30))
     with tempfile.TemporaryDirectory() as folder:
@@ -227,7 +227,7 @@ def large() -> list[Row]:
 
 
 def containers() -> list[Row]:
-    """A gradient with respect to ten arrays in containers, a call, beside one of one array."""
+    """A call of a gradient by ten arrays in containers, beside one by one array."""
     x = np.ones(3)
 
     def ten(p: Any) -> Any:
@@ -254,7 +254,7 @@ def containers() -> list[Row]:
 
 
 def first_calls() -> list[Row]:
-    """All of these."""
+    """All benchmarks of this file."""
     rows: list[Row] = []
     for part in (programs, small, large, containers):
         try:

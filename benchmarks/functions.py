@@ -1,4 +1,4 @@
-"""Derivatives of Python functions: beside autograd and torch.func on the same functions, and how they grow.
+"""Eager derivatives of Python functions, beside autograd and torch.func, and how their cost grows.
 
 Each function is written once, with numpy as an argument, so that own and peer compute the same; ours gets numpy itself.
 """
@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 
 def peer(name: str) -> ModuleType:
-    """A module of somebody else."""
+    """A peer's module. Raises Skip where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -30,7 +30,7 @@ def peer(name: str) -> ModuleType:
 
 
 def repeated(times: int, work: Callable[[], object]) -> Callable[[], float]:
-    """The seconds of a piece of work, from several in a row where one is too short to be timed."""
+    """The seconds of a call, from several in a row where one is too short to be timed."""
 
     def several() -> None:
         for _ in range(times):
@@ -213,7 +213,7 @@ def several(np: Any, x: Any) -> Any:
 
 
 def nested() -> list[Row]:
-    """Gradients of gradients, beside torch.func with all threads that it wants."""
+    """Nested gradients, beside torch.func with its default number of threads."""
     torch = peer("torch")
     at = torch.tensor(0.7, dtype=torch.float64)
     rows = []
@@ -244,7 +244,7 @@ def nested() -> list[Row]:
 
 
 def memory() -> list[Row]:
-    """What a tape holds for each operation on single numbers, of four kinds, before the sweep frees it."""
+    """Bytes of tape for each operation on single numbers, of four kinds, before the sweep frees them."""
     held: dict[str, int] = {}
 
     def f(x: Any) -> Any:

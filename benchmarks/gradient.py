@@ -1,4 +1,4 @@
-"""Derivatives: what they cost beside hand-written code, beside jax and torch-struct, and beside the value alone.
+"""Gradients of programs, beside hand-written code, jax and torch-struct, and beside the value alone.
 
 A gradient is timed as its user gets it: from the facts to an array of numbers in Python, the run included. The value
 alone is a run of bound facts that were never asked for a gradient, as runs of those that were keep a tape.
@@ -31,7 +31,7 @@ SHORTEST, LONGEST, COUNT = 25, 40, 50
 
 
 def medium() -> list[dict[str, Any]]:
-    """The facts of the sentences that the baseline is asked for."""
+    """The facts of the sentences that the baseline parses."""
     return [facts(s) for s in sentences() if SHORTEST <= len(s) <= LONGEST][:COUNT]
 
 
@@ -53,7 +53,7 @@ def inside_outside() -> InsideOutside:
 
 
 def value_and_gradient(bound: dg.Bound, given: dict[str, Any], key: str) -> dg.Chart:
-    """The chart of a run, with the gradient of `goal` by the facts of a predicate computed and looked at."""
+    """The chart of a run, with the gradient of `goal` by the facts of a predicate computed and read."""
     chart = bound.run(given)
     chart.gradient("goal")[key].values  # noqa: B018  # reading it is the work
     return chart
@@ -139,7 +139,7 @@ Solver = Callable[[Array], tuple[float, Array]]  # from log potentials (position
 
 
 def own_chain(potentials: Array) -> Solver:
-    """Ours, for potentials of this shape; with new numbers in each call."""
+    """Our value and gradient for potentials of this shape, with new numbers in each call."""
     chain = {"tag/1": [(s,) for s in range(TAGS)], "last/1": [(POSITIONS - 1,)]}
     f = dg.Program(CHAIN, "log").bind({"potential/3": potentials}).function("goal", inputs=["potential/3"], facts=chain)
 
@@ -234,8 +234,8 @@ CALLED = (5, 20)  # tags and positions: so few that a call is most of the time
 
 
 def calls() -> list[Row]:
-    """Value and gradient by a call of `Program.function`, of arrays of a shape that was seen, and of one that was not,
-    and by a run of the bound program."""
+    """Value and gradient by a call of `Program.function`, of arrays of a known shape and of a new one, and by a run of
+    the bound program."""
     tags, positions = CALLED
     random = np.random.default_rng(0)
     program = dg.Program(CHAIN, "log")
@@ -258,12 +258,10 @@ def calls() -> list[Row]:
 
     unseen(), several()  # compile
     known, new, run = alternate(several, unseen, lambda: timed(lambda: value_and_gradient(bound, {}, "potential/3")))
-    what = (
-        f"a call of a function, chain of {tags} tags and {positions} positions, value and gradient: arrays of a shape"
-    )
+    what = f"call of a program as a function, chain of {tags} tags and {positions} positions, value and gradient:"
     return [
-        Row(f"{what} that was seen", known, "s", "a run of bound facts", run, 1.0),
-        Row(f"{what} that was not", new, "s", "one that was seen", known),
+        Row(f"{what} arrays of a known shape", known, "s", "a run of bound facts", run, 1.0),
+        Row(f"{what} arrays of a new shape", new, "s", "a known shape", known),
     ]
 
 
@@ -279,7 +277,7 @@ LENGTHS = (32, 50, 80, 127)  # four times the work from each to the next
 
 
 def cost() -> list[Row]:
-    """A dense random grammar in `real`, at several lengths: the gradient by all rules over the value."""
+    """The ratio of the gradient by all rules to the value, for a dense random grammar in `real` at several lengths."""
     random = np.random.default_rng(0)
     binary = random.dirichlet(np.ones(SYMBOLS**2), SYMBOLS).reshape(SYMBOLS, SYMBOLS, SYMBOLS)
     lexical = random.dirichlet(np.ones(WORDS), SYMBOLS)

@@ -28,7 +28,7 @@ SIZES = (3, 20, 100, 200)  # of determinants
 
 
 def parts(function: Function, grad: Any, jvp: Any) -> list[Function]:
-    """A kernel, its gradient, and the derivative of that along a direction, which is the last argument."""
+    """A kernel, its gradient, and its Hessian-vector product by the last argument."""
 
     def along(x: Any, *rest: Any) -> Any:
         *others, direction = rest
@@ -62,7 +62,7 @@ def rows(kernel: Kernel) -> list[Row]:
 
 
 def determinants() -> list[Row]:
-    """The gradient of a determinant, which takes the inverse of the same factors."""
+    """The gradient of a determinant, which uses the inverse from the same factors."""
     found = []
     for n in SIZES:
         a = np.random.default_rng(n).normal(size=(n, n)) / np.sqrt(n)
@@ -73,7 +73,7 @@ def determinants() -> list[Row]:
 
 
 def short_filter() -> list[Row]:
-    """A Kalman filter of 15 steps, whose loop is unrolled: compiled, and called as it is."""
+    """A Kalman filter of 15 steps, whose loop is unrolled: compiled and eager."""
     plain = kalman(np)
     *model, seen = KERNELS["kalman"].inputs(np.random.default_rng(0))
     given = (*model, seen[:15])
@@ -85,7 +85,7 @@ def short_filter() -> list[Row]:
 
 
 def kernels(names: Sequence[str] = ()) -> list[Row]:
-    """The rows of the kernels of these names, or of all."""
+    """The rows of the named kernels, or of all."""
     found = [row for name in names or KERNELS for row in rows(KERNELS[name])]
     return found if names else [*found, *short_filter(), *determinants()]
 

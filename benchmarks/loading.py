@@ -1,4 +1,4 @@
-"""A million facts from arrays and from Arrow, to where the native code has them."""
+"""Loading a million facts into native code, from arrays and from Arrow."""
 
 from __future__ import annotations
 

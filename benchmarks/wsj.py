@@ -1,4 +1,4 @@
-"""The sentences and the grammar of the WSJ sample, beside the hand-written inside pass: time, memory, agreement."""
+"""Parsing the WSJ sample, beside a hand-written inside algorithm: time, memory, agreement."""
 
 from __future__ import annotations
 

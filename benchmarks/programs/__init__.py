@@ -1,4 +1,4 @@
-"""The programs that compiled functions are measured with, a file each.
+"""The programs of the benchmarks of compiled functions, one in each file.
 
 Each file has the function in plain Python, fresh arguments for it, the same in jax as a jax user would write it, and
 for programs of single numbers a file of C++ with the function and its derivative by hand. `check.py` holds all of these

@@ -1,4 +1,4 @@
-"""The hand-written C++ beside the programs: built with the package's compiler and flags, called through ctypes."""
+"""Hand-written C++ versions of the programs: built with the package's compiler and flags, called through ctypes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An ordinary differential equation in 200,000 steps of Runge and Kutta's classical method: hares and lynxes.
 
-The equations are those of Lotka and Volterra; the function is what they end at, the product of both numbers.
+The equations are those of Lotka and Volterra; the function is the product of both numbers at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a benchmark program is: a record that each file of this folder fills in. No program and no timing lives here."""
+"""The record of a benchmark program, which each file of this folder makes. No program and no timing lives here."""
 
 from __future__ import annotations
 
