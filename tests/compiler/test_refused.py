@@ -98,7 +98,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "c[0]",
         "change a copy of it",
     ),
-    "random": ("def f(x):\n    return x * np.random.rand()", (1.0,), "np.random.rand()", "the same in every call"),
+    "random": ("def f(x):\n    return x * np.random.rand()", (1.0,), "np.random.rand()", "the same in each call"),
     "print": ("def f(x):\n    print(x)\n    return x", (1.0,), "print(x)", "print() cannot be compiled"),
     "c function": ("def f(x):\n    return x * random.random()", (1.0,), "random.random()", "cannot be called"),
     "shape": (

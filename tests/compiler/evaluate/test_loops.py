@@ -323,7 +323,7 @@ def test_a_limit_on_calls_is_named_and_can_be_raised(monkeypatch: pytest.MonkeyP
     with pytest.raises(dg.LiftError, match="more than 10 times"):
         lifted(_stacked, 1.0, 10)
     monkeypatch.setenv("DYNAGRAD_NESTED", "1001")
-    with pytest.raises(dg.LiftError, match="DYNAGRAD_NESTED is a whole number of calls, from 1 to 1000"):
+    with pytest.raises(dg.LiftError, match="DYNAGRAD_NESTED must be a whole number of calls, from 1 to 1000"):
         lifted(_stacked, 1.0, 1)
 
 
@@ -344,7 +344,7 @@ def test_a_limit_on_unrolling_is_named_and_can_be_raised(monkeypatch: pytest.Mon
     for wrong in ("", "many", "0", "1" * 50):
         monkeypatch.setenv("DYNAGRAD_UNROLLED", wrong)
         if wrong:
-            with pytest.raises(dg.LiftError, match="DYNAGRAD_UNROLLED is a whole number"):
+            with pytest.raises(dg.LiftError, match="DYNAGRAD_UNROLLED must be a whole number"):
                 lifted(_permanent, np.ones(5))
         else:
             assert lifted(_permanent, np.ones(5)) == 120.0

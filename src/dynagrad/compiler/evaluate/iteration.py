@@ -37,7 +37,7 @@ class IterationSpace:
 def iteration_space(s: Specialiser, x: Any) -> IterationSpace:
     """The iteration space of a value. Raises Error where it has none."""
     if isinstance(x, Iteration):
-        return _SPACES[x.kind](s, *x.held)
+        return _SPACES[x.kind](s, *x.operands)
     if isinstance(x, range):
         return _range(s, x.start, x.stop, x.step)
     if isinstance(x, Array | np.ndarray) and type_of(x) is not None:

@@ -113,12 +113,12 @@ def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], C
             name = x.name
             return ("cell", name), [content], lambda parts: Cell(parts[0], name, SHARED)
         case Closure():
-            names = tuple(x.held)
+            names = tuple(x.captured)
             defaults = tuple(x.defaults)
             code, group, n = x.code, x.group, len(names)
             return (
                 ("function", code, names, defaults),
-                [*x.held.values(), *x.defaults.values()],
+                [*x.captured.values(), *x.defaults.values()],
                 lambda parts: Closure(
                     code,
                     dict(zip(names, parts[:n], strict=True)),
@@ -128,10 +128,14 @@ def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], C
             )
         case HostFunction():
             kind, run = x.kind, x.run
-            return ("made", kind, len(x.held)), list(x.held), lambda parts: HostFunction(kind, run, tuple(parts))
+            return (
+                ("made", kind, len(x.captured)),
+                list(x.captured),
+                lambda parts: HostFunction(kind, run, tuple(parts)),
+            )
         case Iteration():
             kind = x.kind
-            return ("items", kind, len(x.held)), list(x.held), lambda parts: Iteration(kind, tuple(parts))
+            return ("items", kind, len(x.operands)), list(x.operands), lambda parts: Iteration(kind, tuple(parts))
         case Masked():
             at = x.at
             return ("masked",), [x.values, x.mask], lambda parts: Masked(node_of(parts[0]), node_of(parts[1]), at)

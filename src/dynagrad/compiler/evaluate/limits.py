@@ -30,5 +30,5 @@ def most_calls() -> int:
 def _setting(name: str, of: str, otherwise: int, most: int) -> int:
     given = os.environ.get(name, "").strip()
     if given and (not given.isascii() or not given.isdigit() or not 1 <= int(given[:12]) <= most):
-        raise Error(f"{name} is a whole number of {of}, from 1 to {most}, and not {given!r}")
+        raise Error(f"{name} must be a whole number of {of}, from 1 to {most}, not {given!r}")
     return int(given) if given else otherwise

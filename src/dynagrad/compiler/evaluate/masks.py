@@ -66,12 +66,12 @@ def where(test: Node, a: Node, b: Node) -> Node:
 # -- element by element ------------------------------------------------------------------------------------------------
 
 
-def elementwise(compute: Callable[..., Any], given: Sequence[Any]) -> Masked:
+def elementwise(compute: Callable[..., Any], args: Sequence[Any]) -> Masked:
     """An elementwise function applied to arguments of which some are masked elements."""
-    first = next(x for x in given if isinstance(x, Masked))
+    first = next(x for x in args if isinstance(x, Masked))
     depth = first.values.ndim - first.mask.ndim  # the axes of a row
     found = []
-    for x in given:
+    for x in args:
         t = None if isinstance(x, Masked) else type_of(x)
         alike = isinstance(x, Masked) and x.mask is first.mask and x.values.ndim - x.mask.ndim <= depth
         if not alike and (t is None or t.ndim > depth):

@@ -55,6 +55,6 @@ def _sources(node: Node, index: int, bindings: dict[Node, list[Node]]) -> Iterab
     return ()
 
 
-def _bind(bindings: dict[Node, list[Node]], inputs: Iterable[Node], given: Iterable[Node]) -> None:
-    for variable, one in zip(inputs, given, strict=True):
+def _bind(bindings: dict[Node, list[Node]], inputs: Iterable[Node], args: Iterable[Node]) -> None:
+    for variable, one in zip(inputs, args, strict=True):
         bindings.setdefault(variable, []).append(one)

@@ -495,17 +495,17 @@ def cell(s: Specialiser, content: Any, name: str) -> Cell:
 
 
 @primitive("read_cell")
-def read_cell(s: Specialiser, held: Any, name: str = "") -> Any:
-    if held.content is UNDEFINED:
-        raise s.error(f"{held.name} has no value here")
-    return held.content
+def read_cell(s: Specialiser, x: Any, name: str = "") -> Any:
+    if x.content is UNDEFINED:
+        raise s.error(f"{x.name} has no value here")
+    return x.content
 
 
 @primitive("write_cell")
-def write_cell(s: Specialiser, held: Cell, content: Any) -> None:
-    if held.owner:
-        raise s.error(f"{held.name} cannot be assigned here: {held.owner}")
-    s.put(held, content)
+def write_cell(s: Specialiser, x: Cell, content: Any) -> None:
+    if x.owner:
+        raise s.error(f"{x.name} cannot be assigned here: {x.owner}")
+    s.put(x, content)
 
 
 # -- text --------------------------------------------------------------------------------------------------------------

@@ -34,27 +34,27 @@ class Recursive:
         self.joined = arguments  # the join over the calls of this iteration
 
 
-def _all_arguments(function: Closure, given: Mapping[str, Any]) -> tuple[Any, ...]:
+def _all_arguments(function: Closure, bound: Mapping[str, Any]) -> tuple[Any, ...]:
     """All arguments after closure conversion: captured values, default values, and the arguments proper."""
-    return (*function.held.values(), *function.defaults.values(), *given.values())
+    return (*function.captured.values(), *function.defaults.values(), *bound.values())
 
 
 def _split_arguments(
-    function: Closure, given: Mapping[str, Any], values: tuple[Any, ...]
+    function: Closure, bound: Mapping[str, Any], values: tuple[Any, ...]
 ) -> tuple[Closure, dict[str, Any]]:
-    held = dict(zip(function.held, values, strict=False))
-    rest = values[len(held) :]
+    captured = dict(zip(function.captured, values, strict=False))
+    rest = values[len(captured) :]
     defaults = dict(zip(function.defaults, rest, strict=False))
-    parameters = dict(zip(given, rest[len(defaults) :], strict=True))
-    return Closure(function.code, held, function.group, defaults), parameters
+    parameters = dict(zip(bound, rest[len(defaults) :], strict=True))
+    return Closure(function.code, captured, function.group, defaults), parameters
 
 
 @primitive("recurse")
-def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
+def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any]) -> Any:
     """A call of a function that has to become a function of the graph."""
     code = function.code
     s.may_raise(RecursionError, Exception)
-    values = _all_arguments(function, given)
+    values = _all_arguments(function, bound)
     mine = abstract(values, deep=True)
     for known in s.functions.get(code, []):
         if equal(known.arguments, mine):
@@ -64,9 +64,9 @@ def recurse(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
     made = Recursive(mine, None)
     s.recursions[code] = made
     try:
-        _infer(s, made, function, given, any(outer.results is None for outer in around))
+        _infer(s, made, function, bound, any(outer.results is None for outer in around))
         if not provisional:
-            _define(s, made, function, given)
+            _define(s, made, function, bound)
     except Mismatch as problem:
         raise _mismatch(s, code, problem) from None
     finally:
@@ -85,14 +85,14 @@ def _mismatch(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
     )
 
 
-def _infer(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], pending: bool) -> None:
+def _infer(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[str, Any], pending: bool) -> None:
     """Infers abstract arguments and results; `pending` where a function around has no result yet."""
     code: Lambda = function.code
     for _ in range(MOST_ITERATIONS):
         made.joined = made.arguments
         variables = [fresh(t) for t in leaf_types(made.arguments)]
         try:
-            result = abstract(_run(s, made, function, given, variables), deep=True)
+            result = abstract(_run(s, made, function, bound, variables), deep=True)
         except Diverges:
             if equal(made.joined, made.arguments):
                 if pending:
@@ -110,20 +110,20 @@ def _infer(s: Specialiser, made: Recursive, function: Closure, given: Mapping[st
     )
 
 
-def _define(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any]) -> None:
+def _define(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[str, Any]) -> None:
     assert made.results is not None
     results = made.results
     made.function = control.GraphFunction(function.name, leaf_types(made.arguments), leaf_types(results))
     tracing.define(
         made.function,
-        lambda *inputs: list(flatten(_run(s, made, function, given, list(inputs)), results)),
+        lambda *inputs: list(flatten(_run(s, made, function, bound, list(inputs)), results)),
     )
 
 
-def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str, Any], variables: list[Any]) -> Any:
+def _run(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[str, Any], variables: list[Any]) -> Any:
     """The token after the body, and its result, for variables as arguments."""
     values = build(made.arguments, iter(variables), OWNED)
-    inner, parameters = _split_arguments(function, given, values)
+    inner, parameters = _split_arguments(function, bound, values)
     with s.journal() as changed:
         s.level += 1
         s.put(s.token, 0)
@@ -139,10 +139,10 @@ def _run(s: Specialiser, made: Recursive, function: Closure, given: Mapping[str,
 
 
 @primitive("recursive call")
-def recursive_call(s: Specialiser, function: Closure, given: Mapping[str, Any]) -> Any:
+def recursive_call(s: Specialiser, function: Closure, bound: Mapping[str, Any]) -> Any:
     """A recursive call inside a function that is being inferred or defined."""
     made: Recursive = s.recursions[function.code]
-    values = _all_arguments(function, given)
+    values = _all_arguments(function, bound)
     if made.function is not None:
         return _call(s, made, values)
     try:

@@ -52,7 +52,7 @@ from .limits import most_calls
 from .values import Array, Cell, Closure, Dict, HostFunction, List, Masked, Optional, Ref, describe, normal
 
 Handler = Callable[..., Any]
-Given = Sequence[Any]
+Args = Sequence[Any]
 """The positional arguments of a call; `Named` has the others."""
 Named = Mapping[str, Any]
 H = TypeVar("H", bound=Handler)
@@ -227,9 +227,9 @@ class Specialiser:
     def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
         own = {name for name, _ in group}
         needed = [name for each in (code, *(c for _, c in group)) for name in _captured_names(each)]
-        held = {name: env[name] for name in needed if name not in own and name in env}
+        captured = {name: env[name] for name in needed if name not in own and name in env}
         defaults = {p.name: self.look(p.default, env) for p in code.parameters if isinstance(p.default, Name)}
-        return Closure(code, held, group, defaults)
+        return Closure(code, captured, group, defaults)
 
     def truth(self, x: Any) -> bool | Node:
         """A value as a condition: known, or a node."""
@@ -278,7 +278,7 @@ class Specialiser:
         if isinstance(function, Closure):
             return self.enter(function, arguments, named)
         if isinstance(function, HostFunction):
-            return function.run(self, function.held, arguments, named)
+            return function.run(self, function.captured, arguments, named)
         handler = self.handler(function)
         if handler is not None:
             if any(isinstance(a, Masked) for a in arguments):
@@ -375,18 +375,18 @@ class Specialiser:
             del self.frames[depth:]
             self.at = at
 
-    def environment(self, function: Closure, given: Mapping[str, Any]) -> dict[str, Any]:
+    def environment(self, function: Closure, bound: Mapping[str, Any]) -> dict[str, Any]:
         """The environment of the body of a function: captured variables, its binding group, its parameters."""
-        held = function.held
-        env = {name: held[name] for name in function.code.free if name in held}
+        captured = function.captured
+        env = {name: captured[name] for name in function.code.free if name in captured}
         for name, code in function.group:
             if code is function.code:
                 env[name] = function
                 continue
             names = ((p.name, p.default.name) for p in code.parameters if isinstance(p.default, Name))
-            defaults = {parameter: held[name] for parameter, name in names if name in held}
-            env[name] = Closure(code, held, function.group, defaults)
-        env.update(given)
+            defaults = {parameter: captured[name] for parameter, name in names if name in captured}
+            env[name] = Closure(code, captured, function.group, defaults)
+        env.update(bound)
         return env
 
     # -- what is changed in place ------------------------------------------------------------------------------------

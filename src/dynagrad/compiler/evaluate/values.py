@@ -138,7 +138,7 @@ class Closure:
     """A function with the values it captures; `group` is its binding group."""
 
     code: Lambda
-    held: Mapping[str, Any] = field(default_factory=dict)
+    captured: Mapping[str, Any] = field(default_factory=dict)
     group: tuple[tuple[str, Lambda], ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
@@ -149,11 +149,11 @@ class Closure:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HostFunction:
-    """A closure whose code is Python: `run(specialiser, held, arguments, named)`. Equal kinds can be joined."""
+    """A closure whose code is Python: `run(specialiser, captured, args, named)`. Equal kinds can be joined."""
 
     kind: Any
     run: Callable[..., Any]
-    held: tuple[Any, ...] = ()
+    captured: tuple[Any, ...] = ()
 
     @property
     def name(self) -> str:
@@ -165,7 +165,7 @@ class Iteration:
     """An iterable that is no container: `range`, `enumerate`, `zip`, `reversed`, `cycle`."""
 
     kind: str
-    held: tuple[Any, ...]
+    operands: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -225,9 +225,9 @@ def known(x: Any) -> bool:
     if isinstance(x, Dict | Instance):
         return all(map(known, x.content.values()))
     if isinstance(x, Closure):
-        return all(map(known, x.held.values())) and all(map(known, x.defaults.values()))
+        return all(map(known, x.captured.values())) and all(map(known, x.defaults.values()))
     if isinstance(x, HostFunction | Iteration):
-        return all(map(known, x.held))
+        return all(map(known, x.captured if isinstance(x, HostFunction) else x.operands))
     if isinstance(x, slice):
         return known((x.start, x.stop, x.step))
     return not isinstance(x, Optional | Masked)
@@ -310,7 +310,7 @@ def unwrapped(x: Any) -> Any:
     if isinstance(x, Dict):
         return {key: unwrapped(value) for key, value in x.content.items()}
     if isinstance(x, Iteration) and x.kind == "range" and known(x):
-        return range(*x.held)
+        return range(*x.operands)
     return x
 
 

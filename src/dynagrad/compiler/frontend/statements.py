@@ -93,11 +93,13 @@ class Lowering(Expressions):
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
-    def function(self, node: Definition, name: str, b: Bindings | None, given: tuple[Any, Any] | None = None) -> Lambda:
+    def function(
+        self, node: Definition, name: str, b: Bindings | None, default_objects: tuple[Any, Any] | None = None
+    ) -> Lambda:
         scope = Scope(local_names(node) | {GOING}, cells(node), self.scope)
         inner = Lowering(self.file, self.resolve, scope, self.counter)
         start = Bindings()
-        parameters = self._parameters(node.args, b, given)
+        parameters = self._parameters(node.args, b, default_objects)
         for cell in sorted(inner.scope.cells):
             held: Atom = Name(cell) if any(p.name == cell for p in parameters) else Constant(UNDEFINED)
             start.let(cell, inner.apply("cell", node, held, Constant(cell)), inner.at(node))
@@ -111,16 +113,16 @@ class Lowering(Expressions):
         return Lambda(name, parameters, body, needed, self.at(node))
 
     def _parameters(
-        self, arguments: ast.arguments, b: Bindings | None, given: tuple[Any, Any] | None
+        self, arguments: ast.arguments, b: Bindings | None, default_objects: tuple[Any, Any] | None
     ) -> tuple[Parameter, ...]:
         """Parameters; their defaults are given as objects, or lowered where the function is made."""
         places = [*((a, "positional") for a in arguments.posonlyargs), *((a, "either") for a in arguments.args)]
         named = list(arguments.kwonlyargs)
         defaults: dict[str, Atom] = {}
-        if given is not None:
-            for (a, _), value in zip(reversed(places), reversed(given[0] or ()), strict=False):
+        if default_objects is not None:
+            for (a, _), value in zip(reversed(places), reversed(default_objects[0] or ()), strict=False):
                 defaults[a.arg] = Constant(value)
-            defaults |= {key: Constant(value) for key, value in (given[1] or {}).items()}
+            defaults |= {key: Constant(value) for key, value in (default_objects[1] or {}).items()}
         else:
             assert b is not None
             for (a, _), tree in zip(reversed(places), reversed(arguments.defaults), strict=False):

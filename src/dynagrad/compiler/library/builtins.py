@@ -18,7 +18,7 @@ from ...ir import Node
 from ..evaluate.arrays import as_array, stacked
 from ..evaluate.iteration import dynamic_getter, items, iteration_space
 from ..evaluate.operators import conjunction, negated, truth
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import (
     Array,
     Closure,
@@ -43,8 +43,8 @@ from ..objects.containers import attribute, mapping, setattr_, vars_of
 
 
 @calls(len)
-def _len(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
+def _len(s: Specialiser, args: Args, named: Named) -> Any:
+    (x,) = args
     if isinstance(x, Instance):
         return s.call(attribute(s, x, "__len__"), [])
     if isinstance(x, Node):
@@ -53,41 +53,41 @@ def _len(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _iteration_of(kind: str) -> Callable[..., Any]:
-    return lambda s, given, named: Iteration(kind, tuple(given))
+    return lambda s, args, named: Iteration(kind, tuple(args))
 
 
-calls(zip)(lambda s, given, named: _zip(s, given, named))
+calls(zip)(lambda s, args, named: _zip(s, args, named))
 calls(reversed)(_iteration_of("reversed"))
 
 
 @calls(range)
-def _range(s: Specialiser, given: Given, named: Named) -> Any:
-    start, stop, step = (0, given[0], 1) if len(given) == 1 else (*given, 1) if len(given) == 2 else given
+def _range(s: Specialiser, args: Args, named: Named) -> Any:
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     return Iteration("range", (start, stop, step))
 
 
 @calls(enumerate)
-def _enumerate(s: Specialiser, given: Given, named: Named) -> Any:
-    return Iteration("enumerate", (given[0], given[1] if len(given) > 1 else named.get("start", 0)))
+def _enumerate(s: Specialiser, args: Args, named: Named) -> Any:
+    return Iteration("enumerate", (args[0], args[1] if len(args) > 1 else named.get("start", 0)))
 
 
-def _zip(s: Specialiser, given: Given, named: Named) -> Any:
+def _zip(s: Specialiser, args: Args, named: Named) -> Any:
     if named.get("strict"):
-        lengths = [iteration_space(s, x).length for x in given]
+        lengths = [iteration_space(s, x).length for x in args]
         if len({n for n in lengths if isinstance(n, int)}) > 1:
-            raise Error(f"zip() with strict=True of {' and '.join(map(describe, given))}, which differ in length")
-    return Iteration("zip", tuple(given))
+            raise Error(f"zip() with strict=True of {' and '.join(map(describe, args))}, which differ in length")
+    return Iteration("zip", tuple(args))
 
 
 @calls(map)
-def _map(s: Specialiser, given: Given, named: Named) -> Any:
-    function, *xs = given
+def _map(s: Specialiser, args: Args, named: Named) -> Any:
+    function, *xs = args
     return tuple(s.call(function, parts) for parts in items(s, Iteration("zip", tuple(xs))))
 
 
 @calls(filter)
-def _filter(s: Specialiser, given: Given, named: Named) -> Any:
-    function, x = given
+def _filter(s: Specialiser, args: Args, named: Named) -> Any:
+    function, x = args
     inside, kept = items(s, x), []
     for item in inside:
         kept.append(truth(s, item if function is None else s.call(function, [item])))
@@ -108,8 +108,8 @@ def _chosen(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
 
 
 @calls(functools.reduce)
-def _reduce(s: Specialiser, given: Given, named: Named) -> Any:
-    function, x, *start = given
+def _reduce(s: Specialiser, args: Args, named: Named) -> Any:
+    function, x, *start = args
     inside = [*start, *items(s, x)]
     if not inside:
         raise Error("reduce() of an empty iterable has no value; give a start value")
@@ -120,51 +120,51 @@ def _reduce(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(tuple)
-def _tuple(s: Specialiser, given: Given, named: Named) -> Any:
-    return items(s, given[0]) if given else ()
+def _tuple(s: Specialiser, args: Args, named: Named) -> Any:
+    return items(s, args[0]) if args else ()
 
 
 @calls(list)
-def _list(s: Specialiser, given: Given, named: Named) -> Any:
-    return List(items(s, given[0]) if given else ())
+def _list(s: Specialiser, args: Args, named: Named) -> Any:
+    return List(items(s, args[0]) if args else ())
 
 
 @calls(set, frozenset)
-def _set(s: Specialiser, given: Given, named: Named) -> Any:
-    inside = items(s, given[0]) if given else ()
+def _set(s: Specialiser, args: Args, named: Named) -> Any:
+    inside = items(s, args[0]) if args else ()
     if not all(map(known, inside)):
         raise Error("the elements of a set must be known when the function is compiled")
     return frozenset(map(unwrapped, inside))
 
 
 @calls(dict)
-def _dict(s: Specialiser, given: Given, named: Named) -> Any:
+def _dict(s: Specialiser, args: Args, named: Named) -> Any:
     content: dict[Any, Any] = {}
-    if given:
-        x = given[0]
+    if args:
+        x = args[0]
         content = dict(mapping(x)) if isinstance(x, Dict | dict) else dict(items(s, p) for p in items(s, x))
     return Dict(content | dict(named))
 
 
 @calls(any)
-def _any(s: Specialiser, given: Given, named: Named) -> Any:
+def _any(s: Specialiser, args: Args, named: Named) -> Any:
     found: Any = True
-    for item in items(s, given[0]):
+    for item in items(s, args[0]):
         found = conjunction(found, negated(truth(s, item)))
     return negated(found)
 
 
 @calls(all)
-def _all(s: Specialiser, given: Given, named: Named) -> Any:
+def _all(s: Specialiser, args: Args, named: Named) -> Any:
     found: Any = True
-    for item in items(s, given[0]):
+    for item in items(s, args[0]):
         found = conjunction(found, truth(s, item))
     return found
 
 
 @calls(copy.copy)
-def _copied(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
+def _copied(s: Specialiser, args: Args, named: Named) -> Any:
+    (x,) = args
     if isinstance(x, Array):
         return wrapped(x.read())
     if isinstance(x, List):
@@ -177,8 +177,8 @@ def _copied(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(copy.deepcopy)
-def _copied_deep(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
+def _copied_deep(s: Specialiser, args: Args, named: Named) -> Any:
+    (x,) = args
     if isinstance(x, List):
         return List(tuple(_copied_deep(s, [part], {}) for part in x.content))
     if isinstance(x, tuple):
@@ -213,13 +213,13 @@ def class_of(x: Any) -> type:
 
 
 @calls(type)
-def _type(s: Specialiser, given: Given, named: Named) -> Any:
-    return class_of(given[0])
+def _type(s: Specialiser, args: Args, named: Named) -> Any:
+    return class_of(args[0])
 
 
 @calls(isinstance)
-def _isinstance(s: Specialiser, given: Given, named: Named) -> bool:
-    x, classes = given
+def _isinstance(s: Specialiser, args: Args, named: Named) -> bool:
+    x, classes = args
     mine = class_of(x)
     return any(
         issubclass(mine, c) or (c is np.floating and mine is float) or (c is np.integer and mine is int)
@@ -234,56 +234,56 @@ def _classes(x: Any) -> list[type]:
 
 
 @calls(callable)
-def _callable(s: Specialiser, given: Given, named: Named) -> bool:
-    (x,) = given
+def _callable(s: Specialiser, args: Args, named: Named) -> bool:
+    (x,) = args
     if isinstance(x, Instance):
         return "__call__" in vars_of(x.cls)
     return isinstance(x, Closure | HostFunction) or (callable(x) and type_of(x) is None)
 
 
 @calls(getattr)
-def _getattr(s: Specialiser, given: Given, named: Named) -> Any:
+def _getattr(s: Specialiser, args: Args, named: Named) -> Any:
     try:
-        return attribute(s, given[0], given[1])
+        return attribute(s, args[0], args[1])
     except (Error, AttributeError):
-        if len(given) > 2:
-            return given[2]
+        if len(args) > 2:
+            return args[2]
         raise
 
 
 @calls(hasattr)
-def _hasattr(s: Specialiser, given: Given, named: Named) -> bool:
+def _hasattr(s: Specialiser, args: Args, named: Named) -> bool:
     try:
-        attribute(s, *given)
+        attribute(s, *args)
     except (Error, AttributeError):
         return False
     return True
 
 
 @calls(setattr)
-def _setattr(s: Specialiser, given: Given, named: Named) -> None:
-    setattr_(s, *given)
+def _setattr(s: Specialiser, args: Args, named: Named) -> None:
+    setattr_(s, *args)
 
 
 @calls(object.__setattr__)
-def _set_frozen(s: Specialiser, given: Given, named: Named) -> None:
-    x, name, value = given
+def _set_frozen(s: Specialiser, args: Args, named: Named) -> None:
+    x, name, value = args
     if not isinstance(x, Instance):
         raise Error(f"attributes of {describe(x)} cannot be assigned in a compiled function")
     s.write(x, {**x.content, name: value})
 
 
 @calls(str, repr)
-def _str(s: Specialiser, given: Given, named: Named) -> str:
-    if given and not known(given[0]):
-        return DynamicText.of(given[0])
-    return str(*map(unwrapped, given))
+def _str(s: Specialiser, args: Args, named: Named) -> str:
+    if args and not known(args[0]):
+        return DynamicText.of(args[0])
+    return str(*map(unwrapped, args))
 
 
 @calls(print)
-def _print(s: Specialiser, given: Given, named: Named) -> Any:
+def _print(s: Specialiser, args: Args, named: Named) -> Any:
     raise Error("print() cannot be compiled; call the function without dg.compile to see what it prints")
 
 
-calls(slice)(lambda s, given, named: slice(*given))
-calls(np.copy)(lambda s, given, named: _copied(s, [as_array(s, given[0])], {}))
+calls(slice)(lambda s, args, named: slice(*args))
+calls(np.copy)(lambda s, args, named: _copied(s, [as_array(s, args[0])], {}))

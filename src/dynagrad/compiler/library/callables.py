@@ -19,7 +19,7 @@ from ...ir.ops import integers
 from ..evaluate.arrays import as_array, at_index, set_index
 from ..evaluate.exceptions import check
 from ..evaluate.iteration import items
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Closure, HostFunction, List, describe, function_like, node_of, type_of, unwrapped, wrapped
 from ..frontend.core import Lambda
 from ..frontend.statements import lower
@@ -50,7 +50,7 @@ def _filled(s: Specialiser, count: int, parts_at: Callable[[Any], tuple[Any, ...
     if not _lowered:
         assert isinstance(_fill, FunctionType)
         _lowered.append(lower(_fill))
-    made = HostFunction(("part", "parts of an array"), lambda s, held, given, named: parts_at(given[0]))
+    made = HostFunction(("part", "parts of an array"), lambda s, captured, args, named: parts_at(args[0]))
     s.enter(Closure(_lowered[0]), [made, found], {})
     return found
 
@@ -70,10 +70,10 @@ def _axis(axis: Any, n: int) -> int:
 
 
 @calls(np.apply_along_axis)
-def _along(s: Specialiser, given: Given, named: Named) -> Any:
+def _along(s: Specialiser, args: Args, named: Named) -> Any:
     names = dict(named)
-    first = [names.pop(name) for name in ("func1d", "axis", "arr")[len(given) :]]
-    f, axis, x, *rest = [*given, *first]
+    first = [names.pop(name) for name in ("func1d", "axis", "arr")[len(args) :]]
+    f, axis, x, *rest = [*args, *first]
     a = as_array(s, x)
     shape = _shape(a)
     along = _axis(axis, len(shape))
@@ -91,8 +91,8 @@ def _along(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(np.apply_over_axes)
-def _over(s: Specialiser, given: Given, named: Named) -> Any:
-    f, x, axes = [*given, *(named[name] for name in ("func", "a", "axes")[len(given) :])]
+def _over(s: Specialiser, args: Args, named: Named) -> Any:
+    f, x, axes = [*args, *(named[name] for name in ("func", "a", "axes")[len(args) :])]
     found = as_array(s, x)
     n = len(_shape(found))
     for axis in axes.content if isinstance(axes, List) else axes if isinstance(axes, tuple) else (axes,):
@@ -105,9 +105,9 @@ def _over(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(np.fromfunction)
-def _from_function(s: Specialiser, given: Given, named: Named) -> Any:
+def _from_function(s: Specialiser, args: Args, named: Named) -> Any:
     names = dict(named)
-    f, shape, *rest = [*given, *(names.pop(name) for name in ("function", "shape")[len(given) :])]
+    f, shape, *rest = [*args, *(names.pop(name) for name in ("function", "shape")[len(args) :])]
     dtype = rest[0] if rest else names.pop("dtype", float)
     names.pop("like", None)
     places = numpy_call(s, np.indices, [shape], {"dtype": dtype})
@@ -115,9 +115,9 @@ def _from_function(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(np.fromiter)
-def _from_items(s: Specialiser, given: Given, named: Named) -> Any:
+def _from_items(s: Specialiser, args: Args, named: Named) -> Any:
     names = dict(named)
-    x, dtype, *rest = [*given, *(names.pop(name) for name in ("iter", "dtype")[len(given) :])]
+    x, dtype, *rest = [*args, *(names.pop(name) for name in ("iter", "dtype")[len(args) :])]
     count = rest[0] if rest else names.get("count", -1)
     if not isinstance(count, int):
         raise Error("np.fromiter: count must be known when the function is compiled")
@@ -128,14 +128,14 @@ def _from_items(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(np.delete)
-def _without(s: Specialiser, given: Given, named: Named) -> Any:
+def _without(s: Specialiser, args: Args, named: Named) -> Any:
     """`np.delete`, also at a dynamic index: one element is dropped, so the length is static."""
     names = ("arr", "obj", "axis")
-    options = dict(zip(names, given, strict=False)) | dict(named)
+    options = dict(zip(names, args, strict=False)) | dict(named)
     place = unwrapped(options.get("obj"))
     t = type_of(place)
     if not isinstance(place, Node) or t is None or t.kind != "integer" or t.shape:
-        return numpy_call(s, np.delete, given, dict(named))
+        return numpy_call(s, np.delete, args, dict(named))
     x, axis = as_array(s, options["arr"]), options.get("axis")
     if axis is None:
         x, axis = numpy_call(s, np.ravel, [x], {}), 0
@@ -158,8 +158,8 @@ def _without(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(np.piecewise)
-def _piecewise(s: Specialiser, given: Given, named: Named) -> Any:
-    x, conditions, functions, *rest = given
+def _piecewise(s: Specialiser, args: Args, named: Named) -> Any:
+    x, conditions, functions, *rest = args
     a = as_array(s, x)
     shape = _shape(a)
     masks = _masks(s, conditions, shape)

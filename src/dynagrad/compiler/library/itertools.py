@@ -16,13 +16,13 @@ import numpy as np
 from ...errors import Error
 from ..evaluate.iteration import LONGEST, items, iteration_space
 from ..evaluate.operators import binary, truth
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Iteration, describe, known, unwrapped
 
 
 def _arranged(function: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        parts = [x if isinstance(x, int) else items(s, x) for x in given]
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        parts = [x if isinstance(x, int) else items(s, x) for x in args]
         return tuple(function(*parts, **named))
 
     calls(function)(handler)
@@ -38,26 +38,26 @@ _arranged(itertools.zip_longest)
 
 
 @calls(itertools.chain.from_iterable)
-def _joined(s: Specialiser, given: Given, named: Named) -> Any:
-    return tuple(item for part in items(s, given[0]) for item in items(s, part))
+def _joined(s: Specialiser, args: Args, named: Named) -> Any:
+    return tuple(item for part in items(s, args[0]) for item in items(s, part))
 
 
 @calls(np.ndindex)
-def _places(s: Specialiser, given: Given, named: Named) -> Any:
-    if not all(map(known, given)):
+def _places(s: Specialiser, args: Args, named: Named) -> Any:
+    if not all(map(known, args)):
         raise Error("np.ndindex: the shape must be known when the function is compiled")
-    return tuple(np.ndindex(*map(unwrapped, given)))
+    return tuple(np.ndindex(*map(unwrapped, args)))
 
 
 @calls(itertools.starmap)
-def _starred(s: Specialiser, given: Given, named: Named) -> Any:
-    function, x = given
+def _starred(s: Specialiser, args: Args, named: Named) -> Any:
+    function, x = args
     return tuple(s.call(function, list(items(s, part))) for part in items(s, x))
 
 
 @calls(itertools.accumulate)
-def _accumulated(s: Specialiser, given: Given, named: Named) -> Any:
-    x, function = given[0], given[1] if len(given) > 1 else named.get("func")
+def _accumulated(s: Specialiser, args: Args, named: Named) -> Any:
+    x, function = args[0], args[1] if len(args) > 1 else named.get("func")
     found: list[Any] = [] if named.get("initial") is None else [named["initial"]]
     for item in items(s, x):
         if not found:
@@ -69,35 +69,35 @@ def _accumulated(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(itertools.tee)
-def _several(s: Specialiser, given: Given, named: Named) -> Any:
-    return (items(s, given[0]),) * (given[1] if len(given) > 1 else named.get("n", 2))
+def _several(s: Specialiser, args: Args, named: Named) -> Any:
+    return (items(s, args[0]),) * (args[1] if len(args) > 1 else named.get("n", 2))
 
 
 # -- endless iterables -------------------------------------------------------------------------------------------------
 
 
 @calls(itertools.count)
-def _counted(s: Specialiser, given: Given, named: Named) -> Any:
+def _counted(s: Specialiser, args: Args, named: Named) -> Any:
     """`itertools.count`: a range that ends where 64 bits do."""
-    start, step = [*given, named.get("start", 0), 1][0], (given[1] if len(given) > 1 else named.get("step", 1))
+    start, step = [*args, named.get("start", 0), 1][0], (args[1] if len(args) > 1 else named.get("step", 1))
     if not isinstance(step, int):
         raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
     return Iteration("range", (start, 2**62 if step > 0 else -(2**62), step))
 
 
 @calls(itertools.repeat)
-def _repeated(s: Specialiser, given: Given, named: Named) -> Any:
-    times = given[1] if len(given) > 1 else named.get("times")
+def _repeated(s: Specialiser, args: Args, named: Named) -> Any:
+    times = args[1] if len(args) > 1 else named.get("times")
     if times is None:
-        return Iteration("cycle", ((given[0],),))
+        return Iteration("cycle", ((args[0],),))
     if not isinstance(times, int):
         raise Error("times= of itertools.repeat() must be known when the function is compiled")
-    return (given[0],) * times
+    return (args[0],) * times
 
 
 @calls(itertools.cycle)
-def _cycled(s: Specialiser, given: Given, named: Named) -> Any:
-    return Iteration("cycle", (items(s, given[0]),))
+def _cycled(s: Specialiser, args: Args, named: Named) -> Any:
+    return Iteration("cycle", (items(s, args[0]),))
 
 
 # -- filters -----------------------------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def _in_turn(s: Specialiser, x: Any) -> Iterator[Any]:
 
 
 @calls(itertools.islice)
-def _sliced(s: Specialiser, given: Given, named: Named) -> Any:
-    x, *bounds = given
+def _sliced(s: Specialiser, args: Args, named: Named) -> Any:
+    x, *bounds = args
     if not all(b is None or isinstance(b, int) for b in bounds):
         raise Error("the bounds of itertools.islice() must be known when the function is compiled")
     return tuple(itertools.islice(_in_turn(s, x), *bounds))
@@ -136,8 +136,8 @@ def _decided(s: Specialiser, name: str, x: Any) -> bool:
 def _choosing(function: Any) -> Callable[..., Any]:
     name: str = function.__name__
 
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        test, x = given
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        test, x = args
         return tuple(function(lambda item: _decided(s, name, _asked(s, test, item)), _in_turn(s, x)))
 
     return handler
@@ -152,15 +152,15 @@ for _keeping in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse
 
 
 @calls(itertools.compress)
-def _compressed(s: Specialiser, given: Given, named: Named) -> Any:
-    data, selectors = [*given, *named.values()]
+def _compressed(s: Specialiser, args: Args, named: Named) -> Any:
+    data, selectors = [*args, *named.values()]
     pairs = zip(_in_turn(s, data), _in_turn(s, selectors), strict=False)
     return tuple(item for item, keep in pairs if _decided(s, "compress", keep))
 
 
 @calls(itertools.groupby)
-def _grouped(s: Specialiser, given: Given, named: Named) -> Any:
-    x, key = given[0], given[1] if len(given) > 1 else named.get("key")
+def _grouped(s: Specialiser, args: Args, named: Named) -> Any:
+    x, key = args[0], args[1] if len(args) > 1 else named.get("key")
     found: list[tuple[Any, list[Any]]] = []
     for item in items(s, x):
         mine = item if key is None else s.call(key, [item])
@@ -172,8 +172,8 @@ def _grouped(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(next)
-def _next(s: Specialiser, given: Given, named: Named) -> Any:
+def _next(s: Specialiser, args: Args, named: Named) -> Any:
     raise Error(
-        f"next() of {describe(given[0])} cannot be compiled, since iterators have no state there; index it, or loop "
+        f"next() of {describe(args[0])} cannot be compiled, since iterators have no state there; index it, or loop "
         "over it with `for` and `break`"
     )

@@ -19,7 +19,7 @@ from ..evaluate.exceptions import check
 from ..evaluate.iteration import items
 from ..evaluate.joins import Mismatch
 from ..evaluate.operators import binary, integer_power, truth
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Array, Instance, List, as_type, describe, known, node_of, type_of, unwrapped, wrapped
 from ..numpy.calls import numpy_call
 from ..objects.containers import attribute
@@ -38,17 +38,17 @@ def _scalar(x: Any, name: str) -> Node:
 
 
 @calls(float)
-def _float(s: Specialiser, given: Given, named: Named) -> Any:
-    if not given or known(given[0]):
-        return float(*map(unwrapped, given))
-    return as_type(_scalar(given[0], "float"), KINDS["real"])
+def _float(s: Specialiser, args: Args, named: Named) -> Any:
+    if not args or known(args[0]):
+        return float(*map(unwrapped, args))
+    return as_type(_scalar(args[0], "float"), KINDS["real"])
 
 
 @calls(int)
-def _int(s: Specialiser, given: Given, named: Named) -> Any:
-    if not given or known(given[0]):
-        return int(*map(unwrapped, given))
-    node = _scalar(given[0], "int")
+def _int(s: Specialiser, args: Args, named: Named) -> Any:
+    if not args or known(args[0]):
+        return int(*map(unwrapped, args))
+    node = _scalar(args[0], "int")
     if node.type.kind == "integer":
         return node
     return integers.count_true(node) if node.type.kind == "boolean" else _whole(s, "int", node)
@@ -64,18 +64,18 @@ def _whole(s: Specialiser, name: str, x: Node) -> Node:
 
 
 @calls(bool)
-def _bool(s: Specialiser, given: Given, named: Named) -> Any:
-    return truth(s, given[0]) if given else False
+def _bool(s: Specialiser, args: Args, named: Named) -> Any:
+    return truth(s, args[0]) if args else False
 
 
 @calls(complex)
-def _complex(s: Specialiser, given: Given, named: Named) -> Any:
+def _complex(s: Specialiser, args: Args, named: Named) -> Any:
     raise Error("complex numbers cannot be compiled; compute with the real and the imaginary part")
 
 
 @calls(abs)
-def _abs(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
+def _abs(s: Specialiser, args: Args, named: Named) -> Any:
+    (x,) = args
     if isinstance(x, Instance):
         return s.call(attribute(s, x, "__abs__"), [])
     content = unwrapped(x)
@@ -85,8 +85,8 @@ def _abs(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(round)
-def _round(s: Specialiser, given: Given, named: Named) -> Any:
-    x, *digits = given
+def _round(s: Specialiser, args: Args, named: Named) -> Any:
+    x, *digits = args
     if known(x):
         return wrapped(round(unwrapped(x), *digits))
     digits = [n for n in (*digits, *named.values()) if n is not None]
@@ -137,32 +137,32 @@ _MOST_DECIMALS, _MOST_ZEROS = 15, 22  # up to which remainders above, and powers
 
 
 @calls(divmod)
-def _divmod(s: Specialiser, given: Given, named: Named) -> Any:
-    return binary(s, "floor_divide", *given), binary(s, "modulo", *given)
+def _divmod(s: Specialiser, args: Args, named: Named) -> Any:
+    return binary(s, "floor_divide", *args), binary(s, "modulo", *args)
 
 
 @calls(pow)
-def _pow(s: Specialiser, given: Given, named: Named) -> Any:
-    if len(given) == 3:
-        if not all(map(known, given)):
+def _pow(s: Specialiser, args: Args, named: Named) -> Any:
+    if len(args) == 3:
+        if not all(map(known, args)):
             raise Error("pow() with three arguments must be known when the function is compiled; write (a**b) % n")
-        return pow(*map(unwrapped, given))
-    return binary(s, "power", *given)
+        return pow(*map(unwrapped, args))
+    return binary(s, "power", *args)
 
 
 @calls(np.power)
-def _numpy_power(s: Specialiser, given: Given, named: Named) -> Any:
-    types = [type_of(x) for x in given]
-    if len(given) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
-        exponent = unwrapped(given[1])
+def _numpy_power(s: Specialiser, args: Args, named: Named) -> Any:
+    types = [type_of(x) for x in args]
+    if len(args) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
+        exponent = unwrapped(args[1])
         if isinstance(exponent, Node) and types[1].kind == "integer":  # type: ignore[union-attr]  # it has a type, as was asked before
-            return integer_power(s, given[0], given[1], exact=False)
-    return numpy_call(s, np.power, given, dict(named))
+            return integer_power(s, args[0], args[1], exact=False)
+    return numpy_call(s, np.power, args, dict(named))
 
 
 def _extreme(largest: bool) -> Callable[..., Any]:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        inside = items(s, given[0]) if len(given) == 1 else tuple(given)
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        inside = items(s, args[0]) if len(args) == 1 else tuple(args)
         if not inside:
             if "default" in named:
                 return named["default"]
@@ -217,8 +217,8 @@ calls(min)(_extreme(False))
 
 
 @calls(sum)
-def _sum(s: Specialiser, given: Given, named: Named) -> Any:
-    x, *start = given
+def _sum(s: Specialiser, args: Args, named: Named) -> Any:
+    x, *start = args
     found = start[0] if start else named.get("start", 0)
     if isinstance(x, Array | np.ndarray):
         return binary(s, "add", found, numpy_call(s, np.sum, [x], {"axis": 0}))
@@ -232,16 +232,16 @@ def _sum(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(math.prod)
-def _prod(s: Specialiser, given: Given, named: Named) -> Any:
+def _prod(s: Specialiser, args: Args, named: Named) -> Any:
     found = named.get("start", 1)
-    for item in items(s, given[0]):
+    for item in items(s, args[0]):
         found = binary(s, "multiply", found, item)
     return found
 
 
 @calls(math.fsum)
-def _fsum(s: Specialiser, given: Given, named: Named) -> Any:
-    inside = items(s, given[0])
+def _fsum(s: Specialiser, args: Args, named: Named) -> Any:
+    inside = items(s, args[0])
     return math.fsum(map(unwrapped, inside)) if all(map(known, inside)) else _sum(s, [inside, 0.0], {})
 
 
@@ -249,11 +249,11 @@ def _fsum(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 def _of_math(function: Any, instead: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if all(map(known, given)):
-            return function(*map(unwrapped, given))
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        if all(map(known, args)):
+            return function(*map(unwrapped, args))
         s.may_raise(ValueError, OverflowError)
-        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given], {})
+        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in args], {})
 
     calls(function)(handler)
 
@@ -263,11 +263,11 @@ for _function, _instead in MATH.items():
 
 
 def _special(function: Any, instead: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if all(map(known, given)):
-            return function(*map(unwrapped, given))
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        if all(map(known, args)):
+            return function(*map(unwrapped, args))
         s.may_raise(ValueError, OverflowError)
-        return s.call(instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in given])
+        return s.call(instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in args])
 
     calls(function)(handler)
 
@@ -277,10 +277,10 @@ for _function, _instead in SPECIAL.items():
 
 
 @calls(math.isclose)
-def _isclose(s: Specialiser, given: Given, named: Named) -> Any:
-    if all(map(known, [*given, *named.values()])):
-        return math.isclose(*map(unwrapped, given), **{key: unwrapped(x) for key, x in named.items()})
-    a, b = (as_type(_scalar(x, "isclose"), KINDS["real"]) for x in given)
+def _isclose(s: Specialiser, args: Args, named: Named) -> Any:
+    if all(map(known, [*args, *named.values()])):
+        return math.isclose(*map(unwrapped, args), **{key: unwrapped(x) for key, x in named.items()})
+    a, b = (as_type(_scalar(x, "isclose"), KINDS["real"]) for x in args)
     relative, absolute = named.get("rel_tol", 1e-9), named.get("abs_tol", 0.0)
     apart, size = abs(a - b), np.maximum(abs(a), abs(b))
     near = (apart <= np.maximum(size * relative, absolute)) & (apart < math.inf)
@@ -288,28 +288,28 @@ def _isclose(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(math.dist)
-def _dist(s: Specialiser, given: Given, named: Named) -> Any:
-    if all(map(known, given)):
-        return math.dist(*map(unwrapped, given))
-    pairs = zip(*(items(s, x) for x in given), strict=True)
+def _dist(s: Specialiser, args: Args, named: Named) -> Any:
+    if all(map(known, args)):
+        return math.dist(*map(unwrapped, args))
+    pairs = zip(*(items(s, x) for x in args), strict=True)
     gaps = [binary(s, "subtract", a, b) for a, b in pairs]
     return s.call(math.sqrt, [_sum(s, [tuple(binary(s, "multiply", g, g) for g in gaps), 0.0], {})])
 
 
 @calls(math.log)
-def _log(s: Specialiser, given: Given, named: Named) -> Any:
-    if all(map(known, given)):
-        return math.log(*map(unwrapped, given))
+def _log(s: Specialiser, args: Args, named: Named) -> Any:
+    if all(map(known, args)):
+        return math.log(*map(unwrapped, args))
     s.may_raise(ValueError)
-    found = numpy_call(s, np.log, [_scalar(given[0], "log")], {})
-    return found if len(given) == 1 else binary(s, "divide", found, _log(s, [given[1]], {}))
+    found = numpy_call(s, np.log, [_scalar(args[0], "log")], {})
+    return found if len(args) == 1 else binary(s, "divide", found, _log(s, [args[1]], {}))
 
 
 def _rounding(function: Any, operation: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if known(given[0]):
-            return function(unwrapped(given[0]))
-        node = _scalar(given[0], function.__name__)
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        if known(args[0]):
+            return function(unwrapped(args[0]))
+        node = _scalar(args[0], function.__name__)
         return node if node.type.kind == "integer" else _whole(s, function.__name__, operation(node))
 
     calls(function)(handler)
@@ -321,14 +321,14 @@ _rounding(math.trunc, ops.trunc)
 
 
 @calls(math.ldexp)
-def _ldexp(s: Specialiser, given: Given, named: Named) -> Any:
-    if all(map(known, given)):
-        return math.ldexp(*map(unwrapped, given))
-    return binary(s, "multiply", given[0], binary(s, "power", 2.0, s.call(float, [given[1]])))
+def _ldexp(s: Specialiser, args: Args, named: Named) -> Any:
+    if all(map(known, args)):
+        return math.ldexp(*map(unwrapped, args))
+    return binary(s, "multiply", args[0], binary(s, "power", 2.0, s.call(float, [args[1]])))
 
 
 @calls(math.modf)
-def _modf(s: Specialiser, given: Given, named: Named) -> Any:
-    if known(given[0]):
-        return math.modf(unwrapped(given[0]))
-    return numpy_call(s, np.modf, [as_type(_scalar(given[0], "modf"), KINDS["real"])], {})
+def _modf(s: Specialiser, args: Args, named: Named) -> Any:
+    if known(args[0]):
+        return math.modf(unwrapped(args[0]))
+    return numpy_call(s, np.modf, [as_type(_scalar(args[0], "modf"), KINDS["real"])], {})

@@ -17,7 +17,7 @@ from ...eager import special
 from ...errors import Error, LiftError
 from ..evaluate.iteration import items
 from ..evaluate.operators import binary, contained, is_, negated, truth, unary, update
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Closure, HostFunction, Instance, List, describe, known, type_of, unwrapped, wrapped
 from ..frontend.operators import PYTHON, UNARY
 from ..objects.containers import attribute, delitem, getitem, setitem
@@ -26,7 +26,7 @@ from ..objects.containers import attribute, delitem, getitem, setitem
 
 
 def _enter(function: Any, run: Callable[..., Any]) -> None:
-    calls(function)(lambda s, given, named: run(s, *given))
+    calls(function)(lambda s, args, named: run(s, *args))
 
 
 def _enter_operator(name: str, function: Any) -> None:
@@ -53,12 +53,12 @@ _enter(operator.setitem, setitem)
 _enter(operator.delitem, delitem)
 _enter(operator.length_hint, lambda s, a, default=0: s.call(len, [a]))
 if hasattr(operator, "call"):
-    calls(operator.call)(lambda s, given, named: s.call(given[0], given[1:], named))
+    calls(operator.call)(lambda s, args, named: s.call(args[0], args[1:], named))
 
 
 @calls(operator.index)
-def _index(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
+def _index(s: Specialiser, args: Args, named: Named) -> Any:
+    (x,) = args
     t = type_of(x)
     if t is None or t.kind == "real" or t.shape:
         raise Error(f"operator.index() takes whole numbers, not {describe(x)}")
@@ -66,45 +66,45 @@ def _index(s: Specialiser, given: Given, named: Named) -> Any:
 
 
 @calls(operator.countOf)
-def _count(s: Specialiser, given: Given, named: Named) -> Any:
+def _count(s: Specialiser, args: Args, named: Named) -> Any:
     found: Any = 0
-    for x in items(s, given[0]):
-        found = binary(s, "add", found, s.call(int, [truth(s, binary(s, "equal", x, given[1]))]))
+    for x in items(s, args[0]):
+        found = binary(s, "add", found, s.call(int, [truth(s, binary(s, "equal", x, args[1]))]))
     return found
 
 
 @calls(operator.indexOf)
-def _place(s: Specialiser, given: Given, named: Named) -> int:
-    for i, x in enumerate(items(s, given[0])):
-        same = truth(s, binary(s, "equal", x, given[1]))
+def _place(s: Specialiser, args: Args, named: Named) -> int:
+    for i, x in enumerate(items(s, args[0])):
+        same = truth(s, binary(s, "equal", x, args[1]))
         if not isinstance(same, bool):
             raise Error("operator.indexOf() of numbers that are known only as the function runs: use np.argmax(x == y)")
         if same:
             return i
-    raise Error(f"operator.indexOf(): {describe(given[1])} is not in it")
+    raise Error(f"operator.indexOf(): {describe(args[1])} is not in it")
 
 
 # -- getters -----------------------------------------------------------------------------------------------------------
 
 
-def _items(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-    found = tuple(getitem(s, given[0], key) for key in held)
+def _items(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+    found = tuple(getitem(s, args[0], key) for key in captured)
     return found[0] if len(found) == 1 else found
 
 
-def _attributes(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+def _attributes(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
     found = []
-    for path in held:
-        x = given[0]
+    for path in captured:
+        x = args[0]
         for name in path.split("."):
             x = attribute(s, x, name)
         found.append(x)
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _method(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-    name, *rest = held
-    return s.call(attribute(s, given[0], name), rest, named)
+def _method(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+    name, *rest = captured
+    return s.call(attribute(s, args[0], name), rest, named)
 
 
 _GETTERS: dict[type, Callable[..., Any]] = {
@@ -114,14 +114,16 @@ _GETTERS: dict[type, Callable[..., Any]] = {
 }
 
 
-def _getter(cls: type, options: Named, arguments: Given) -> HostFunction:
+def _getter(cls: type, options: Named, arguments: Args) -> HostFunction:
     name, run = cls.__name__, _GETTERS[cls]
     fixed = dict(options)
-    return HostFunction((name, name, *fixed), lambda s, held, given, _: run(s, held, given, fixed), tuple(arguments))
+    return HostFunction(
+        (name, name, *fixed), lambda s, captured, args, _: run(s, captured, args, fixed), tuple(arguments)
+    )
 
 
 for _cls in _GETTERS:
-    calls(_cls)(lambda s, given, named, cls=_cls: _getter(cls, named, given))
+    calls(_cls)(lambda s, args, named, cls=_cls: _getter(cls, named, args))
 
 
 def of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
@@ -131,9 +133,9 @@ def of_getter(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         cls, arguments, options = reduced[0], reduced[1], {}
         if isinstance(cls, functools.partial):  # a methodcaller with named arguments
             arguments, options = (*cls.args, *arguments), cls.keywords
-        return lambda s, given, named: s.call(_getter(type(function), options, arguments), given)
+        return lambda s, args, named: s.call(_getter(type(function), options, arguments), args)
     if isinstance(function, functools._lru_cache_wrapper):
-        return lambda s, given, named: s.call(function.__wrapped__, given, named)
+        return lambda s, args, named: s.call(function.__wrapped__, args, named)
     return None
 
 
@@ -164,12 +166,12 @@ def of_library(s: Specialiser, function: Any) -> Callable[..., Any] | None:
             "random numbers cannot be drawn in a compiled function, which would use the same in each call; pass them in"
         )
 
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if all(map(plain, given)) and all(map(plain, named.values())):
-            return wrapped(function(*map(unwrapped, given), **{key: unwrapped(x) for key, x in named.items()}))
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        if all(map(plain, args)) and all(map(plain, named.values())):
+            return wrapped(function(*map(unwrapped, args), **{key: unwrapped(x) for key, x in named.items()}))
         if isinstance(function, types.FunctionType):
             try:
-                return s.enter(s.closure_of(function), given, named)
+                return s.enter(s.closure_of(function), args, named)
             except LiftError:
                 pass
         short = name.rsplit(".", 1)[-1]

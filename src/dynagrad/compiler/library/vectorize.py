@@ -15,7 +15,7 @@ import numpy as np
 from ...eager.names import numpy_names
 from ...errors import Error
 from ..evaluate.iteration import items
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Array, HostFunction, List, describe, known, type_of, unwrapped
 from ..numpy.calls import numpy_call
 
@@ -38,28 +38,28 @@ _DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
 
 
 def _vectorized(f: Any, otypes: Any, excluded: frozenset[Any]) -> HostFunction:
-    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-        return _called(s, held[0], otypes, excluded, given, named)
+    def run(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+        return _called(s, captured[0], otypes, excluded, args, named)
 
     return HostFunction(("vectorize", f"np.vectorize of {describe(f)}", otypes, excluded), run, (f,))
 
 
-def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], given: Given, named: Named) -> Any:
-    places = [i for i in range(len(given)) if i not in excluded]
+def _called(s: Specialiser, f: Any, otypes: Any, excluded: frozenset[Any], args: Args, named: Named) -> Any:
+    places = [i for i in range(len(args)) if i not in excluded]
     names = [name for name in named if name not in excluded]
     if not places and not names:
         raise Error("np.vectorize: all arguments are excluded")
 
-    def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
-        every = list(held[1 : 1 + len(given)])
+    def one(s: Specialiser, captured: tuple[Any, ...], xs: Args, _: Named) -> Any:
+        every = list(captured[1 : 1 + len(args)])
         for i, x in zip(places, xs, strict=False):
             every[i] = x
-        others = dict(zip(named, held[1 + len(given) :], strict=True))
-        return s.call(held[0], every, others | dict(zip(names, xs[len(places) :], strict=True)))
+        others = dict(zip(named, captured[1 + len(args) :], strict=True))
+        return s.call(captured[0], every, others | dict(zip(names, xs[len(places) :], strict=True)))
 
-    kept = (*(None if i in places else x for i, x in enumerate(given)), *(named[n] for n in named))
+    kept = (*(None if i in places else x for i, x in enumerate(args)), *(named[n] for n in named))
     each = HostFunction(("element", "np.vectorize", tuple(places), tuple(names)), one, (f, *kept))
-    wide = numpy_call(s, np.broadcast_arrays, [*(given[i] for i in places), *(named[n] for n in names)], {})
+    wide = numpy_call(s, np.broadcast_arrays, [*(args[i] for i in places), *(named[n] for n in names)], {})
     t = type_of(items(s, wide)[0])
     if t is None:
         raise Error("np.vectorize takes numbers and arrays as arguments")
@@ -106,15 +106,15 @@ def _options(
 
 
 @calls(np.vectorize)
-def _vectorize(s: Specialiser, given: Given, named: Named) -> Any:
+def _vectorize(s: Specialiser, args: Args, named: Named) -> Any:
     if not all(known(x) for key, x in named.items() if key != "pyfunc"):
         raise Error("the options of np.vectorize must be known when the function is compiled")
-    function = named.get("pyfunc", given[0] if given else None)
+    function = named.get("pyfunc", args[0] if args else None)
     others = {key: x for key, x in named.items() if key != "pyfunc"}
-    _, kinds, excluded = _options(None, *given[1:], **others)
+    _, kinds, excluded = _options(None, *args[1:], **others)
     if function is not None:
         return _vectorized(function, kinds, excluded)
-    return HostFunction(("vectorize", "np.vectorize"), lambda s, held, xs, _: _vectorized(xs[0], kinds, excluded))
+    return HostFunction(("vectorize", "np.vectorize"), lambda s, captured, xs, _: _vectorized(xs[0], kinds, excluded))
 
 
 def of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
@@ -125,4 +125,4 @@ def of_vectorized(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     f, kinds, excluded = _options(
         function.pyfunc, function.otypes, None, function.excluded, False, getattr(function, "signature", None)
     )
-    return lambda s, given, named: s.call(_vectorized(f, kinds, excluded), given, named)
+    return lambda s, args, named: s.call(_vectorized(f, kinds, excluded), args, named)

@@ -108,8 +108,8 @@ _WRITE: dict[Any, Callable[..., None]] = {
 }
 
 
-def _outer(s: Specialiser, ufunc: Any, given: list[Any], named: dict[str, Any]) -> Any:
-    a, b = given
+def _outer(s: Specialiser, ufunc: Any, args: list[Any], named: dict[str, Any]) -> Any:
+    a, b = args
     axes = len(shape_of(unwrapped(b)))
     first = at_index(s, a, (Ellipsis, *(None,) * axes)) if type_of(a) is not None else a
     return numpy_call(s, ufunc, [first, b], named)
@@ -124,11 +124,11 @@ _LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})
 _SPLITS = frozenset({np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit})
 
 
-def _axis_of_pieces(function: Any, given: list[Any], options: dict[str, Any], ndim: int) -> int:
+def _axis_of_pieces(function: Any, args: list[Any], options: dict[str, Any], ndim: int) -> int:
     """The axis that a function splits an array along."""
     if function in (np.hsplit, np.vsplit, np.dsplit):
         return 2 if function is np.dsplit else int(function is np.hsplit and ndim > 1)
-    axis: int = options.get("axis", given[2] if len(given) > 2 else 0)
+    axis: int = options.get("axis", args[2] if len(args) > 2 else 0)
     return axis % ndim
 
 
@@ -154,47 +154,47 @@ def _as_tuple(s: Specialiser, x: Any) -> Any:
 _tracing = threading.local()
 
 
-def _evaluate(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+def _evaluate(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
     """The result by numpy if all arguments are static, else in the graph."""
-    if not holds_node(given) and not holds_node(options):
-        return function(*given, **options)
-    return _traced(lambda: _in_graph(function, given, options))
+    if not holds_node(args) and not holds_node(options):
+        return function(*args, **options)
+    return _traced(lambda: _in_graph(function, args, options))
 
 
 _ordinary = Node.__array_function__, Node.__array_ufunc__
 
 
-def _array_function(self: Node, function: Any, types: Any, given: Any, options: Any) -> Any:
+def _array_function(self: Node, function: Any, types: Any, args: Any, options: Any) -> Any:
     """numpy's protocol on nodes: while a handler runs, the functions of numpy that it calls go to the graph too."""
     if getattr(_tracing, "active", False):
-        return _in_graph(function, list(given), dict(options))
-    return _ordinary[0](self, function, types, given, options)
+        return _in_graph(function, list(args), dict(options))
+    return _ordinary[0](self, function, types, args, options)
 
 
-def _array_ufunc(self: Node, function: Any, method: str, *given: Any, **options: Any) -> Any:
+def _array_ufunc(self: Node, function: Any, method: str, *args: Any, **options: Any) -> Any:
     if getattr(_tracing, "active", False) and method == "__call__":
-        return _in_graph(function, list(given), options)
-    return _ordinary[1](self, function, method, *given, **options)
+        return _in_graph(function, list(args), options)
+    return _ordinary[1](self, function, method, *args, **options)
 
 
 setattr(Node, "__array_function__", _array_function)  # noqa: B010  # nodes are handed to numpy by the compiler alone
 setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010  # nodes are handed to numpy by the compiler alone
 
 
-def _in_graph(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+def _in_graph(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
 
-    refuse_masked((*given, *options.values()))
+    refuse_masked((*args, *options.values()))
     depth: int = getattr(_tracing, "depth", 0)
     if depth > _MOST_NESTED:
         raise Error(f"{name_of(function)} cannot be compiled with such arguments")
     _tracing.depth = depth + 1
     try:
-        found = _of_reals(function, given, options)
-        kind = kind_of_result(function, given, options)
+        found = _of_reals(function, args, options)
+        kind = kind_of_result(function, args, options)
     finally:
         _tracing.depth = depth
     if function in EACH and isinstance(found, tuple):  # several arrays, each with its own kind
-        return tuple(_of_own_kind(function, part, x) for part, x in zip(found, given, strict=True))
+        return tuple(_of_own_kind(function, part, x) for part, x in zip(found, args, strict=True))
     return found if kind is None else of_kind(found, kind)
 
 
@@ -211,25 +211,25 @@ _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": n
 _MOST_NESTED = 100  # handlers that call numpy's functions, inside each other
 
 
-def _of_reals(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+def _of_reals(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
     own = ON_NODES.get(function)
     if own is not None:
-        check_known(function, own, given, options)
-        return own(*given, **options)
+        check_known(function, own, args, options)
+        return own(*args, **options)
     if isinstance(function, np.ufunc):
-        return ufunc_of_nodes(function, given, options)
+        return ufunc_of_nodes(function, args, options)
     handler = FUNCTIONS.get(function)
     if handler is not None:
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
-            return METHODS["reduce"](BY_UFUNC[function], *given, **({"axis": None} | options))
-        arguments, options = spelled(function, given, options)
-        given = list(arguments)
-        check_known(function, handler, given, options)
+            return METHODS["reduce"](BY_UFUNC[function], *args, **({"axis": None} | options))
+        arguments, options = spelled(function, args, options)
+        args = list(arguments)
+        check_known(function, handler, args, options)
         made = _arrays_of if function in _OF_SEQUENCES else _array_of
         if function is not np.block:  # whose lists are rows
-            given = [made(x) for x in given]
+            args = [made(x) for x in args]
             options = {name: made(x) for name, x in options.items()}
-        return handler(*given, **options)
+        return handler(*args, **options)
     raise unknown(name_of(function))
 
 
@@ -253,7 +253,7 @@ _OF_SEQUENCES = frozenset(
 def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The finder for functions of numpy, of `dg.special`, and operations."""
     if isinstance(function, Operation):
-        return lambda s, given, named: wrapped(apply(function, *map(unwrapped, given)))
+        return lambda s, args, named: wrapped(apply(function, *map(unwrapped, args)))
     module = getattr(function, "__module__", None) or ""
     owner = getattr(function, "__self__", None)
     if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
@@ -261,21 +261,21 @@ def of_numpy(s: Specialiser, function: Any) -> Callable[..., Any] | None:
             "random numbers cannot be drawn in a compiled function, which would use the same in each call; pass them in"
         )
     if module in (special.__name__, exponentials.__name__):
-        return lambda s, given, named: _of_special(function, given, named)
+        return lambda s, args, named: _of_special(function, args, named)
     if isinstance(function, np.ufunc) or (
         module.split(".")[0] == "numpy" and isinstance(function, types.FunctionType | types.BuiltinFunctionType | type)
     ):
-        return lambda s, given, named: numpy_call(s, function, given, named)
+        return lambda s, args, named: numpy_call(s, function, args, named)
     if type(function).__name__ == "_ArrayFunctionDispatcher":
-        return lambda s, given, named: numpy_call(s, function, given, named)
+        return lambda s, args, named: numpy_call(s, function, args, named)
     if isinstance(owner, np.ufunc):
-        return lambda s, given, named: _method_of_ufunc(s, owner, function, given, named)
+        return lambda s, args, named: _method_of_ufunc(s, owner, function, args, named)
     return None
 
 
-def _of_special(function: Any, given: list[Any], named: dict[str, Any]) -> Any:
+def _of_special(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
     """A function of `dg.special`, which is made of operations on nodes."""
-    return wrapped(_traced(lambda: function(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()})))
+    return wrapped(_traced(lambda: function(*map(unwrapped, args), **{k: unwrapped(v) for k, v in named.items()})))
 
 
 def joined_along(original: Any, key: Any) -> Any:
@@ -283,15 +283,15 @@ def joined_along(original: Any, key: Any) -> Any:
     return _of_special(join_along, [original, key], {}) if holds_node(key) else wrapped(original[key])
 
 
-def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, given: list[Any], named: dict[str, Any]) -> Any:
+def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, args: list[Any], named: dict[str, Any]) -> Any:
     """Methods of ufuncs: `np.add.reduce`."""
     if method.__name__ == "at":
-        return at(s, ufunc, given)
-    if not holds_node([unwrapped(x) for x in (*given, *named.values())]):
-        return wrapped(method(*map(unwrapped, given), **{k: unwrapped(v) for k, v in named.items()}))
-    if method.__name__ == "outer" and len(given) == 2:
-        return _outer(s, ufunc, [as_array(s, x) for x in given], named)
-    arrays_ = [content_of(unwrapped(_as_tuple(s, x))) for x in given]
+        return at(s, ufunc, args)
+    if not holds_node([unwrapped(x) for x in (*args, *named.values())]):
+        return wrapped(method(*map(unwrapped, args), **{k: unwrapped(v) for k, v in named.items()}))
+    if method.__name__ == "outer" and len(args) == 2:
+        return _outer(s, ufunc, [as_array(s, x) for x in args], named)
+    arrays_ = [content_of(unwrapped(_as_tuple(s, x))) for x in args]
     options = {name: unwrapped(value) for name, value in named.items()}
     check_options(f"np.{ufunc.__name__}.{method.__name__}", {k: v for k, v in options.items() if k in _REFUSED})
     options = {k: v for k, v in options.items() if k not in _REFUSED}

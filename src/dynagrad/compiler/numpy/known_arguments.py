@@ -32,11 +32,11 @@ _MAY: dict[str, frozenset[str]] = {
 """Functions in which one of these names means something else, and may be dynamic."""
 
 
-def check_known(function: Any, handler: Callable[..., Any], given: Sequence[Any], options: dict[str, Any]) -> None:
+def check_known(function: Any, handler: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> None:
     """Raises Error where an argument that must be static is dynamic."""
     names = _names(handler)
     may = _MAY.get(function.__name__, frozenset())
-    for name, value in [*zip(names, given, strict=False), *options.items()]:
+    for name, value in [*zip(names, args, strict=False), *options.items()]:
         if name in KNOWN and name not in may and holds_node(value):
             raise Error(
                 f"{name_of(function)}: {name} must be known when the function is compiled, and here it depends on a "

@@ -150,48 +150,48 @@ PRIMITIVE = {name: Primitive(name) for name in PYTHON}
 
 
 @primitive("masked call")
-def masked_call(s: Specialiser, function: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def masked_call(s: Specialiser, function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """A call of a primitive or library function with masked elements among its arguments."""
-    first = next(x for x in given if isinstance(x, Masked))
+    first = next(x for x in args if isinstance(x, Masked))
     if isinstance(function, Primitive):
-        return _primitive(s, function, given, first)
-    if function in (list, tuple) and len(given) == 1:
+        return _primitive(s, function, args, first)
+    if function in (list, tuple) and len(args) == 1:
         return dataclasses.replace(first, listed=True)
-    if function in (np.array, np.asarray) and len(given) == 1 and not named:
+    if function in (np.array, np.asarray) and len(args) == 1 and not named:
         return dataclasses.replace(first, listed=False)
-    function = _AS_NUMPY.get(function, function) if len(given) == 1 else function
+    function = _AS_NUMPY.get(function, function) if len(args) == 1 else function
     reduction = REDUCTIONS.get(function)
     if reduction is not None:
         if function in (np.max, np.min, np.amax, np.amin):  # of no elements
             s.may_raise(ValueError)
         try:
-            return reduction(s, *given, **named)
+            return reduction(s, *args, **named)
         except TypeError:
             raise mask_error(first) from None
     if isinstance(function, np.ufunc) or function in _ELEMENTWISE:
-        return elementwise(lambda *xs: unwrapped(s.call(function, xs, named)), given)
+        return elementwise(lambda *xs: unwrapped(s.call(function, xs, named)), args)
     raise mask_error(first)
 
 
-def _primitive(s: Specialiser, function: Primitive, given: Sequence[Any], first: Masked) -> Any:
+def _primitive(s: Specialiser, function: Primitive, args: Sequence[Any], first: Masked) -> Any:
     name = function.name
-    if name in _NOT_OF_LISTS and any(isinstance(x, Masked) and x.listed for x in given):
+    if name in _NOT_OF_LISTS and any(isinstance(x, Masked) and x.listed for x in args):
         raise mask_error(first)
     if name == "attribute":
-        return _attribute(s, first, given[1])
+        return _attribute(s, first, args[1])
     if name == "matmul":
-        return _dot(s, *given)
-    if name == "getitem" and isinstance(given[0], Masked) and isinstance(given[1], Masked):
-        x, test = given
+        return _dot(s, *args)
+    if name == "getitem" and isinstance(args[0], Masked) and isinstance(args[1], Masked):
+        x, test = args
         if test.mask is x.mask and test.values.type.kind == "boolean" and test.values.ndim == test.mask.ndim:
             return Masked(x.values, ops.logical_and(x.mask, test.values), x.at)
-    if name == "update" and isinstance(given[1], Masked):
+    if name == "update" and isinstance(args[1], Masked):
         raise s.error(
             "x[mask] is a copy, which is not changed in place in compiled functions; write y = y * 2 instead of y *= 2"
         )
     if name not in _ACCEPTING:
         raise mask_error(first)
-    return s.apply(name, *given)
+    return s.apply(name, *args)
 
 
 def _attribute(s: Specialiser, x: Masked, name: str) -> Any:
@@ -200,10 +200,10 @@ def _attribute(s: Specialiser, x: Masked, name: str) -> Any:
     if name == "size":
         return _count(s, x)
     if name == "copy":
-        return HostFunction(("method", name), lambda s, held, given, named: held[0], (x,))
+        return HostFunction(("method", name), lambda s, captured, args, named: captured[0], (x,))
     if name not in _METHODS:
         raise mask_error(x)
     function = _METHODS[name]
     return HostFunction(
-        ("method", name), lambda s, held, given, named: masked_call(s, function, [held[0], *given], named), (x,)
+        ("method", name), lambda s, captured, args, named: masked_call(s, function, [captured[0], *args], named), (x,)
     )

@@ -60,9 +60,9 @@ _TRUTHS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def ufunc_of_nodes(function: Any, given: list[Any], options: dict[str, Any]) -> Any:
+def ufunc_of_nodes(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
     check_options(f"np.{function.__name__}", options)
-    nodes = [node_of(content_of(x)) for x in given]
+    nodes = [node_of(content_of(x)) for x in args]
     if function in _OPERATORS:
         return _OPERATORS[function](*nodes)
     found = on_integers(function, nodes)
@@ -289,7 +289,7 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.asanyarray: _array,
     np.ascontiguousarray: lambda x, dtype=None, **options: np.atleast_1d(_array(x, dtype)),
     np.isclose: _isclose,
-    np.allclose: lambda *given, **options: np.all(_isclose(*given, **options)),
+    np.allclose: lambda *args, **options: np.all(_isclose(*args, **options)),
     np.array_equal: _array_equal,
     np.count_nonzero: _count_nonzero,
     np.isin: _isin,

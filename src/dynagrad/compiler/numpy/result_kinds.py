@@ -58,29 +58,29 @@ _ORDER = ("boolean", "integer", "real")
 _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.float64}
 
 
-def kind_of_result(function: Any, given: Sequence[Any], options: dict[str, Any]) -> str | None:
+def kind_of_result(function: Any, args: Sequence[Any], options: dict[str, Any]) -> str | None:
     """The kind of a result that was computed in reals and is to be converted; None if it stays real."""
     if options.get("dtype") is not None:
         return None
     operands: Sequence[Any]
-    if function in _MOVES | _COUNTS | EACH or (function is np.linalg.matrix_power and given[1] >= 0):
-        operands = given[:1]
+    if function in _MOVES | _COUNTS | EACH or (function is np.linalg.matrix_power and args[1] >= 0):
+        operands = args[:1]
     elif function in (np.compress, np.extract):
-        operands = given[1:2]
+        operands = args[1:2]
     elif function is np.linalg.multi_dot:
-        operands = given[0]
+        operands = args[0]
     elif function in _PRODUCTS:
-        operands = given[:2]
+        operands = args[:2]
         if any(isinstance(x, list | tuple) and not x for x in operands):  # an empty list is an array of reals
             return None
     elif function is np.einsum:
-        operands = given[1:] if isinstance(given[0], str) else given[: len(given) // 2 * 2 : 2]
-    elif function in _AREAS and any(t.kind == "boolean" for x in [*given, *options.values()] for t in _types(x)):
+        operands = args[1:] if isinstance(args[0], str) else args[: len(args) // 2 * 2 : 2]
+    elif function in _AREAS and any(t.kind == "boolean" for x in [*args, *options.values()] for t in _types(x)):
         raise Error(f"{name_of(function)} does not take truth values; multiply them by 1.0")
     elif function in _ON_WHOLE:
-        operands = [*given, *options.values()]
+        operands = [*args, *options.values()]
     elif isinstance(function, np.ufunc) or function is np.fix:
-        highest = [max((t.kind for t in _types(x)), key=_ORDER.index, default="real") for x in given]
+        highest = [max((t.kind for t in _types(x)), key=_ORDER.index, default="real") for x in args]
         return None if "real" in highest else _kind_by_numpy(function, tuple(highest))
     else:
         return None

@@ -16,12 +16,12 @@ from ..evaluate.values import Array, type_of, unwrapped, wrapped
 ROUNDS = 256  # how often an index may occur: each time is an operation of its own
 
 
-def at(s: Specialiser, ufunc: Any, given: list[Any]) -> None:
+def at(s: Specialiser, ufunc: Any, args: list[Any]) -> None:
     """`ufunc.at(x, index, value)`."""
     name = f"np.{ufunc.__name__}.at"
-    if len(given) != ufunc.nin + 1:
+    if len(args) != ufunc.nin + 1:
         raise Error(f"{name} takes an array, indices, and {'a value' if ufunc.nin == 2 else 'no value'}")
-    x, index, *value = given
+    x, index, *value = args
     t = type_of(x)
     if t is not None and t.kind == "real" and ufunc in (np.add, np.subtract):
         return add_each(s, x, index, value[0], ufunc is np.subtract)

@@ -13,29 +13,29 @@ import numpy as np
 
 from ...eager.numpy.missing import unknown
 from ...errors import Error
-from ..evaluate.specialiser import Given, Named, Specialiser, calls, primitive
+from ..evaluate.specialiser import Args, Named, Specialiser, calls, primitive
 from ..evaluate.values import DynamicText, HostFunction, Instance, known, normal, unwrapped, wrapped
 from .containers import attribute, bound, vars_of
 
 
-def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
+def construct(s: Specialiser, cls: type, args: Args, named: Named) -> Any:
     """A call of a class: a dataclass, a named tuple, an exception, or one with an `__init__` in Python."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return _named_tuple(cls, given, named)
+        return _named_tuple(cls, args, named)
     if issubclass(cls, BaseException):
-        return cls(*(unwrapped(x) if known(x) else DynamicText.of(x) for x in given))
+        return cls(*(unwrapped(x) if known(x) else DynamicText.of(x) for x in args))
     frozen = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # no attribute that type checkers know
     made = Instance(cls, {}, "", frozen)
     init = cls.__init__
     if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):
-        _fill(s, made, cls, given, named)
+        _fill(s, made, cls, args, named)
         if hasattr(cls, "__post_init__"):
             s.call(bound("__post_init__", cls.__post_init__, made), [])
         return made
     if isinstance(init, types.FunctionType):
-        s.call(init, [made, *given], named)
+        s.call(init, [made, *args], named)
         return made
-    if init is object.__init__ and not given and not named:
+    if init is object.__init__ and not args and not named:
         return made
     raise Error(
         f"objects of {cls.__name__} cannot be made in a compiled function; use a dataclass, a named tuple, or a class "
@@ -43,11 +43,11 @@ def construct(s: Specialiser, cls: type, given: Given, named: Named) -> Any:
     )
 
 
-def _of_numpy(cls: type, given: Given, named: Named) -> Any:
+def _of_numpy(cls: type, args: Args, named: Named) -> Any:
     """An object of a class of numpy, made of static arguments."""
-    if not all(map(known, [*given, *named.values()])):
+    if not all(map(known, [*args, *named.values()])):
         raise unknown(f"np.{cls.__name__}")
-    return wrapped(cls(*map(unwrapped, given), **{name: unwrapped(x) for name, x in named.items()}))
+    return wrapped(cls(*map(unwrapped, args), **{name: unwrapped(x) for name, x in named.items()}))
 
 
 def _is_generated(init: Any) -> bool:
@@ -55,20 +55,20 @@ def _is_generated(init: Any) -> bool:
     return code is not None and code.co_filename.startswith("<")
 
 
-def _named_tuple(cls: Any, given: Given, named: Named) -> Any:
-    values = dict(cls._field_defaults) | dict(zip(cls._fields, given, strict=False)) | dict(named)
+def _named_tuple(cls: Any, args: Args, named: Named) -> Any:
+    values = dict(cls._field_defaults) | dict(zip(cls._fields, args, strict=False)) | dict(named)
     missing = [name for name in cls._fields if name not in values]
-    if missing or len(given) > len(cls._fields) or set(values) - set(cls._fields):
+    if missing or len(args) > len(cls._fields) or set(values) - set(cls._fields):
         raise Error(f"{cls.__name__} has the fields {', '.join(cls._fields)}; give one value for each")
     return cls._make(values[name] for name in cls._fields)
 
 
-def _fill(s: Specialiser, made: Instance, cls: type, given: Given, named: Named) -> None:
-    given, named = list(given), dict(named)
+def _fill(s: Specialiser, made: Instance, cls: type, args: Args, named: Named) -> None:
+    args, named = list(args), dict(named)
     content: dict[str, Any] = {}
     for field in dataclasses.fields(cls):
-        if field.init and given and not field.kw_only:
-            content[field.name] = given.pop(0)
+        if field.init and args and not field.kw_only:
+            content[field.name] = args.pop(0)
         elif field.init and field.name in named:
             content[field.name] = named.pop(field.name)
         elif field.default is not dataclasses.MISSING:
@@ -77,26 +77,26 @@ def _fill(s: Specialiser, made: Instance, cls: type, given: Given, named: Named)
             content[field.name] = s.call(field.default_factory, [])
         elif field.init:
             raise Error(f"{cls.__name__}() needs a value for {field.name}")
-    if given or named:
-        raise Error(f"{cls.__name__}() was given more than its fields: {', '.join(named) or len(given)}")
+    if args or named:
+        raise Error(f"{cls.__name__}() was given more than its fields: {', '.join(named) or len(args)}")
     s.put(made, {**made.content, **content})
 
 
 @calls(super)
-def _super(s: Specialiser, given: Given, named: Named) -> Any:
-    if len(given) != 2 or not isinstance(given[0], type):
+def _super(s: Specialiser, args: Args, named: Named) -> Any:
+    if len(args) != 2 or not isinstance(args[0], type):
         raise Error("super() cannot be compiled here; write it inside a method, or name the class: Base.f(self)")
-    return HostFunction(("super", given[0]), _no_call, (given[1],))
+    return HostFunction(("super", args[0]), _no_call, (args[1],))
 
 
-def _no_call(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
+def _no_call(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
     raise Error("super() is called here; call a method of it: super().f()")
 
 
 @primitive("super attribute")
 def super_attribute(s: Specialiser, x: HostFunction, name: str) -> Any:
     """`super().name`: the attribute in the classes that follow in the method resolution order."""
-    (me,) = x.held
+    (me,) = x.captured
     classes = (me.cls if isinstance(me, Instance) else type(me)).__mro__
     after = classes[classes.index(x.kind[1]) + 1 :]
     raw = next((vars(cls)[name] for cls in after if name in vars(cls)), None)
@@ -107,7 +107,7 @@ def super_attribute(s: Specialiser, x: HostFunction, name: str) -> Any:
         raise AttributeError(f"'super' object has no attribute {name!r}")
     if name == "__init__" and _is_generated(raw):
         return HostFunction(
-            ("method", name, owner), lambda s, held, given, named: _fill(s, me, owner, given, named), (me,)
+            ("method", name, owner), lambda s, captured, args, named: _fill(s, me, owner, args, named), (me,)
         )
     if isinstance(raw, property):
         return s.call(raw.fget, [me])
@@ -118,14 +118,14 @@ def super_attribute(s: Specialiser, x: HostFunction, name: str) -> Any:
     return bound(name, raw, me) if isinstance(raw, types.FunctionType) else normal(raw)
 
 
-def _partial(s: Specialiser, given: Given, named: Named) -> Any:
-    function, *first = given
+def _partial(s: Specialiser, args: Args, named: Named) -> Any:
+    function, *first = args
     names, values = tuple(named), tuple(named.values())
     count = len(first)
 
-    def run(s: Specialiser, held: tuple[Any, ...], more: Given, others: Named) -> Any:
-        mine = dict(zip(names, held[1 + count :], strict=True))
-        return s.call(held[0], [*held[1 : 1 + count], *more], mine | dict(others))
+    def run(s: Specialiser, captured: tuple[Any, ...], more: Args, others: Named) -> Any:
+        mine = dict(zip(names, captured[1 + count :], strict=True))
+        return s.call(captured[0], [*captured[1 : 1 + count], *more], mine | dict(others))
 
     return HostFunction(("partial", "partial", count, names), run, (function, *first, *values))
 
@@ -134,51 +134,51 @@ calls(functools.partial)(_partial)
 
 
 @calls(functools.update_wrapper)
-def _wrapping(s: Specialiser, given: Given, named: Named) -> HostFunction:
+def _wrapping(s: Specialiser, args: Args, named: Named) -> HostFunction:
     """`functools.update_wrapper`: the first function, with the name of the second."""
     names = dict(named)
-    wrapper, wrapped_, *_ = [*given, *(names[name] for name in ("wrapper", "wrapped")[len(given) :])]
+    wrapper, wrapped_, *_ = [*args, *(names[name] for name in ("wrapper", "wrapped")[len(args) :])]
     name = attribute(s, wrapped_, "__name__") if not isinstance(wrapped_, Instance) else wrapped_.cls.__name__
     return HostFunction(
-        ("wraps", name), lambda s, held, given, named: s.call(held[0], given, named), (wrapper, wrapped_)
+        ("wraps", name), lambda s, captured, args, named: s.call(captured[0], args, named), (wrapper, wrapped_)
     )
 
 
 @calls(functools.wraps)
-def _wraps(s: Specialiser, given: Given, named: Named) -> HostFunction:
-    function = [*given, *named.values()][0]
+def _wraps(s: Specialiser, args: Args, named: Named) -> HostFunction:
+    function = [*args, *named.values()][0]
     return HostFunction(
-        ("wraps", "wraps"), lambda s, held, given, _: _wrapping(s, [given[0], held[0]], {}), (function,)
+        ("wraps", "wraps"), lambda s, captured, args, _: _wrapping(s, [args[0], captured[0]], {}), (function,)
     )
 
 
 def of_object(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The finder for bound methods, classes, partial and compiled functions, and objects with `__call__`."""
     if isinstance(function, Instance) and "__call__" in vars_of(function.cls):
-        return lambda s, given, named: s.call(attribute(s, function, "__call__"), given, named)
+        return lambda s, args, named: s.call(attribute(s, function, "__call__"), args, named)
     if isinstance(function, functools.partial):
-        return lambda s, given, named: s.call(function.func, [*function.args, *given], {**function.keywords, **named})
+        return lambda s, args, named: s.call(function.func, [*function.args, *args], {**function.keywords, **named})
     if isinstance(function, types.MethodType):
-        return lambda s, given, named: s.call(function.__func__, [function.__self__, *given], named)
+        return lambda s, args, named: s.call(function.__func__, [function.__self__, *args], named)
     if isinstance(function, type):
         if function.__module__ == "builtins" and not issubclass(function, BaseException):
             return None
         if issubclass(function, np.generic | np.finfo | np.iinfo | np.dtype):
             return None  # scalar types, handled in compiler/numpy/calls.py
         if function.__module__.split(".")[0] == "numpy":
-            return lambda s, given, named: _of_numpy(function, given, named)
-        return lambda s, given, named: construct(s, function, given, named)
+            return lambda s, args, named: _of_numpy(function, args, named)
+        return lambda s, args, named: construct(s, function, args, named)
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType | types.BuiltinMethodType):
         return _of_builtin(s, function)
     if isinstance(function, types.FunctionType) and (function.__module__, function.__name__) == (_COMPILED, "compile"):
-        return lambda s, given, named: given[0]  # compiled with the function around it
+        return lambda s, args, named: args[0]  # compiled with the function around it
     if type(function).__module__ == _COMPILED:  # the function that it was compiled from
-        return lambda s, given, named: s.call(function.function, given, named)
+        return lambda s, args, named: s.call(function.function, args, named)
     if isinstance(function, np.poly1d):
-        return lambda s, given, named: s.call(np.polyval, [function.coeffs, *given], named)
+        return lambda s, args, named: s.call(np.polyval, [function.coeffs, *args], named)
     method = vars_of(type(function)).get("__call__")
     if isinstance(method, types.FunctionType) and not isinstance(function, types.FunctionType):
-        return lambda s, given, named: s.call(method, [function, *given], named)
+        return lambda s, args, named: s.call(method, [function, *args], named)
     return None
 
 
@@ -193,10 +193,10 @@ def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     if not pure:
         return None
 
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        if not all(map(known, given)):
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        if not all(map(known, args)):
             raise Error(f"{name}() cannot be compiled with arguments that are known only as the function runs")
-        return wrapped(function(*map(unwrapped, given), **named))
+        return wrapped(function(*map(unwrapped, args), **named))
 
     return handler
 
@@ -205,8 +205,8 @@ _COMPILED = __name__.rsplit(".", 2)[0] + ".compiled"
 
 
 @calls(dataclasses.replace)
-def _replace(s: Specialiser, given: Given, named: Named) -> Any:
-    (x,) = given
+def _replace(s: Specialiser, args: Args, named: Named) -> Any:
+    (x,) = args
     if isinstance(x, Instance):
         return construct(
             s, x.cls, [], {f.name: x.content[f.name] for f in dataclasses.fields(x.cls) if f.init} | dict(named)

@@ -255,8 +255,8 @@ def attribute(s: Specialiser, x: Any, name: str) -> Any:
     if isinstance(x, Closure | HostFunction | Iteration):
         if name == "__name__":
             return x.name if not isinstance(x, Iteration) else x.kind
-        if name == "__wrapped__" and isinstance(x, HostFunction) and x.kind[0] == "wraps" and len(x.held) == 2:
-            return x.held[1]
+        if name == "__wrapped__" and isinstance(x, HostFunction) and x.kind[0] == "wraps" and len(x.captured) == 2:
+            return x.captured[1]
         raise Error(f"{describe(x)} has no {name} in a compiled function")
     if isinstance(x, slice):
         return getattr(x, name)
@@ -267,10 +267,10 @@ def bound(name: str, method: Any, x: Any) -> HostFunction:
     """A bound method."""
     if isinstance(method, types.FunctionType) and method.__module__.startswith(_OURS):
         return HostFunction(
-            ("method", name, method), lambda s, held, given, named: method(s, held[0], *given, **named), (x,)
+            ("method", name, method), lambda s, captured, args, named: method(s, captured[0], *args, **named), (x,)
         )
     return HostFunction(
-        ("method", name, method), lambda s, held, given, named: s.call(method, [held[0], *given], named), (x,)
+        ("method", name, method), lambda s, captured, args, named: s.call(method, [captured[0], *args], named), (x,)
     )
 
 

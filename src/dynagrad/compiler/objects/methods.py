@@ -44,13 +44,13 @@ def array_attribute(s: Specialiser, x: Any, name: str) -> Any:
         else:
             return HostFunction(
                 ("method", name),
-                lambda s, held, given, named: numpy_call(s, function, [held[0], *given], dict(named)),
+                lambda s, captured, args, named: numpy_call(s, function, [captured[0], *args], dict(named)),
                 (x,),
             )
     if own is None:
         raise Error(f"{describe(x)} has no {name} in a compiled function")
     run = own
-    return HostFunction(("method", name), lambda s, held, given, named: run(s, held[0], *given, **named), (x,))
+    return HostFunction(("method", name), lambda s, captured, args, named: run(s, captured[0], *args, **named), (x,))
 
 
 def _flatten(s: Specialiser, x: Any, order: str = "C") -> Any:

@@ -17,15 +17,15 @@ from ...ir import Node
 from ..evaluate.arrays import at_index, holds_node, stacked
 from ..evaluate.iteration import items
 from ..evaluate.joins import AbstractValue, Dynamic, Mismatch, abstract, build, flatten, join
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Array, List, describe, node_of, type_of, unwrapped, wrapped
 from ..numpy.calls import numpy_call
 from .containers import METHODS
 
 
 @calls(sorted)
-def _sorted(s: Specialiser, given: Given, named: Named) -> Any:
-    return List(ordered(s, items(s, given[0]), **named))
+def _sorted(s: Specialiser, args: Args, named: Named) -> Any:
+    return List(ordered(s, items(s, args[0]), **named))
 
 
 def _sort(s: Specialiser, x: List, **named: Any) -> None:

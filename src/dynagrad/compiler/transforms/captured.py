@@ -51,15 +51,15 @@ def _arrays(p: AbstractValue) -> Iterator[Array]:
             yield from _arrays(part)
 
 
-def memoised(s: Specialiser, key: Any, held: Captures, make: Callable[[], T], lasting: Callable[[T], bool]) -> T:
+def memoised(s: Specialiser, key: Any, captures: Captures, make: Callable[[], T], lasting: Callable[[T], bool]) -> T:
     """What `make` returns for these captures: memoised where `lasting` says so."""
     for other, found in s.captured.setdefault(key, []):
-        if held.same(other):
+        if captures.same(other):
             made: T = found
             return made
     made = make()
     if lasting(made):
-        s.captured[key].append((held, made))
+        s.captured[key].append((captures, made))
     return made
 
 

@@ -13,7 +13,7 @@ from ...eager.verbs.checkpoint import checkpoint
 from ...errors import Error
 from ...ir import Node, control, tracing
 from ..evaluate.joins import Mismatch, allow_optional, map_numbers
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import HostFunction, Iteration, Optional, describe, function_like, type_of
 from ..frontend.core import Apply, Constant, For, Let, Name, Project, While
 from ..frontend.core import Tuple as CoreTuple
@@ -23,12 +23,12 @@ _NAMES = ("step", "state", "n")
 
 
 @calls(checkpoint)
-def _checkpoint(s: Specialiser, given: Given, named: Named) -> Any:
-    options = {"n": None} | dict(zip(_NAMES, given, strict=False)) | dict(named)
+def _checkpoint(s: Specialiser, args: Args, named: Named) -> Any:
+    options = {"n": None} | dict(zip(_NAMES, args, strict=False)) | dict(named)
     most = options.pop(
         "snapshots", None
     )  # checked, but the number of states that are kept is chosen by autodiff/rematerialisation.py
-    if len(given) > len(_NAMES) or options.keys() != set(_NAMES):
+    if len(args) > len(_NAMES) or options.keys() != set(_NAMES):
         raise Error("checkpoint takes step, state, n and snapshots")
     step, state, n = (options[name] for name in _NAMES)
     if not function_like(step):
@@ -46,8 +46,8 @@ def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
     if t is None or t.shape or t.kind != "integer" or (not isinstance(n, Node) and n < 0):
         raise Error(f"checkpoint: n must be a whole number from 0, or None, not {describe(n)}")
 
-    def one(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
-        return _refuse(s.call(held[0], list(xs)))
+    def one(s: Specialiser, captured: tuple[Any, ...], xs: Args, _: Named) -> Any:
+        return _refuse(s.call(captured[0], list(xs)))
 
     env = {
         "step": HostFunction(("step", "a step"), one, (step,)),
@@ -68,11 +68,11 @@ def _until(s: Specialiser, step: Any, state: Any) -> Any:
     return s.evaluate(While(("going", "state"), initial, Name("going"), body, s.at), env)[1]
 
 
-def _step(s: Specialiser, held: tuple[Any, ...], given: Given, _: Named) -> tuple[Any, Any]:
+def _step(s: Specialiser, captured: tuple[Any, ...], args: Args, _: Named) -> tuple[Any, Any]:
     """Whether there is a next state; and that state, or else the old one."""
-    [state] = given
+    [state] = args
     with allow_optional():
-        found = s.call(held[0], [state])
+        found = s.call(captured[0], [state])
     if found is None:
         return False, state
     if not isinstance(found, Optional):

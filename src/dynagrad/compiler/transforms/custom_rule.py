@@ -26,7 +26,7 @@ from ...ir.control import CustomDerivatives, Graph, GraphFunction
 from ...ir.node import order
 from ...ir.types import Type, arrays, real
 from ..evaluate.joins import destructure
-from ..evaluate.specialiser import PROBLEMS, Finder, Given, Named, Specialiser, calls
+from ..evaluate.specialiser import PROBLEMS, Args, Finder, Named, Specialiser, calls
 from ..evaluate.values import (
     Array,
     Closure,
@@ -47,13 +47,13 @@ from .opaque import python_call
 
 
 @calls(custom_rule)
-def _custom_rule(s: Specialiser, given: Given, named: Named) -> HostFunction:
-    options = {"f": None, "jvp": None, "vjp": None} | ({"f": given[0]} if given else {}) | dict(named)
+def _custom_rule(s: Specialiser, args: Args, named: Named) -> HostFunction:
+    options = {"f": None, "jvp": None, "vjp": None} | ({"f": args[0]} if args else {}) | dict(named)
     f, jvp, vjp = options["f"], options["jvp"], options["vjp"]
     if f is None:
         return HostFunction(
             ("rule", "custom_rule"),
-            lambda s, held, xs, _: _custom_rule(s, list(xs), {"jvp": held[0], "vjp": held[1]}),
+            lambda s, captured, xs, _: _custom_rule(s, list(xs), {"jvp": captured[0], "vjp": captured[1]}),
             (jvp, vjp),
         )
     for what, one in (("function", f), ("jvp", jvp), ("vjp", vjp)):
@@ -63,7 +63,7 @@ def _custom_rule(s: Specialiser, given: Given, named: Named) -> HostFunction:
         raise Error("custom_rule: give jvp=, the forward rule, or vjp=, the backward rule; either is enough")
     name = name_of(f)
     kind = ("rule", f"{name} with a rule", name)
-    return HostFunction(kind, lambda s, held, xs, options: _called(s, name, held, xs, options), (f, jvp, vjp))
+    return HostFunction(kind, lambda s, captured, xs, options: _called(s, name, captured, xs, options), (f, jvp, vjp))
 
 
 def name_of(f: Any) -> str:
@@ -76,21 +76,21 @@ def of_rule(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     if what is None or what[0] != "custom_rule":
         return None
     _, f, rules = what
-    return lambda s, given, named: _called(s, name_of(f), (f, rules["jvp"], rules["vjp"]), given, named)
+    return lambda s, args, named: _called(s, name_of(f), (f, rules["jvp"], rules["vjp"]), args, named)
 
 
-def _called(s: Specialiser, name: str, functions: Sequence[Any], given: Given, named: Named) -> Any:
+def _called(s: Specialiser, name: str, functions: Sequence[Any], args: Args, named: Named) -> Any:
     """A call of a function with a rule."""
     f, jvp, vjp = functions
-    places = tuple(i for i, x in enumerate(given) if _real(name, i, x))
+    places = tuple(i for i, x in enumerate(args) if _real(name, i, x))
     if not places:
-        return s.call(f, list(given), named)
-    rest = tuple(None if i in places else x for i, x in enumerate(given))
-    held = Captures((f, jvp, vjp, rest, tuple(named.values())))
-    reals = [node_of(given[i]) for i in places]
+        return s.call(f, list(args), named)
+    rest = tuple(None if i in places else x for i, x in enumerate(args))
+    captures = Captures((f, jvp, vjp, rest, tuple(named.values())))
+    reals = [node_of(args[i]) for i in places]
     shape = _Shape(name, places, tuple(named), tuple(x.type for x in reals), s.at)
-    made, more = memoised(s, shape, held, lambda: _function(s, shape, held), lambda found: not found[1])
-    [y] = custom_rules.apply(made, *reals, *held.numbers, *more)
+    made, more = memoised(s, shape, captures, lambda: _function(s, shape, captures), lambda found: not found[1])
+    [y] = custom_rules.apply(made, *reals, *captures.numbers, *more)
     return Array(y) if y.shape else y
 
 
@@ -122,19 +122,19 @@ class _Shape:
         return tuple(found)
 
 
-def _function(s: Specialiser, shape: _Shape, held: Captures) -> tuple[GraphFunction, list[Node]]:
+def _function(s: Specialiser, shape: _Shape, captures: Captures) -> tuple[GraphFunction, list[Node]]:
     """The function of the graph, and the free variables that it takes as last arguments."""
-    reals, inner = variables(shape.types), variables(held.types)
+    reals, inner = variables(shape.types), variables(captures.types)
 
     def run() -> Node:
-        f, jvp, _, rest, named = held.values(iter(inner))
+        f, jvp, _, rest, named = captures.values(iter(inner))
         options = dict(zip(shape.names, named, strict=True))
         try:
             y = s.call(f, list(shape.arguments(rest, reals)), options)
         except (Error, *PROBLEMS) as problem:
             if isinstance(f, Closure | HostFunction):
                 raise
-            return _opaque(s, shape, held, reals, f, Captures((rest, Dict(options))), jvp, problem)
+            return _opaque(s, shape, captures, reals, f, Captures((rest, Dict(options))), jvp, problem)
         t = type_of(y)
         if t is None or t.kind != "real":
             raise Error(f"custom_rule: {shape.name} should return one real or one array, and returned {describe(y)}")
@@ -145,7 +145,7 @@ def _function(s: Specialiser, shape: _Shape, held: Captures) -> tuple[GraphFunct
     graph = Graph((*reals, *inner, *more), (y,))
     series = order([y])
     closed = {i for i, v in enumerate(graph.inputs) if i >= len(reals) and y in connected(series, {v})}
-    rule = _RuleGraphs(s.finders, shape, held, y.type, [v.type for v in more], closed)
+    rule = _RuleGraphs(s.finders, shape, captures, y.type, [v.type for v in more], closed)
     types = [v.type for v in graph.inputs]
     made = custom_rules.function(
         shape.name, types, [y.type], lambda *xs: list(graph(*xs)), CustomDerivatives(rule.tangent, rule.adjoint)
@@ -156,7 +156,7 @@ def _function(s: Specialiser, shape: _Shape, held: Captures) -> tuple[GraphFunct
 def _opaque(
     s: Specialiser,
     shape: _Shape,
-    held: Captures,
+    captures: Captures,
     reals: list[Node],
     f: Any,
     rest: Captures,
@@ -169,7 +169,7 @@ def _opaque(
             f"custom_rule: {shape.name} cannot be compiled: {getattr(problem, 'message', problem)}. To call it in "
             "Python the shape of its result must be known, which the forward rule says; give jvp= too"
         )
-    result = real if jvp is None else _result(s, shape, held, f)
+    result = real if jvp is None else _result(s, shape, captures, f)
 
     def assemble(numbers: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
         found = list(others)
@@ -184,14 +184,14 @@ _asked: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
 """The functions whose result types are being inferred from their rules."""
 
 
-def _result(s: Specialiser, shape: _Shape, held: Captures, f: Any) -> Type:
+def _result(s: Specialiser, shape: _Shape, captures: Captures, f: Any) -> Type:
     """The type of the result, inferred from the forward rule; if that calls the function, it is elementwise."""
     before = _asked.get()
     if any(f is other for other in before):
         return arrays(real, np.broadcast_shapes(*(t.shape for t in shape.types)))
     token = _asked.set((*before, f))
     try:
-        return _RuleGraphs(s.finders, shape, held, None, [], ()).forward.outputs[0].type
+        return _RuleGraphs(s.finders, shape, captures, None, [], ()).forward.outputs[0].type
     finally:
         _asked.reset(token)
 
@@ -207,16 +207,16 @@ class _RuleGraphs:
         self,
         finders: Sequence[Finder],
         shape: _Shape,
-        held: Captures,
+        captures: Captures,
         result: Type | None,
         more: Sequence[Type],
         closed: Collection[int],
     ) -> None:
         self.finders = finders
-        self.shape, self.held, self.result, self.closed = shape, held, result, closed
-        self.rest = [*held.types, *more]
+        self.shape, self.captured, self.result, self.closed = shape, captures, result, closed
+        self.rest = [*captures.types, *more]
         self.count = len(shape.places)
-        _, jvp, vjp, *_ = held.values(iter(variables(held.types)))
+        _, jvp, vjp, *_ = captures.values(iter(variables(captures.types)))
         self.has_jvp, self.has_vjp = jvp is not None, vjp is not None
 
     # -- tangents and adjoints, as CustomDerivatives has them
@@ -311,7 +311,7 @@ class _RuleGraphs:
         with s.located(self.shape.at):
 
             def traced() -> list[Node]:
-                _, jvp, vjp, rest, _ = self.held.values(iter(inner))
+                _, jvp, vjp, rest, _ = self.captured.values(iter(inner))
                 return run(s, self.shape.arguments(rest, reals), jvp, vjp)
 
             outputs = isolated(s, f"custom_rule: the rule of {self.shape.name}", traced)

@@ -17,7 +17,7 @@ from ...ir import Node
 from ...ir.node import constant
 from ...ir.types import KINDS
 from ..evaluate.joins import flatten
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import HostFunction, as_type, describe, function_like, is_dual, type_of
 from .primal_trace import at_path, functions_in, leaves_like, reals
 
@@ -46,38 +46,38 @@ def _real(y: Any) -> Node:
     return as_type(y, KINDS["real"])
 
 
-def dual(key: tuple[Any, ...], run: Callable[..., Any], held: tuple[Any, ...]) -> HostFunction:
-    """A functional; `run(specialiser, held, function)` is its value at a function."""
+def dual(key: tuple[Any, ...], run: Callable[..., Any], captured: tuple[Any, ...]) -> HostFunction:
+    """A functional; `run(specialiser, captured, function)` is its value at a function."""
 
-    def called(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-        (h,) = given
+    def called(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+        (h,) = args
         if not function_like(h):
             raise Error(f"a Dual is applied to a function, not to {describe(h)}")
-        return _real(run(s, held, h))
+        return _real(run(s, captured, h))
 
-    return HostFunction(("dual", "a dual", *key), called, held)
+    return HostFunction(("dual", "a dual", *key), called, captured)
 
 
 @calls(Dual)
-def _of_function(s: Specialiser, given: Given, named: Named) -> Any:
-    functional = [*given, *named.values(), None][0]
+def _of_function(s: Specialiser, args: Args, named: Named) -> Any:
+    functional = [*args, *named.values(), None][0]
     if functional is None:
-        return dual(("zero",), lambda s, held, h: 0.0, ())
+        return dual(("zero",), lambda s, captured, h: 0.0, ())
     if not function_like(functional):
         raise Error(f"dg.Dual takes a function from functions to reals, not {describe(functional)}")
-    return dual(("made",), lambda s, held, h: s.call(held[0], [h]), (functional,))
+    return dual(("made",), lambda s, captured, h: s.call(captured[0], [h]), (functional,))
 
 
 @calls(Dual.at)
-def _at(s: Specialiser, given: Given, named: Named) -> Any:
-    return _at_point(s, *given, **named)
+def _at(s: Specialiser, args: Args, named: Named) -> Any:
+    return _at_point(s, *args, **named)
 
 
 def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> HostFunction:
     names = tuple(named or ())
 
-    def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
-        c, arguments, *rest = held
+    def run(s: Specialiser, captured: tuple[Any, ...], h: Any) -> Any:
+        c, arguments, *rest = captured
         return pairing(s, c, s.call(h, list(arguments), dict(zip(names, rest, strict=True))))
 
     return dual(("at", names), run, (c, tuple(arguments), *(named[name] for name in names)))
@@ -86,16 +86,16 @@ def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> Host
 def of_dual(s: Specialiser, function: Any) -> Any:
     """The finder for Duals made outside of compiled code."""
     if isinstance(function, At):
-        return lambda s, given, named: s.call(
-            _at_point(s, function.c, function.arguments, function.named), list(given), named
+        return lambda s, args, named: s.call(
+            _at_point(s, function.c, function.arguments, function.named), list(args), named
         )
     if not isinstance(function, Dual):
         return None
 
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
         total = constant(0.0)
         for factor, term in function.terms():
-            total = total + factor * _real(s.call(term, list(given)))
+            total = total + factor * _real(s.call(term, list(args)))
         return total
 
     return handler
@@ -106,7 +106,9 @@ def plus(a: Any, b: Any) -> HostFunction:
     for x in (a, b):
         if not is_dual(x):
             raise Error(f"a Dual can be added to Duals only, not to {describe(x)}")
-    return dual(("sum",), lambda s, held, h: _real(s.call(held[0], [h])) + _real(s.call(held[1], [h])), (a, b))
+    return dual(
+        ("sum",), lambda s, captured, h: _real(s.call(captured[0], [h])) + _real(s.call(captured[1], [h])), (a, b)
+    )
 
 
 def times(c: Any, a: Any) -> HostFunction:
@@ -114,4 +116,4 @@ def times(c: Any, a: Any) -> HostFunction:
     t = type_of(c)
     if t is None or t.shape:
         raise Error(f"a vector is scaled by a real, not by {describe(c)}")
-    return dual(("multiple",), lambda s, held, h: _real(held[0]) * _real(s.call(held[1], [h])), (c, a))
+    return dual(("multiple",), lambda s, captured, h: _real(captured[0]) * _real(s.call(captured[1], [h])), (c, a))

@@ -15,7 +15,7 @@ from ...ir import Node
 from ...ir.control import Graph, GraphFunction
 from ...ir.node import constant, whole
 from ..evaluate.joins import AbstractValue, Dynamic, Structured, build, describe_abstract, flatten, leaf_types
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import describe, function_like, node_of, type_of
 from .captured import Captures, free_variables, isolated, memoised, variables
 from .primal_trace import argument, functions_in, reals
@@ -24,10 +24,10 @@ _NAMES = ("f", "x0", "tolerance", "max_steps")
 
 
 @calls(fixed_point)
-def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
-    options = {"tolerance": 1e-12, "max_steps": 10_000} | dict(zip(_NAMES, given, strict=False)) | dict(named)
+def _fixed_point(s: Specialiser, args: Args, named: Named) -> Any:
+    options = {"tolerance": 1e-12, "max_steps": 10_000} | dict(zip(_NAMES, args, strict=False)) | dict(named)
     wrong = [name for name in options if name not in _NAMES] or [name for name in _NAMES if name not in options]
-    if wrong or len(given) > len(_NAMES):
+    if wrong or len(args) > len(_NAMES):
         raise Error("fixed_point takes f, x0, tolerance and max_steps")
     s.may_raise(NotConverged, NotDifferentiable)
     f, x0 = options["f"], options["x0"]
@@ -38,22 +38,22 @@ def _fixed_point(s: Specialiser, given: Given, named: Named) -> Any:
     if next(functions_in(x0), None) is not None:
         raise Error("fixed_point: x0 has a function in it; it must be made of reals, arrays and structures of these")
     form = reals(x0)
-    held = Captures((f, _outline(form)))
+    captures = Captures((f, _outline(form)))
     start = list(flatten(x0, form))
 
     def make() -> tuple[GraphFunction, list[Node]]:
-        return _solver(s, form, held)
+        return _solver(s, form, captures)
 
-    made, more = memoised(s, "fixed_point", held, make, lambda found: not found[1])
-    return build(form, iter(apply(made, *start, tolerance, most, *held.numbers, *more)), "")
+    made, more = memoised(s, "fixed_point", captures, make, lambda found: not found[1])
+    return build(form, iter(apply(made, *start, tolerance, most, *captures.numbers, *more)), "")
 
 
-def _solver(s: Specialiser, form: AbstractValue, held: Captures) -> tuple[GraphFunction, list[Node]]:
+def _solver(s: Specialiser, form: AbstractValue, captures: Captures) -> tuple[GraphFunction, list[Node]]:
     """The function of the graph that solves the equation, and the free variables that it takes as last arguments."""
-    states, inner = variables(leaf_types(form)), variables(held.types)
+    states, inner = variables(leaf_types(form)), variables(captures.types)
 
     def run() -> list[Node]:
-        f, _ = held.values(iter(inner))
+        f, _ = captures.values(iter(inner))
         found = s.call(f, [build(form, iter(states), "")])
         try:
             return list(flatten(found, form))

@@ -19,7 +19,7 @@ from ...ir.node import constant, whole
 from ...ir.ops import places
 from ...ir.types import arrays, real
 from ..evaluate.joins import AbstractValue, Static, Structured
-from ..evaluate.specialiser import Given, Named, Specialiser
+from ..evaluate.specialiser import Args, Named, Specialiser
 from ..evaluate.values import Array, HostFunction, type_of, zero
 from .primal_trace import PrimalTrace, at_path, functions_in, partially_applied, with_functions
 from .returned import calls_differentiated
@@ -72,30 +72,30 @@ def _stack(nodes: list[Node]) -> Any:
 
 
 def _primal_trace(
-    s: Specialiser, verb: str, f: Any, argnums: Any, given: Given, named: Named
+    s: Specialiser, verb: str, f: Any, argnums: Any, args: Args, named: Named
 ) -> tuple[PrimalTrace, bool]:
-    places_ = plain.chosen(verb, argnums, len(given))
-    xs = [given[i] for i in places_]
+    places_ = plain.chosen(verb, argnums, len(args))
+    xs = [args[i] for i in places_]
     if next(functions_in(tuple(xs)), None) is not None:
         raise Error(f"{verb}: an argument is a function, which has no coordinates; use dg.jvp or dg.vjp")
-    return PrimalTrace(s, verb, partially_applied(f, places_, given, named), xs), not isinstance(argnums, tuple)
+    return PrimalTrace(s, verb, partially_applied(f, places_, args, named), xs), not isinstance(argnums, tuple)
 
 
-def _with_functions(verb: str, trace: PrimalTrace, found: Any, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+def _with_functions(verb: str, trace: PrimalTrace, found: Any, f: Any, argnums: Any, args: Args, named: Named) -> Any:
     """A Jacobian with a function wherever the result has one: the Jacobian of its calls."""
 
-    def differentiate(s: Specialiser, call: HostFunction, xs: Given, others: Named) -> Any:
+    def differentiate(s: Specialiser, call: HostFunction, xs: Args, others: Named) -> Any:
         return {"jacfwd": jacfwd, "jacrev": jacrev}[verb](s, call, argnums, xs, others)
 
     def change(path: tuple[int, ...]) -> Any:
-        return calls_differentiated(verb, (argnums,), at_path(trace.value, path), path, f, given, named, differentiate)
+        return calls_differentiated(verb, (argnums,), at_path(trace.value, path), path, f, args, named, differentiate)
 
     return with_functions(found, change)
 
 
-def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+def jacfwd(s: Specialiser, f: Any, argnums: Any, args: Args, named: Named) -> Any:
     """The Jacobian, a tangent for each input."""
-    trace, alone = _primal_trace(s, "jacfwd", f, argnums, given, named)
+    trace, alone = _primal_trace(s, "jacfwd", f, argnums, args, named)
 
     def take(seeds: list[Node]) -> list[Node]:
         found = derive.tangents(trace.outputs, dict(zip(trace.variables, seeds, strict=True)))
@@ -106,7 +106,7 @@ def jacfwd(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
         [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(trace.variables)]
         for o, out in enumerate(trace.outputs)
     ]
-    return _with_functions("jacfwd", trace, _assembled(trace, table, alone), f, argnums, given, named)
+    return _with_functions("jacfwd", trace, _assembled(trace, table, alone), f, argnums, args, named)
 
 
 def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
@@ -116,9 +116,9 @@ def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
     return FUNCTIONS[np.reshape](last, (*outer, *inner))
 
 
-def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> Any:
+def jacrev(s: Specialiser, f: Any, argnums: Any, args: Args, named: Named) -> Any:
     """The Jacobian, an adjoint for each output."""
-    trace, alone = _primal_trace(s, "jacrev", f, argnums, given, named)
+    trace, alone = _primal_trace(s, "jacrev", f, argnums, args, named)
 
     def take(output: Node) -> list[Node]:
         found = derive.generate_adjoints([output], [1.0], trace.variables)
@@ -129,7 +129,7 @@ def jacrev(s: Specialiser, f: Any, argnums: Any, given: Given, named: Named) -> 
         [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(trace.variables)]
         for o, out in enumerate(trace.outputs)
     ]
-    return _with_functions("jacrev", trace, _assembled(trace, table, alone), f, argnums, given, named)
+    return _with_functions("jacrev", trace, _assembled(trace, table, alone), f, argnums, args, named)
 
 
 def _assembled(trace: PrimalTrace, table: list[list[Any]], alone: bool) -> Any:

@@ -28,7 +28,7 @@ from ..evaluate.joins import (
     flatten,
     leaf_types,
 )
-from ..evaluate.specialiser import Given, Named, Specialiser, content_values
+from ..evaluate.specialiser import Args, Named, Specialiser, content_values
 from ..evaluate.values import Array, Closure, Dict, HostFunction, List, describe, function_like, node_of, type_of, zero
 
 OWNED = "it is an argument that is differentiated; change a copy of it"
@@ -115,7 +115,7 @@ watched: ContextVar[dict[Node, Node] | None] = ContextVar("watched", default=Non
 class PrimalTrace:
     """A function called with fresh variables for the reals of its arguments."""
 
-    def __init__(self, s: Specialiser, verb: str, f: Any, primals: Given, named: Named | None = None) -> None:
+    def __init__(self, s: Specialiser, verb: str, f: Any, primals: Args, named: Named | None = None) -> None:
         s.may_raise(NotDifferentiable)
         given = tuple(argument(s, verb, i, x) for i, x in enumerate(primals))
         self.s, self.form = s, reals(given)
@@ -179,15 +179,15 @@ def leaves_like(verb: str, what: str, x: Any, form: AbstractValue) -> list[Node]
         raise Error(f"{verb}: {what} does not have the structure of what it belongs to: {problem}") from None
 
 
-def partially_applied(f: Any, places_: Sequence[int], given: Given, named: Named) -> HostFunction:
+def partially_applied(f: Any, places_: Sequence[int], args: Args, named: Named) -> HostFunction:
     """A function with all but the chosen arguments fixed (partial application)."""
     names = tuple(named)
-    count = len(given)
+    count = len(args)
 
-    def run(s: Specialiser, held: tuple[Any, ...], xs: Given, _: Named) -> Any:
-        full = list(held[1 : 1 + count])
+    def run(s: Specialiser, captured: tuple[Any, ...], xs: Args, _: Named) -> Any:
+        full = list(captured[1 : 1 + count])
         for i, x in zip(places_, xs, strict=True):
             full[i] = x
-        return s.call(held[0], full, dict(zip(names, held[1 + count :], strict=True)))
+        return s.call(captured[0], full, dict(zip(names, captured[1 + count :], strict=True)))
 
-    return HostFunction(("chosen", "a function", tuple(places_), names), run, (f, *given, *named.values()))
+    return HostFunction(("chosen", "a function", tuple(places_), names), run, (f, *args, *named.values()))

@@ -10,11 +10,11 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from ..evaluate.specialiser import Given, Named, Specialiser
+from ..evaluate.specialiser import Args, Named, Specialiser
 from ..evaluate.values import HostFunction, is_dual
 from .primal_trace import at_path
 
-Differentiate = Callable[[Specialiser, HostFunction, Given, Named], Any]
+Differentiate = Callable[[Specialiser, HostFunction, Args, Named], Any]
 
 
 def calls_differentiated(
@@ -23,7 +23,7 @@ def calls_differentiated(
     returned: Any,
     path: tuple[int, ...],
     f: Any,
-    given: Given,
+    args: Args,
     named: Named,
     differentiate: Differentiate,
 ) -> HostFunction:
@@ -32,26 +32,26 @@ def calls_differentiated(
     It calls `differentiate` with a function that stands for f and calls the returned one, and with the arguments of f.
     Whatever else it depends on must be in `options`, which identify it. The derivative of a functional is a functional.
     """
-    count, names = len(given), tuple(named)
+    count, names = len(args), tuple(named)
 
-    def run(s: Specialiser, held: tuple[Any, ...], arguments: Given, by_name: Named) -> Any:
-        f, *rest = held
+    def run(s: Specialiser, captured: tuple[Any, ...], arguments: Args, by_name: Named) -> Any:
+        f, *rest = captured
         now = [s.call(copy.deepcopy, [x]) for x in arguments]  # the caller may write to them later
         call = _call(f, path, now, {name: s.call(copy.deepcopy, [x]) for name, x in by_name.items()})
         return differentiate(s, call, rest[:count], dict(zip(names, rest[count:], strict=True)))
 
     kind = "dual" if is_dual(returned) else "later"
     return HostFunction(
-        (kind, "the derivative of a function", verb, options, path, count, names), run, (f, *given, *named.values())
+        (kind, "the derivative of a function", verb, options, path, count, names), run, (f, *args, *named.values())
     )
 
 
-def _call(f: Any, path: tuple[int, ...], arguments: Given, by_name: Named) -> HostFunction:
+def _call(f: Any, path: tuple[int, ...], arguments: Args, by_name: Named) -> HostFunction:
     """A function of the arguments of f that calls the function that f returns at a path."""
     names, count = tuple(by_name), len(arguments)
 
-    def run(s: Specialiser, held: tuple[Any, ...], xs: Given, others: Named) -> Any:
-        f, *rest = held
+    def run(s: Specialiser, captured: tuple[Any, ...], xs: Args, others: Named) -> Any:
+        f, *rest = captured
         arguments = [s.call(copy.deepcopy, [x]) for x in rest[:count]]
         returned = at_path(s.call(f, list(xs), others), path)
         return s.call(returned, arguments, dict(zip(names, rest[count:], strict=True)))

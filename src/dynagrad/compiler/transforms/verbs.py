@@ -17,7 +17,7 @@ from ...ir import Node
 from ...ir.node import constant
 from ..evaluate.iteration import items
 from ..evaluate.joins import AbstractValue, build, flatten
-from ..evaluate.specialiser import Given, Named, Specialiser, calls
+from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import HostFunction, List, describe, function_like, is_dual, node_of, normal, type_of, zero
 from .duals import dual, pairing, plus, times
 from .jacobians import jacfwd, jacrev
@@ -35,18 +35,22 @@ def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return forward(s, "jvp", f, xs, ds)
 
 
-def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) -> tuple[Any, Any]:
+def forward(s: Specialiser, verb: str, f: Any, primals: Args, tangents: Args) -> tuple[Any, Any]:
     """The value and its tangent; functions in the result become derivatives of functions."""
     original, given, count = f, (*primals, *tangents), len(primals)
     paths = tuple(functions_in(tuple(primals)))
     if paths:  # tangents of functions: d/de of f + e g at e = 0
         moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
-        f, primals, tangents = HostFunction(moved.kind, moved.run, (f, *moved.held)), (*primals, 0.0), (*tangents, 1.0)
+        f, primals, tangents = (
+            HostFunction(moved.kind, moved.run, (f, *moved.captured)),
+            (*primals, 0.0),
+            (*tangents, 1.0),
+        )
     trace = PrimalTrace(s, verb, f, primals)
     seeds = leaves_like(verb, "a tangent", tuple(tangents), trace.form)
     derivative = trace.tangent(list(seeds))
 
-    def differentiate(s: Specialiser, call: HostFunction, xs: Given, _: Named) -> Any:
+    def differentiate(s: Specialiser, call: HostFunction, xs: Args, _: Named) -> Any:
         return forward(s, verb, call, xs[:count], xs[count:])[1]
 
     def change(path: tuple[int, ...]) -> Any:
@@ -59,9 +63,9 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Given, tangents: Given) 
 def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> HostFunction:
     """Calls its first captured function with arguments whose functions f become f + e g; e is the last argument."""
 
-    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-        f, *functions = held
-        *xs, e = given
+    def run(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+        f, *functions = captured
+        *xs, e = args
         ways = dict(zip(paths, functions, strict=True))
 
         def change(path: tuple[int, ...]) -> Any:
@@ -77,14 +81,14 @@ def _sum(f: Any, e: Any, g: Any) -> HostFunction:
     if not function_like(g):
         raise Error(f"the tangent of a function must be a function, not {describe(g)}")
 
-    def run(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-        f, e, g = held
-        return add(s, [s.call(f, list(given), named), scale(s, [e, s.call(g, list(given), named)], {})], {})
+    def run(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+        f, e, g = captured
+        return add(s, [s.call(f, list(args), named), scale(s, [e, s.call(g, list(args), named)], {})], {})
 
     return HostFunction(("moved", "a function that is moved"), run, (f, e, g))
 
 
-def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotangent: Any) -> tuple[Any, ...]:
+def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Args, cotangent: Any) -> tuple[Any, ...]:
     """Adjoints of arguments, with a linear functional (`dg.Dual`) in the place of each function.
 
     Its value at h is the pairing of the cotangent with the tangent of f where this function has the tangent h.
@@ -93,12 +97,14 @@ def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Given, cotang
         return found
 
     def change(path: tuple[int, ...]) -> Any:
-        def run(s: Specialiser, held: tuple[Any, ...], h: Any) -> Any:
-            f, c, *xs = held
+        def run(s: Specialiser, captured: tuple[Any, ...], h: Any) -> Any:
+            f, c, *xs = captured
             moved = _moved([path], [h])
             along = HostFunction(
                 ("along", "a function", path),
-                lambda s, held, e, _: s.call(HostFunction(moved.kind, moved.run, (held[0], held[1])), [*held[2:], *e]),
+                lambda s, captured, e, _: s.call(
+                    HostFunction(moved.kind, moved.run, (captured[0], captured[1])), [*captured[2:], *e]
+                ),
                 (f, h, *xs),
             )
             return pairing(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
@@ -121,10 +127,10 @@ def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
     return forward(s, "derivative", f, [x], [1.0])[1]
 
 
-def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: Given, named: Named) -> Any:
+def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, args: Args, named: Named) -> Any:
     """The value and the gradient of a function that returns one real, or a function whose calls do."""
-    places_ = plain.chosen("grad", argnums, len(given))
-    trace = PrimalTrace(s, "grad", partially_applied(f, places_, given, named), [given[i] for i in places_])
+    places_ = plain.chosen("grad", argnums, len(args))
+    trace = PrimalTrace(s, "grad", partially_applied(f, places_, args, named), [args[i] for i in places_])
     y = trace.value
     if has_aux:
         if not isinstance(y, tuple) or len(y) != 2:
@@ -134,11 +140,11 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
         y = y[0]
     if next(functions_in(y), None) == ():
 
-        def differentiate(s: Specialiser, call: HostFunction, xs: Given, others: Named) -> Any:
+        def differentiate(s: Specialiser, call: HostFunction, xs: Args, others: Named) -> Any:
             return value_and_grad(s, call, argnums, False, xs, others)[1]
 
         path = (0,) if has_aux else ()
-        return trace.primal(), calls_differentiated("grad", (argnums,), y, path, f, given, named, differentiate)
+        return trace.primal(), calls_differentiated("grad", (argnums,), y, path, f, args, named, differentiate)
     t = type_of(y)
     if t is None or t.shape or t.kind == "boolean":
         raise Error(
@@ -148,37 +154,39 @@ def value_and_grad(s: Specialiser, f: Any, argnums: Any, has_aux: bool, given: G
     ones = [constant(1.0)] if t.kind == "real" else []  # a whole number has derivative zero
     seeds = [*ones, *(zero(o.type) for o in trace.outputs[len(ones) :])]
     found = trace.adjoint(seeds)
-    inner = partially_applied(f, places_, given, named)
-    first = HostFunction(("first", "a function"), lambda s, held, xs, _: s.call(held[0], list(xs))[0], (inner,))
-    found = duals(s, found, first if has_aux else inner, [given[i] for i in places_], 1.0)
+    inner = partially_applied(f, places_, args, named)
+    first = HostFunction(("first", "a function"), lambda s, captured, xs, _: s.call(captured[0], list(xs))[0], (inner,))
+    found = duals(s, found, first if has_aux else inner, [args[i] for i in places_], 1.0)
     gradient = found if isinstance(argnums, tuple) else found[0]
     return trace.primal(), gradient
 
 
-def vjp(s: Specialiser, f: Any, primals: Given) -> tuple[Any, Any]:
+def vjp(s: Specialiser, f: Any, primals: Args) -> tuple[Any, Any]:
     """The value, and the pullback: from a cotangent of it to those of the arguments."""
     trace = PrimalTrace(s, "vjp", f, primals)
     return trace.primal(), HostFunction(("pullback", "a pullback"), _pull, (f, *primals))
 
 
-def _pull(s: Specialiser, held: tuple[Any, ...], given: Given, named: Named) -> Any:
-    f, *primals = held
-    (c,) = given
+def _pull(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
+    f, *primals = captured
+    (c,) = args
     trace = PrimalTrace(s, "vjp", f, primals)
     if next(functions_in(trace.value), None) is None:
         found = trace.adjoint(leaves_like("vjp", "the cotangent", c, trace.result))
     else:
         total = HostFunction(
-            ("pairing", "a pairing"), lambda s, held, xs, _: pairing(s, held[1], s.call(held[0], xs)), (f, c)
+            ("pairing", "a pairing"),
+            lambda s, captured, xs, _: pairing(s, captured[1], s.call(captured[0], xs)),
+            (f, c),
         )
         found = PrimalTrace(s, "vjp", total, primals).adjoint([constant(1.0)])
     return duals(s, found, f, primals, c)
 
 
-def pullback(s: Specialiser, f: Any, omega: Any, given: Given) -> Any:
-    value, back = vjp(s, f, given)
+def pullback(s: Specialiser, f: Any, omega: Any, args: Args) -> Any:
+    value, back = vjp(s, f, args)
     found = s.call(back, [s.call(omega, [value])])
-    return found[0] if len(given) == 1 else found
+    return found[0] if len(args) == 1 else found
 
 
 # -- handlers ----------------------------------------------------------------------------------------------------------
@@ -191,25 +199,25 @@ def made(verb: str, options: tuple[Any, ...]) -> HostFunction:
     run = _RUNS[verb]
     return HostFunction(
         ("verb", f"dg.{verb} of {describe(f)}", verb, fixed),
-        lambda s, held, given, named: run(s, held[0], *fixed, given=given, named=named),
+        lambda s, captured, args, named: run(s, captured[0], *fixed, args=args, named=named),
         (f,),
     )
 
 
 _RUNS: dict[str, Callable[..., Any]] = {
-    "derivative": lambda s, f, n=1, *, given, named: derivative(s, f, n, *given),
-    "grad": lambda s, f, argnums=0, aux=False, *, given, named: _gradient(s, f, argnums, aux, given, named),
-    "value_and_grad": lambda s, f, argnums=0, aux=False, *, given, named: value_and_grad(
-        s, f, argnums, aux, given, named
+    "derivative": lambda s, f, n=1, *, args, named: derivative(s, f, n, *args),
+    "grad": lambda s, f, argnums=0, aux=False, *, args, named: _gradient(s, f, argnums, aux, args, named),
+    "value_and_grad": lambda s, f, argnums=0, aux=False, *, args, named: value_and_grad(
+        s, f, argnums, aux, args, named
     ),
-    "jacfwd": lambda s, f, argnums=0, *, given, named: jacfwd(s, f, argnums, given, named),
-    "jacrev": lambda s, f, argnums=0, *, given, named: jacrev(s, f, argnums, given, named),
-    "hessian": lambda s, f, argnums=0, *, given, named: jacfwd(s, made("jacrev", (f, argnums)), argnums, given, named),
+    "jacfwd": lambda s, f, argnums=0, *, args, named: jacfwd(s, f, argnums, args, named),
+    "jacrev": lambda s, f, argnums=0, *, args, named: jacrev(s, f, argnums, args, named),
+    "hessian": lambda s, f, argnums=0, *, args, named: jacfwd(s, made("jacrev", (f, argnums)), argnums, args, named),
 }
 
 
-def _gradient(s: Specialiser, f: Any, argnums: Any, aux: bool, given: Given, named: Named) -> Any:
-    value, found = value_and_grad(s, f, argnums, aux, given, named)
+def _gradient(s: Specialiser, f: Any, argnums: Any, aux: bool, args: Args, named: Named) -> Any:
+    value, found = value_and_grad(s, f, argnums, aux, args, named)
     return (found, value[1]) if aux else found
 
 
@@ -225,8 +233,8 @@ _DEFAULTS = {"n": 1, "argnums": 0, "has_aux": False}
 
 
 def _enter(verb: str, function: Any) -> None:
-    def handler(s: Specialiser, given: Given, named: Named) -> Any:
-        options = list(given)
+    def handler(s: Specialiser, args: Args, named: Named) -> Any:
+        options = list(args)
         for name in _OPTIONS[verb][len(options) - 1 :]:
             options.append(named.get(name, _DEFAULTS[name]))
         f, *rest = options
@@ -244,39 +252,41 @@ for _verb in _OPTIONS:
 
 
 @calls(plain.jvp)
-def _enter_jvp(s: Specialiser, given: Given, named: Named) -> Any:
-    return jvp(s, *given, **named)
+def _enter_jvp(s: Specialiser, args: Args, named: Named) -> Any:
+    return jvp(s, *args, **named)
 
 
 @calls(plain.vjp)
-def _enter_vjp(s: Specialiser, given: Given, named: Named) -> Any:
-    return vjp(s, given[0], given[1:])
+def _enter_vjp(s: Specialiser, args: Args, named: Named) -> Any:
+    return vjp(s, args[0], args[1:])
 
 
 @calls(plain.hvp)
-def _enter_hvp(s: Specialiser, given: Given, named: Named) -> Any:
-    f, primals, tangents = given
+def _enter_hvp(s: Specialiser, args: Args, named: Named) -> Any:
+    f, primals, tangents = args
     xs = items(s, primals)
     numbers: Any = 0 if len(xs) == 1 else tuple(range(len(xs)))
     return jvp(s, made("grad", (f, numbers, False)), xs, tangents)[1]
 
 
 @calls(plain.pullback)
-def _enter_pullback(s: Specialiser, given: Given, named: Named) -> Any:
-    f, omega = given
-    return HostFunction(("verb", "dg.pullback"), lambda s, held, xs, _: pullback(s, held[0], held[1], xs), (f, omega))
+def _enter_pullback(s: Specialiser, args: Args, named: Named) -> Any:
+    f, omega = args
+    return HostFunction(
+        ("verb", "dg.pullback"), lambda s, captured, xs, _: pullback(s, captured[0], captured[1], xs), (f, omega)
+    )
 
 
 @calls(pytree.add)
-def add(s: Specialiser, given: Given, named: Named) -> Any:
+def add(s: Specialiser, args: Args, named: Named) -> Any:
     """`dg.add` of reals, structures, functions and Duals."""
-    a, b = given
+    a, b = args
     if is_dual(a) or is_dual(b):
         return plus(a, b)
     if function_like(a) and type_of(a) is None and not isinstance(a, type):
         return HostFunction(
             ("sum", "a sum of functions"),
-            lambda s, held, xs, options: add(s, [s.call(f, list(xs), options) for f in held], {}),
+            lambda s, captured, xs, options: add(s, [s.call(f, list(xs), options) for f in captured], {}),
             (a, b),
         )
     form = reals(float(a) if isinstance(a, int) and not isinstance(a, bool) else a)
@@ -289,15 +299,15 @@ def _of(form: AbstractValue, x: Any) -> list[Node]:
 
 
 @calls(pytree.scale)
-def scale(s: Specialiser, given: Given, named: Named) -> Any:
+def scale(s: Specialiser, args: Args, named: Named) -> Any:
     """`dg.scale` of a real, structure, function or Dual by a real."""
-    c, x = given
+    c, x = args
     if is_dual(x):
         return times(c, x)
     if function_like(x) and type_of(x) is None and not isinstance(x, type):
         return HostFunction(
             ("multiple", "a multiple of a function"),
-            lambda s, held, xs, options: scale(s, [held[0], s.call(held[1], list(xs), options)], {}),
+            lambda s, captured, xs, options: scale(s, [captured[0], s.call(captured[1], list(xs), options)], {}),
             (c, x),
         )
     form = reals(float(x) if isinstance(x, int) and not isinstance(x, bool) else x)
@@ -308,8 +318,8 @@ def of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
     """The finder for functions that a verb made outside of compiled code."""
     verb, f, options = plain.made_by(function) or ("", None, {})
     if verb == "pullback":
-        return lambda s, given, named: pullback(s, f, options["omega"], given)
+        return lambda s, args, named: pullback(s, f, options["omega"], args)
     if verb not in _RUNS:
         return None
     derived = made(verb, (f, *(_plain_option(options[name]) for name in _OPTIONS[verb])))
-    return lambda s, given, named: s.call(derived, given, named)
+    return lambda s, args, named: s.call(derived, args, named)
