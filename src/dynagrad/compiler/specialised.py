@@ -89,7 +89,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
         except Error as problem:
             raise s.error(str(problem)) from problem
         except RecursionError as problem:
-            raise s.error("calls are nested too deep to be compiled") from problem
+            raise s.error("calls are nested too deeply to be compiled; use a loop") from problem
     return Specialised(Graph(tuple(variables), result.outputs), key, result, names)
 
 

@@ -77,7 +77,7 @@ def test_bits_in_native_code() -> None:
 
 @pytest.mark.parametrize("f", [lambda x: x & 3, lambda x: ~x, lambda x: np.bitwise_and(x, 2), lambda x: x << 1])
 def test_reals_have_no_bits(f: Any) -> None:
-    with pytest.raises(dg.Error, match="is for truth values and whole numbers, and is here of an array of reals"):
+    with pytest.raises(dg.Error, match="takes truth values and whole numbers, not an array of reals"):
         lifted(f, np.ones(2))
 
 

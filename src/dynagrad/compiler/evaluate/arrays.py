@@ -289,7 +289,7 @@ def add_each(s: Specialiser, x: Any, index: Any, value: Any, negative: bool) -> 
     if not isinstance(x, Array):
         raise Error(f"this array cannot be changed: {FOREIGN}")
     if t is None or t.kind != "real":
-        raise Error(f"np.add.at is of arrays of reals, and not of {describe(x)}")
+        raise Error(f"np.add.at takes arrays of reals, not {describe(x)}")
     _add(s, x, index_of(index), content_of(unwrapped(value)), negative)
 
 

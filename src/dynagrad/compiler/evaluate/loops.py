@@ -139,7 +139,7 @@ class _While:
         def finish(traced: _TracedRound) -> list[Node]:
             test = node_of(traced.test)
             if not traced.states or (test.is_constant and test.attribute):
-                raise s.error("this loop never ends: nothing that its condition looks at changes", self.e.at)
+                raise s.error("this loop never ends: nothing that its condition reads changes", self.e.at)
             return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         found = _in_graph(s, initial, once, finish)
@@ -197,7 +197,10 @@ class _For:
     def in_graph(self, initial: State) -> State:
         s, space = self.s, self.space
         if space.dynamic_item is None:
-            raise s.error(f"{space.what} cannot be looped over at a place that is known only as the function runs")
+            raise s.error(
+                f"items of {space.what} cannot be looked up at an index that is known only as the function runs; use "
+                "an array"
+            )
         count = whole(space.length) if isinstance(space.length, int) else space.length
         if self.e.guard is None:
             return self._repeated(initial, count, space.dynamic_item)

@@ -168,9 +168,7 @@ def bits(name: str, x: Any, y: Any) -> Any:
     """Bitwise operators, of whole numbers or of truth values."""
     of_integers, of_truths = _BITS[name]
     if "real" in (_kind(x), _kind(y)):
-        raise Error(
-            f"{PYTHON[name][2]} is for truth values and whole numbers, and is here of {describe(x)} and {describe(y)}"
-        )
+        raise Error(f"{PYTHON[name][2]} takes truth values and whole numbers, not {describe(x)} and {describe(y)}")
     if of_truths is not None and _kind(x) == _kind(y) == "boolean":
         return of_truths(node_of(x), node_of(y))
     return apply(of_integers, _as_whole(x), _as_whole(y))
@@ -179,7 +177,7 @@ def bits(name: str, x: Any, y: Any) -> Any:
 def inverted(x: Node) -> Any:
     """`~` of whole numbers or truth values."""
     if x.type.kind == "real":
-        raise Error(f"~ is for truth values and whole numbers, and is here of {describe(x)}")
+        raise Error(f"~ takes truth values and whole numbers, not {describe(x)}")
     return integers.invert(x) if x.type.kind == "integer" else ops.logical_not(x)
 
 
@@ -354,7 +352,7 @@ def unary(s: Specialiser, name: str, a: Any) -> Any:
         if x.type.kind == "boolean":
             x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]  # what is known of it above is more than its type says
     elif type_of(a) is None and not known(a):
-        raise Error(f"{describe(a)} has no sign")
+        raise Error(f"the operator {name} cannot be applied to {describe(a)}")
     return wrapped(compute(x))
 
 
@@ -398,7 +396,7 @@ def truth(s: Specialiser, x: Any) -> bool | Node:
         if isinstance(content, Node):
             if content.type.size != 1:
                 raise s.error(
-                    f"{describe(x)} is no condition; use np.any, np.all, or np.where for a choice at each element"
+                    f"{describe(x)} cannot be a condition; use np.any, np.all, or np.where for a choice at each element"
                 )
 
             return truth(s, content[(0,) * content.ndim] if content.ndim else reshape(())(content))

@@ -201,7 +201,7 @@ class Specialiser:
                     where = "" if at is None else f" in line {at.line}"
                     raise self.error(
                         f"this may raise {cls.__name__} as the function runs, and the `try`{where} catches it; what "
-                        "a compiled function raises can be caught only outside of it: ask with `if` instead"
+                        "a compiled function raises can be caught only outside of it: check with `if` instead"
                     )
 
     def name(self, name: str, value: Any, at: Position | None) -> None:
@@ -221,7 +221,7 @@ class Specialiser:
         """The value of an atom. Raises LiftError where the variable has none."""
         value = self.look(atom, env)
         if value is UNDEFINED and isinstance(atom, Name):
-            raise self.error(f"{atom.name} has no value here", atom.at)
+            raise self.error(f"{atom.name} has no value here; assign it before, on every path", atom.at)
         return value
 
     def _closure(self, code: Lambda, env: Mapping[str, Any], group: tuple[tuple[str, Lambda], ...]) -> Closure:
@@ -257,7 +257,7 @@ class Specialiser:
         except (LiftError, Diverges, Recursion):
             raise
         except RecursionError as problem:
-            raise error("calls are nested too deep to be compiled", at) from problem
+            raise error("calls are nested too deeply to be compiled; use a loop", at) from problem
         except (Error, *PROBLEMS) as problem:
             text = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
             raise error(text, at) from problem
@@ -286,7 +286,7 @@ class Specialiser:
             return handler(self, list(arguments), dict(named))
         if isinstance(function, types.FunctionType):
             if function.__code__.co_filename.startswith(_OURS):
-                raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it without compiling")
+                raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it outside of the function")
             return self.enter(self.closure_of(function), arguments, named)
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; Python functions with source, dataclasses, "

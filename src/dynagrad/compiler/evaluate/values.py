@@ -270,11 +270,11 @@ def node_of(x: Any) -> Node:
     x = normal(x)
     if isinstance(x, int) and not isinstance(x, bool):
         if not -(2**63) <= x < 2**63:
-            raise Error("a whole number of a compiled function has 64 bits, and this one is larger")
+            raise Error("a whole number of a compiled function has 64 bits, and this one is larger; use a float")
         return whole(x)
     node = as_node(x)
     if node is None:
-        raise Error(f"{describe(x)} is no number")
+        raise Error(f"a number is expected here, and this is {describe(x)}")
     return node
 
 

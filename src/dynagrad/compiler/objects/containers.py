@@ -167,7 +167,7 @@ def _item_at(s: Specialiser, x: Any, inside: tuple[Any, ...], index: Any) -> Any
         s.may_raise(IndexError)
         return at(index)
     if not isinstance(index, int):
-        raise Error(f"{describe(x)} is indexed with {describe(index)}, and not with a whole number")
+        raise Error(f"{describe(x)} is indexed with {describe(index)}, not with a whole number")
     if not -len(inside) <= index < len(inside):
         raise Error(f"the index {index} is out of range for {describe(x)}")
     return inside[index]

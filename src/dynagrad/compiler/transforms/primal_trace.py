@@ -77,7 +77,9 @@ def at_path(x: Any, path: tuple[int, ...]) -> Any:
     for i in path:
         parts = destructure(x)
         if parts is None:
-            raise Error("a function that is differentiated returned another structure when it was called again")
+            raise Error(
+                "a function that is differentiated must return the same structure each time it is called, and did not"
+            )
         x = parts[1][i]
     return x
 
