@@ -127,7 +127,7 @@ class _While:
         s = self.s
         changes = False  # whether evaluating the condition changes something in place
 
-        def once(state: State) -> tuple[Any, State]:
+        def trace_round(state: State) -> tuple[Any, State]:
             nonlocal changes
             with s.journal() as changed:
                 test = self.test(state)
@@ -142,7 +142,7 @@ class _While:
                 raise s.error("this loop never ends: nothing that its condition reads changes", self.e.at)
             return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
-        found = _in_graph(s, initial, once, finish)
+        found = _in_graph(s, initial, trace_round, finish)
         if changes:
             self.test(found)  # the last evaluation, after which there is no round
         return found
@@ -206,7 +206,7 @@ class _For:
             return self._repeated(initial, count, space.dynamic_item)
         at = space.dynamic_item
 
-        def once(state: State) -> tuple[Any, State]:
+        def trace_round(state: State) -> tuple[Any, State]:
             i, rest = state[0], state[1:]
             guard = s.truth(self.guard(rest))
             return guard, (i + 1, *s.evaluate(self.e.body, self._environment(at(i), rest)))
@@ -217,20 +217,20 @@ class _For:
             return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         zero = whole(0)
-        found = _in_graph(s, (zero, *initial), once, finish)
+        found = _in_graph(s, (zero, *initial), trace_round, finish)
         return found[1:]
 
     def _repeated(self, initial: State, count: Node, at: Callable[[Node], Any]) -> State:
         s, i = self.s, fresh(integer)
 
-        def once(state: State) -> tuple[Any, State]:
+        def trace_round(state: State) -> tuple[Any, State]:
             found: State = s.evaluate(self.e.body, self._environment(at(i), state))
             return i, found
 
         def finish(traced: _TracedRound) -> list[Node]:
             return tracing.loop_of(count, i, traced.states, traced.after, traced.start, traced.since)
 
-        return _in_graph(s, initial, once, finish)
+        return _in_graph(s, initial, trace_round, finish)
 
 
 def _named(s: Specialiser, e: For | While, state: State) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class _TracedRound:
 def _in_graph(
     s: Specialiser,
     initial: State,
-    once: Callable[[State], tuple[Any, State]],
+    trace_round: Callable[[State], tuple[Any, State]],
     finish: Callable[[_TracedRound], list[Node]],
 ) -> State:
     """The state after a loop of the graph. Raises Mismatch where a round changes the type or structure of its state."""
@@ -277,7 +277,7 @@ def _in_graph(
             s.level += 1
             for ref, p in changing.items():
                 s.put(ref, content_from(ref, built(p)))
-            test, result = once(given)
+            test, result = trace_round(given)
         joined = [
             join(p, abstract(x, heap=changed), f"[{i}]", NOW, changed)
             for i, (p, x) in enumerate(zip(forms, result, strict=True))

@@ -92,11 +92,11 @@ def _filter(s: Specialiser, args: Args, named: Named) -> Any:
     for item in inside:
         kept.append(truth(s, item if function is None else s.call(function, [item])))
     if any(isinstance(keep, Node) for keep in kept):
-        return _chosen(s, inside, kept)
+        return _masked_items(s, inside, kept)
     return tuple(item for item, keep in zip(inside, kept, strict=True) if keep)
 
 
-def _chosen(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
+def _masked_items(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> Masked:
     """The items that a dynamic condition keeps, as masked elements of an array."""
     if dynamic_getter(s, inside) is None:
         raise Error(

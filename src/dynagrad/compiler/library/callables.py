@@ -70,7 +70,7 @@ def _axis(axis: Any, n: int) -> int:
 
 
 @calls(np.apply_along_axis)
-def _along(s: Specialiser, args: Args, named: Named) -> Any:
+def _apply_along_axis(s: Specialiser, args: Args, named: Named) -> Any:
     names = dict(named)
     first = [names.pop(name) for name in ("func1d", "axis", "arr")[len(args) :]]
     f, axis, x, *rest = [*args, *first]
@@ -91,7 +91,7 @@ def _along(s: Specialiser, args: Args, named: Named) -> Any:
 
 
 @calls(np.apply_over_axes)
-def _over(s: Specialiser, args: Args, named: Named) -> Any:
+def _apply_over_axes(s: Specialiser, args: Args, named: Named) -> Any:
     f, x, axes = [*args, *(named[name] for name in ("func", "a", "axes")[len(args) :])]
     found = as_array(s, x)
     n = len(_shape(found))
@@ -128,7 +128,7 @@ def _from_items(s: Specialiser, args: Args, named: Named) -> Any:
 
 
 @calls(np.delete)
-def _without(s: Specialiser, args: Args, named: Named) -> Any:
+def _delete(s: Specialiser, args: Args, named: Named) -> Any:
     """`np.delete`, also at a dynamic index: one element is dropped, so the length is static."""
     names = ("arr", "obj", "axis")
     options = dict(zip(names, args, strict=False)) | dict(named)

@@ -20,7 +20,7 @@ from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import Iteration, describe, known, unwrapped
 
 
-def _arranged(function: Any) -> None:
+def _enter_eager(function: Any) -> None:
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
         parts = [x if isinstance(x, int) else items(s, x) for x in args]
         return tuple(function(*parts, **named))
@@ -29,12 +29,12 @@ def _arranged(function: Any) -> None:
 
 
 for _function in (itertools.product, itertools.permutations, itertools.chain, itertools.pairwise):
-    _arranged(_function)
-_arranged(itertools.combinations)
-_arranged(itertools.combinations_with_replacement)
+    _enter_eager(_function)
+_enter_eager(itertools.combinations)
+_enter_eager(itertools.combinations_with_replacement)
 if hasattr(itertools, "batched"):  # from Python 3.12
-    _arranged(itertools.batched)
-_arranged(itertools.zip_longest)
+    _enter_eager(itertools.batched)
+_enter_eager(itertools.zip_longest)
 
 
 @calls(itertools.chain.from_iterable)
@@ -43,7 +43,7 @@ def _joined(s: Specialiser, args: Args, named: Named) -> Any:
 
 
 @calls(np.ndindex)
-def _places(s: Specialiser, args: Args, named: Named) -> Any:
+def _ndindex(s: Specialiser, args: Args, named: Named) -> Any:
     if not all(map(known, args)):
         raise Error("np.ndindex: the shape must be known when the function is compiled")
     return tuple(np.ndindex(*map(unwrapped, args)))
@@ -69,7 +69,7 @@ def _accumulated(s: Specialiser, args: Args, named: Named) -> Any:
 
 
 @calls(itertools.tee)
-def _several(s: Specialiser, args: Args, named: Named) -> Any:
+def _tee(s: Specialiser, args: Args, named: Named) -> Any:
     return (items(s, args[0]),) * (args[1] if len(args) > 1 else named.get("n", 2))
 
 
@@ -103,7 +103,7 @@ def _cycled(s: Specialiser, args: Args, named: Named) -> Any:
 # -- filters -----------------------------------------------------------------------------------------------------------
 
 
-def _in_turn(s: Specialiser, x: Any) -> Iterator[Any]:
+def _lazily(s: Specialiser, x: Any) -> Iterator[Any]:
     """The items of an iterable that may be endless."""
     found = iteration_space(s, x)
     if not isinstance(found.length, int):
@@ -119,10 +119,10 @@ def _sliced(s: Specialiser, args: Args, named: Named) -> Any:
     x, *bounds = args
     if not all(b is None or isinstance(b, int) for b in bounds):
         raise Error("the bounds of itertools.islice() must be known when the function is compiled")
-    return tuple(itertools.islice(_in_turn(s, x), *bounds))
+    return tuple(itertools.islice(_lazily(s, x), *bounds))
 
 
-def _decided(s: Specialiser, name: str, x: Any) -> bool:
+def _static_condition(s: Specialiser, name: str, x: Any) -> bool:
     """A condition on an item. Raises Error where it is dynamic."""
     found = truth(s, x)
     if not isinstance(found, bool):
@@ -133,29 +133,29 @@ def _decided(s: Specialiser, name: str, x: Any) -> bool:
     return found
 
 
-def _choosing(function: Any) -> Callable[..., Any]:
+def _filter(function: Any) -> Callable[..., Any]:
     name: str = function.__name__
 
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
         test, x = args
-        return tuple(function(lambda item: _decided(s, name, _asked(s, test, item)), _in_turn(s, x)))
+        return tuple(function(lambda item: _static_condition(s, name, _apply_test(s, test, item)), _lazily(s, x)))
 
     return handler
 
 
-def _asked(s: Specialiser, test: Any, item: Any) -> Any:
+def _apply_test(s: Specialiser, test: Any, item: Any) -> Any:
     return item if test is None else s.call(test, [item])
 
 
 for _keeping in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse):
-    calls(_keeping)(_choosing(_keeping))
+    calls(_keeping)(_filter(_keeping))
 
 
 @calls(itertools.compress)
 def _compressed(s: Specialiser, args: Args, named: Named) -> Any:
     data, selectors = [*args, *named.values()]
-    pairs = zip(_in_turn(s, data), _in_turn(s, selectors), strict=False)
-    return tuple(item for item, keep in pairs if _decided(s, "compress", keep))
+    pairs = zip(_lazily(s, data), _lazily(s, selectors), strict=False)
+    return tuple(item for item, keep in pairs if _static_condition(s, "compress", keep))
 
 
 @calls(itertools.groupby)
@@ -164,7 +164,7 @@ def _grouped(s: Specialiser, args: Args, named: Named) -> Any:
     found: list[tuple[Any, list[Any]]] = []
     for item in items(s, x):
         mine = item if key is None else s.call(key, [item])
-        if found and _decided(s, "groupby", binary(s, "equal", found[-1][0], mine)):
+        if found and _static_condition(s, "groupby", binary(s, "equal", found[-1][0], mine)):
             found[-1][1].append(item)
         else:
             found.append((mine, [item]))

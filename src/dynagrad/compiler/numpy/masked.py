@@ -93,14 +93,14 @@ def _extreme(function: Any, least: float) -> Callable[..., Any]:
 
 
 def _any(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    return s.call(np.any, [_filled(_true(x), False), _reduced_axes(x, axis)])
+    return s.call(np.any, [_filled(_as_truth(x), False), _reduced_axes(x, axis)])
 
 
 def _all(s: Specialiser, x: Masked, axis: Any = None) -> Any:
-    return s.call(np.all, [_filled(_true(x), True), _reduced_axes(x, axis)])
+    return s.call(np.all, [_filled(_as_truth(x), True), _reduced_axes(x, axis)])
 
 
-def _true(x: Masked) -> Masked:
+def _as_truth(x: Masked) -> Masked:
     return x if x.values.type.kind == "boolean" else elementwise(lambda v: v != 0, [x])
 
 
@@ -134,7 +134,7 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.inner: _dot,
     np.linalg.norm: _norm,
     np.size: _count,
-    np.count_nonzero: lambda s, x, axis=None: _sum(s, _true(x), axis),
+    np.count_nonzero: lambda s, x, axis=None: _sum(s, _as_truth(x), axis),
     len: _length,
 }
 _AS_NUMPY: dict[Any, Any] = {sum: np.sum, max: np.max, min: np.min, any: np.any, all: np.all, abs: np.absolute}

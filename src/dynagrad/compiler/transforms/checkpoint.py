@@ -35,19 +35,19 @@ def _checkpoint(s: Specialiser, args: Args, named: Named) -> Any:
         raise Error(f"checkpoint: step must be a function, not {describe(step)}")
     if most is not None and (type(most) is not int or most < 1):
         raise Error(f"checkpoint: snapshots must be a whole number from 1, not {describe(most)}")
-    _refuse(state)
+    _checked_state(state)
     since = tracing.now()
-    found = _until(s, step, state) if n is None else _times(s, step, state, n)
-    return _sparing(found, since)
+    found = _until_none(s, step, state) if n is None else _fixed_steps(s, step, state, n)
+    return _rematerialised(found, since)
 
 
-def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
+def _fixed_steps(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
     t = type_of(n)
     if t is None or t.shape or t.kind != "integer" or (not isinstance(n, Node) and n < 0):
         raise Error(f"checkpoint: n must be a whole number from 0, or None, not {describe(n)}")
 
     def one(s: Specialiser, captured: tuple[Any, ...], xs: Args, _: Named) -> Any:
-        return _refuse(s.call(captured[0], list(xs)))
+        return _checked_state(s.call(captured[0], list(xs)))
 
     env = {
         "step": HostFunction(("step", "a step"), one, (step,)),
@@ -58,7 +58,7 @@ def _times(s: Specialiser, step: Any, state: Any, n: Any) -> Any:
     return s.evaluate(For("round", Name("rounds"), ("state",), (Name("state"),), None, body, s.at), env)[0]
 
 
-def _until(s: Specialiser, step: Any, state: Any) -> Any:
+def _until_none(s: Specialiser, step: Any, state: Any) -> Any:
     """The last state. The state of the loop has as its first component whether it goes on."""
     env = {"step": HostFunction(("step", "a step"), _step, (step,)), "state": state}
     call = Apply(Name("step"), (Name("state"),), (), s.at)
@@ -76,9 +76,9 @@ def _step(s: Specialiser, captured: tuple[Any, ...], args: Args, _: Named) -> tu
     if found is None:
         return False, state
     if not isinstance(found, Optional):
-        return True, _refuse(found)
+        return True, _checked_state(found)
     try:
-        return found.present, s.cond(found.present, lambda: _refuse(found.value), lambda: state)
+        return found.present, s.cond(found.present, lambda: _checked_state(found.value), lambda: state)
     except Mismatch as problem:
         raise Error(
             f"checkpoint: the state{problem.path} is {problem.b} before a step and {problem.a} after it; a step must "
@@ -86,7 +86,7 @@ def _step(s: Specialiser, captured: tuple[Any, ...], args: Args, _: Named) -> tu
         ) from None
 
 
-def _refuse(state: Any) -> Any:
+def _checked_state(state: Any) -> Any:
     """Checks a state: no None, and no functions in it."""
     if state is None:
         raise Error("checkpoint: the step returned None, which may only end a loop without n; return the next state")
@@ -95,7 +95,7 @@ def _refuse(state: Any) -> Any:
     return state
 
 
-def _sparing(found: Any, since: int) -> Any:
+def _rematerialised(found: Any, since: int) -> Any:
     """A result in which loops made since a point of time are replaced by ones that save few states."""
     by: dict[Node, Node] = {}
 

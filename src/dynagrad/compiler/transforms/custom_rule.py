@@ -88,7 +88,7 @@ def _called(s: Specialiser, name: str, functions: Sequence[Any], args: Args, nam
     rest = tuple(None if i in places else x for i, x in enumerate(args))
     captures = Captures((f, jvp, vjp, rest, tuple(named.values())))
     reals = [node_of(args[i]) for i in places]
-    shape = _Shape(name, places, tuple(named), tuple(x.type for x in reals), s.at)
+    shape = _CallSignature(name, places, tuple(named), tuple(x.type for x in reals), s.at)
     made, more = memoised(s, shape, captures, lambda: _function(s, shape, captures), lambda found: not found[1])
     [y] = custom_rules.apply(made, *reals, *captures.numbers, *more)
     return Array(y) if y.shape else y
@@ -105,7 +105,7 @@ def _real(name: str, place: int, x: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _CallSignature:
     """The static part of a call: which arguments are reals, their types, the names of named ones, the position."""
 
     name: str
@@ -122,7 +122,7 @@ class _Shape:
         return tuple(found)
 
 
-def _function(s: Specialiser, shape: _Shape, captures: Captures) -> tuple[GraphFunction, list[Node]]:
+def _function(s: Specialiser, shape: _CallSignature, captures: Captures) -> tuple[GraphFunction, list[Node]]:
     """The function of the graph, and the free variables that it takes as last arguments."""
     reals, inner = variables(shape.types), variables(captures.types)
 
@@ -155,7 +155,7 @@ def _function(s: Specialiser, shape: _Shape, captures: Captures) -> tuple[GraphF
 
 def _opaque(
     s: Specialiser,
-    shape: _Shape,
+    shape: _CallSignature,
     captures: Captures,
     reals: list[Node],
     f: Any,
@@ -180,20 +180,20 @@ def _opaque(
     return python_call(f, shape.name, reals, rest, assemble, result)
 
 
-_asked: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
+_being_inferred: ContextVar[tuple[Any, ...]] = ContextVar("asked", default=())
 """The functions whose result types are being inferred from their rules."""
 
 
-def _result(s: Specialiser, shape: _Shape, captures: Captures, f: Any) -> Type:
+def _result(s: Specialiser, shape: _CallSignature, captures: Captures, f: Any) -> Type:
     """The type of the result, inferred from the forward rule; if that calls the function, it is elementwise."""
-    before = _asked.get()
+    before = _being_inferred.get()
     if any(f is other for other in before):
         return arrays(real, np.broadcast_shapes(*(t.shape for t in shape.types)))
-    token = _asked.set((*before, f))
+    token = _being_inferred.set((*before, f))
     try:
         return _RuleGraphs(s.finders, shape, captures, None, [], ()).forward.outputs[0].type
     finally:
-        _asked.reset(token)
+        _being_inferred.reset(token)
 
 
 class _RuleGraphs:
@@ -206,7 +206,7 @@ class _RuleGraphs:
     def __init__(
         self,
         finders: Sequence[Finder],
-        shape: _Shape,
+        shape: _CallSignature,
         captures: Captures,
         result: Type | None,
         more: Sequence[Type],
@@ -223,7 +223,7 @@ class _RuleGraphs:
 
     def tangent(self, arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
         if any(dots[i] is not None for i in self.closed):
-            raise self._closes()
+            raise self._closure_error()
         given = [zero(t) if d is None else d for d, t in zip(dots, self.shape.types, strict=False)]
         if self.has_jvp:
             graph = self.forward
@@ -238,7 +238,7 @@ class _RuleGraphs:
         self, arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]
     ) -> Several:
         if any(i in self.closed for i in wanted):
-            raise self._closes()
+            raise self._closure_error()
         found: Several = [None] * len(arguments)
         [delta] = deltas
         if delta is None:
@@ -260,7 +260,7 @@ class _RuleGraphs:
             found[i] = adjoints[first + i]
         return found
 
-    def _closes(self) -> Error:
+    def _closure_error(self) -> Error:
         return error(
             f"custom_rule: {self.shape.name} closes over a number that is differentiated, and has no rule for it; make "
             "it an argument",
@@ -276,7 +276,7 @@ class _RuleGraphs:
 
         def run(s: Specialiser, primals: tuple[Any, ...], jvp: Any, _: Any) -> list[Node]:
             tangents = self.shape.arguments([None] * len(primals), dots)
-            return [self._fitting("jvp", s.call(jvp, [primals, tangents]), self.result, "the result")]
+            return [self._checked("jvp", s.call(jvp, [primals, tangents]), self.result, "the result")]
 
         return self._traced(dots, run)
 
@@ -300,7 +300,7 @@ class _RuleGraphs:
             for k, (i, t) in enumerate(zip(self.shape.places, self.shape.types, strict=True)):
                 if parts[i] is not None:
                     places.append(k)
-                    out.append(self._fitting("vjp", parts[i], t, f"argument {i + 1}"))
+                    out.append(self._checked("vjp", parts[i], t, f"argument {i + 1}"))
             return out
 
         return self._traced([y, c], run), places
@@ -317,7 +317,7 @@ class _RuleGraphs:
             outputs = isolated(s, f"custom_rule: the rule of {self.shape.name}", traced)
         return Graph((*reals, *inner, *more), tuple(outputs))
 
-    def _fitting(self, rule: str, found: Any, wanted: Type | None, what: str) -> Node:
+    def _checked(self, rule: str, found: Any, wanted: Type | None, what: str) -> Node:
         found = normal(found)
         t = type_of(found)
         if t is None or t.kind != "real" or (wanted is not None and t.shape != wanted.shape):

@@ -33,7 +33,7 @@ def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) ->
     found = []
     for at, node in enumerate(nodes):
 
-        def along(k: Any, at: int = at, node: Node = node) -> list[Node]:
+        def column(k: Any, at: int = at, node: Node = node) -> list[Node]:
             seeds: list[Node] = [zero(n.type) for n in nodes]
             if node.shape:
                 flat = places.at_set(zero(arrays(real, (node.size,))), k, constant(1.0))
@@ -42,19 +42,19 @@ def _columns(nodes: Sequence[Node], take: Callable[[list[Node]], list[Node]]) ->
                 seeds[at] = constant(1.0)
             return take(seeds)
 
-        found.append(_each(node.size, along))
+        found.append(_each(node.size, column))
     return found
 
 
-def _each(size: int, along: Callable[[Any], list[Node]]) -> list[Node]:
+def _each(size: int, column: Callable[[Any], list[Node]]) -> list[Node]:
     """The results of a function at 0, 1, ..., stacked along a new first axis."""
     if size <= UNROLLED:
-        each = [along(k) for k in range(size)]
+        each = [column(k) for k in range(size)]
         return [_stack(list(column)) for column in zip(*each, strict=True)]
-    init = [zero(arrays(real, (size, *n.shape))) for n in along(0)]
+    init = [zero(arrays(real, (size, *n.shape))) for n in column(0)]
 
     def body(k: Node, *sofar: Node) -> list[Node]:
-        return [places.at_set(a, k, n) for a, n in zip(sofar, along(k), strict=True)]
+        return [places.at_set(a, k, n) for a, n in zip(sofar, column(k), strict=True)]
 
     return tracing.repeat(whole(size), body, init)
 
@@ -103,13 +103,13 @@ def jacfwd(s: Specialiser, f: Any, argnums: Any, args: Args, named: Named) -> An
 
     columns = _columns(trace.variables, take)
     table = [
-        [_moved(columns[i][o], v.shape, out.shape) for i, v in enumerate(trace.variables)]
+        [_argument_axes_last(columns[i][o], v.shape, out.shape) for i, v in enumerate(trace.variables)]
         for o, out in enumerate(trace.outputs)
     ]
     return _with_functions("jacfwd", trace, _assembled(trace, table, alone), f, argnums, args, named)
 
 
-def _moved(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
+def _argument_axes_last(found: Node, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
     """Moves the axis over elements of the argument last, and gives it the shape of the argument."""
     n = len(outer)
     last = FUNCTIONS[np.transpose](found, (*range(1, n + 1), 0))

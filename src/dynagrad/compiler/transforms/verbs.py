@@ -40,9 +40,9 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Args, tangents: Args) ->
     original, given, count = f, (*primals, *tangents), len(primals)
     paths = tuple(functions_in(tuple(primals)))
     if paths:  # tangents of functions: d/de of f + e g at e = 0
-        moved = _moved(paths, [at_path(tuple(tangents), path) for path in paths])
+        perturbed = _perturbed(paths, [at_path(tuple(tangents), path) for path in paths])
         f, primals, tangents = (
-            HostFunction(moved.kind, moved.run, (f, *moved.captured)),
+            HostFunction(perturbed.kind, perturbed.run, (f, *perturbed.captured)),
             (*primals, 0.0),
             (*tangents, 1.0),
         )
@@ -60,7 +60,7 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Args, tangents: Args) ->
     return trace.primal(), with_functions(derivative, change)
 
 
-def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> HostFunction:
+def _perturbed(paths: Sequence[tuple[int, ...]], tangents: Sequence[Any]) -> HostFunction:
     """Calls its first captured function with arguments whose functions f become f + e g; e is the last argument."""
 
     def run(s: Specialiser, captured: tuple[Any, ...], args: Args, named: Named) -> Any:
@@ -73,7 +73,7 @@ def _moved(paths: Sequence[tuple[int, ...]], along: Sequence[Any]) -> HostFuncti
 
         return s.call(f, list(with_functions(tuple(xs), change)), named)
 
-    return HostFunction(("moved", "a function", tuple(paths)), run, tuple(along))
+    return HostFunction(("moved", "a function", tuple(paths)), run, tuple(tangents))
 
 
 def _sum(f: Any, e: Any, g: Any) -> HostFunction:
@@ -99,15 +99,15 @@ def duals(s: Specialiser, found: tuple[Any, ...], f: Any, primals: Args, cotange
     def change(path: tuple[int, ...]) -> Any:
         def run(s: Specialiser, captured: tuple[Any, ...], h: Any) -> Any:
             f, c, *xs = captured
-            moved = _moved([path], [h])
-            along = HostFunction(
-                ("along", "a function", path),
+            perturbed = _perturbed([path], [h])
+            line = HostFunction(
+                ("line", "a function", path),
                 lambda s, captured, e, _: s.call(
-                    HostFunction(moved.kind, moved.run, (captured[0], captured[1])), [*captured[2:], *e]
+                    HostFunction(perturbed.kind, perturbed.run, (captured[0], captured[1])), [*captured[2:], *e]
                 ),
                 (f, h, *xs),
             )
-            return pairing(s, c, forward(s, "grad", along, [0.0], [1.0])[1])
+            return pairing(s, c, forward(s, "grad", line, [0.0], [1.0])[1])
 
         return dual(("of", path), run, (f, cotangent, *primals))
 
@@ -123,7 +123,7 @@ def derivative(s: Specialiser, f: Any, n: int, x: Any) -> Any:
     if n == 0:
         return s.call(f, [x])
     if n > 1:
-        return forward(s, "derivative", made("derivative", (f, n - 1)), [x], [1.0])[1]
+        return forward(s, "derivative", derived_function("derivative", (f, n - 1)), [x], [1.0])[1]
     return forward(s, "derivative", f, [x], [1.0])[1]
 
 
@@ -192,7 +192,7 @@ def pullback(s: Specialiser, f: Any, omega: Any, args: Args) -> Any:
 # -- handlers ----------------------------------------------------------------------------------------------------------
 
 
-def made(verb: str, options: tuple[Any, ...]) -> HostFunction:
+def derived_function(verb: str, options: tuple[Any, ...]) -> HostFunction:
     """The function that a verb returns for a function."""
     f, *rest = options
     fixed = tuple(rest)
@@ -212,7 +212,9 @@ _RUNS: dict[str, Callable[..., Any]] = {
     ),
     "jacfwd": lambda s, f, argnums=0, *, args, named: jacfwd(s, f, argnums, args, named),
     "jacrev": lambda s, f, argnums=0, *, args, named: jacrev(s, f, argnums, args, named),
-    "hessian": lambda s, f, argnums=0, *, args, named: jacfwd(s, made("jacrev", (f, argnums)), argnums, args, named),
+    "hessian": lambda s, f, argnums=0, *, args, named: jacfwd(
+        s, derived_function("jacrev", (f, argnums)), argnums, args, named
+    ),
 }
 
 
@@ -238,7 +240,7 @@ def _enter(verb: str, function: Any) -> None:
         for name in _OPTIONS[verb][len(options) - 1 :]:
             options.append(named.get(name, _DEFAULTS[name]))
         f, *rest = options
-        return made(verb, (f, *(_plain_option(x) for x in rest)))
+        return derived_function(verb, (f, *(_plain_option(x) for x in rest)))
 
     calls(function)(handler)
 
@@ -266,7 +268,7 @@ def _enter_hvp(s: Specialiser, args: Args, named: Named) -> Any:
     f, primals, tangents = args
     xs = items(s, primals)
     numbers: Any = 0 if len(xs) == 1 else tuple(range(len(xs)))
-    return jvp(s, made("grad", (f, numbers, False)), xs, tangents)[1]
+    return jvp(s, derived_function("grad", (f, numbers, False)), xs, tangents)[1]
 
 
 @calls(plain.pullback)
@@ -290,11 +292,11 @@ def add(s: Specialiser, args: Args, named: Named) -> Any:
             (a, b),
         )
     form = reals(float(a) if isinstance(a, int) and not isinstance(a, bool) else a)
-    sums = [x + y for x, y in zip(_of(form, a), leaves_like("add", "the second summand", b, form), strict=True)]
+    sums = [x + y for x, y in zip(_leaves_of(form, a), leaves_like("add", "the second summand", b, form), strict=True)]
     return build(form, iter(sums), "")
 
 
-def _of(form: AbstractValue, x: Any) -> list[Node]:
+def _leaves_of(form: AbstractValue, x: Any) -> list[Node]:
     return list(flatten(x, form))
 
 
@@ -311,7 +313,7 @@ def scale(s: Specialiser, args: Args, named: Named) -> Any:
             (c, x),
         )
     form = reals(float(x) if isinstance(x, int) and not isinstance(x, bool) else x)
-    return build(form, iter([node_of(c) * n for n in _of(form, x)]), "")
+    return build(form, iter([node_of(c) * n for n in _leaves_of(form, x)]), "")
 
 
 def of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
@@ -321,5 +323,5 @@ def of_verb(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         return lambda s, args, named: pullback(s, f, options["omega"], args)
     if verb not in _RUNS:
         return None
-    derived = made(verb, (f, *(_plain_option(options[name]) for name in _OPTIONS[verb])))
+    derived = derived_function(verb, (f, *(_plain_option(options[name]) for name in _OPTIONS[verb])))
     return lambda s, args, named: s.call(derived, args, named)
