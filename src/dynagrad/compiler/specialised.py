@@ -19,7 +19,7 @@ from ..ir.constants import unchanging
 from ..ir.control import Graph
 from ..ir.names import Names, naming
 from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
-from .evaluate.signatures import Output, abstract_arguments, output, signature
+from .evaluate.signatures import Output, dynamic_arguments, output, signature
 from .evaluate.specialiser import Diverges, Recursion, Specialiser
 from .evaluate.values import Dict
 from .library import builtins, callables, itertools, math, operator, vectorize  # noqa: F401  # enters its handlers
@@ -76,7 +76,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     named = dict(sorted((named or {}).items()))
     key, _ = key_of(arguments, named)
     variables: list[Any] = []
-    given, options = abstract_arguments((tuple(arguments), named), variables)
+    given, options = dynamic_arguments((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
     s = Specialiser(_FINDERS)
     with _deep_recursion(), unchanging(), naming({}) as names:

@@ -2,7 +2,7 @@
 
 Online partial evaluation (Jones, Gomard and Sestoft 1993): static values are computed, dynamic ones become nodes.
 
-- `values.py`: the abstract values that variables hold; `joins.py`: the join of two of them.
+- `values.py`: the values that variables hold; `joins.py`: abstract values, which stand for several, and their join.
 - `specialiser.py`: evaluation, calls, dynamic choices, changes in place; and the tables that handlers enter.
 - `exceptions.py`: `raise`, `assert` and checks while the graph runs.
 - `limits.py`: how far loops are unrolled and calls inlined.

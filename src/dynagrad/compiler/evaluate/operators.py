@@ -1,4 +1,4 @@
-"""Python's operators on abstract values: arithmetic, comparisons, truth, cells and text.
+"""Python's operators on values of the specialiser: arithmetic, comparisons, truth, cells and text.
 
 Static operands are computed by Python itself; operators of nodes are those of `ir/`. Containers are in
 `compiler/objects/containers.py`.

@@ -172,8 +172,8 @@ class ByIdentity:
         return id(self.value)
 
 
-def abstract_arguments(x: Any, variables: list[Node]) -> Any:
-    """Arguments as abstract values, with a variable for each dynamic one, in the order of `signature`."""
+def dynamic_arguments(x: Any, variables: list[Node]) -> Any:
+    """Arguments as values of the specialiser, with a variable for each dynamic one, in the order of `signature`."""
     t = leaf_type(x)
     if t is not None:
         variables.append(x if isinstance(x, Node) and x.is_variable else fresh(t))
@@ -181,7 +181,7 @@ def abstract_arguments(x: Any, variables: list[Node]) -> Any:
     structured = parts_of(x)
     if structured is None:
         return x
-    parts = [abstract_arguments(part, variables) for part in structured[1]]
+    parts = [dynamic_arguments(part, variables) for part in structured[1]]
     if isinstance(x, list):
         return List(tuple(parts), OWNED)
     if isinstance(x, dict):

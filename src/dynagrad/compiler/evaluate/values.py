@@ -1,4 +1,4 @@
-"""The abstract values of the specialiser: what a variable may hold while a function is specialised.
+"""The values of the specialiser, static, dynamic or in part: what a variable may hold while a function is specialised.
 
 Static numbers are Python's own, as are strings, None, classes and library functions. Dynamic numbers are nodes of the
 graph; tuples are tuples of values. Mutable values are references (`Ref`) with an identity: arrays, lists, dicts,
@@ -30,7 +30,7 @@ _serial = itertools.count()
 
 
 Heap = Mapping["Ref", Any]
-"""Contents of references in another branch; a reference that is missing holds what it holds now."""
+"""The contents of references at the end of a branch; a reference that is not in it holds what it holds now."""
 NOW: Heap = {}
 
 
