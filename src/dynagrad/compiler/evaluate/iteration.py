@@ -31,7 +31,7 @@ class IterationSpace:
 
     def current_length(self) -> int:
         """The static length by now: a list may grow while a loop goes over it."""
-        return self.measure() if self.measure is not None else self.length  # type: ignore[return-value]  # what is known of it above is more than its type says
+        return self.measure() if self.measure is not None else self.length  # type: ignore[return-value]  # checked above
 
 
 def iteration_space(s: Specialiser, x: Any) -> IterationSpace:
@@ -86,7 +86,7 @@ def _known_items(s: Specialiser, x: Any) -> tuple[Any, ...] | None:
 def dynamic_getter(s: Specialiser, inside: tuple[Any, ...]) -> Callable[[Node], Any] | None:
     """The function from a dynamic index to an item; None unless all items are numbers, or arrays of one shape."""
     types = [type_of(x) for x in inside]
-    if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]  # it has a type, as was asked before
+    if not inside or any(t is None or t.shape != types[0].shape for t in types):  # type: ignore[union-attr]  # checked above: not None
         return None
     if any((t.kind == "boolean") != (types[0].kind == "boolean") for t in types if t and types[0]):
         return None
@@ -176,7 +176,7 @@ def _reversed(s: Specialiser, x: Any) -> IterationSpace:
     return IterationSpace(
         inner.what,
         n,
-        lambda i: inner.static_item(n - 1 - i) if isinstance(n, int) else inner.dynamic_item(n - 1 - i),  # type: ignore[misc]  # the default binds the value of this round
+        lambda i: inner.static_item(n - 1 - i) if isinstance(n, int) else inner.dynamic_item(n - 1 - i),  # type: ignore[misc]  # called only where there is one
         None if at is None else lambda i: at((whole(n) if isinstance(n, int) else n) - 1 - i),
     )
 

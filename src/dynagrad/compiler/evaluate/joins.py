@@ -220,7 +220,7 @@ def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, 
     kinds = types[0].kind, types[1].kind
     if "boolean" in kinds and kinds[0] != kinds[1]:
         raise Mismatch(path, describe_abstract(p), describe_abstract(q))
-    higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]  # it has a type, as was asked before
+    higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]  # checked above: not None
     assert higher is not None
     return Dynamic(arrays(higher, types[0].shape), bool(higher.shape))
 

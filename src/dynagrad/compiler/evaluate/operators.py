@@ -350,7 +350,7 @@ def unary(s: Specialiser, name: str, a: Any) -> Any:
         if x.type.kind == "boolean" and is_numpy_scalar(x):
             raise Error("truth values have no sign in numpy; use ~ or np.logical_not")
         if x.type.kind == "boolean":
-            x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]  # what is known of it above is more than its type says
+            x = as_type(x, type_of(0) if not x.type.shape else x.type)  # type: ignore[arg-type]  # checked above
     elif type_of(a) is None and not known(a):
         raise Error(f"the operator {name} cannot be applied to {describe(a)}")
     return wrapped(compute(x))

@@ -188,7 +188,7 @@ def dynamic_arguments(x: Any, variables: list[Node]) -> Any:
         empty = defaultdict(x.default_factory) if isinstance(x, defaultdict) else type(x)()
         return Dict(dict(zip(x, parts, strict=True)), OWNED, empty)
     if isinstance(x, tuple):
-        return type(x)._make(parts) if hasattr(x, "_fields") else tuple(parts)  # type: ignore[attr-defined]  # it has it, as was asked before
+        return type(x)._make(parts) if hasattr(x, "_fields") else tuple(parts)  # type: ignore[attr-defined]  # checked above
     names = [f.name for f in dataclasses.fields(x)]
     return Instance(type(x), dict(zip(names, parts, strict=True)), OWNED, x.__dataclass_params__.frozen)
 

@@ -27,7 +27,7 @@ def desugar(node: Definition, file: str, function: types.FunctionType, resolve: 
     cls = _class_of(function.__qualname__)
     if not any(_is_sugar(part) for part in ast.walk(node)):
         return node
-    return _Desugar(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]  # operations and visitors return anything
+    return _Desugar(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]  # NodeTransformer.visit returns Any
 
 
 def _is_sugar(part: ast.AST) -> bool:
@@ -42,7 +42,7 @@ def _private(part: ast.AST) -> bool:
 def _is_super(part: ast.AST) -> bool:
     """Whether this is `super()` without arguments."""
     is_call = isinstance(part, ast.Call) and not part.args and not part.keywords
-    return is_call and isinstance(part.func, ast.Name) and part.func.id == "super"  # type: ignore[attr-defined]  # it has it, as was asked before
+    return is_call and isinstance(part.func, ast.Name) and part.func.id == "super"  # type: ignore[attr-defined]  # checked above
 
 
 def _class_of(qualname: str) -> str:

@@ -138,7 +138,7 @@ def cells(scope: Definition) -> Names:
         if name in written or name in looped or len(places) + (name in given) > 1:
             return True
         places = [start.get(name, at) for at in places]  # a binding group is defined where its first function is
-        return any((at.lineno, at.col_offset) > captured[name] for at in places)  # type: ignore[attr-defined]  # it has it, as was asked before
+        return any((at.lineno, at.col_offset) > captured[name] for at in places)  # type: ignore[attr-defined]  # checked above
 
     return frozenset(name for name in captured if name in local_names(scope) and changes(name))
 

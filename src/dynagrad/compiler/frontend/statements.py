@@ -167,7 +167,7 @@ class Lowering(Expressions):
                 case ast.Raise():
                     return b.wrap(self._raise(s, b))
                 case ast.If() if exits([*s.body, *s.orelse]) or not (falls_through(s.body) and falls_through(s.orelse)):
-                    return b.wrap(self._exiting_if(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]  # the default binds the value of this round
+                    return b.wrap(self._exiting_if(s, b, lambda rest=rest: self.block(rest, end, leave), leave))  # type: ignore[misc]  # mypy infers no type for a default
                 case ast.While() | ast.For():
                     self._loop(s, b)
                     after = [*self._loop_else(s), *rest]

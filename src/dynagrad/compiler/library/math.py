@@ -155,7 +155,7 @@ def _numpy_power(s: Specialiser, args: Args, named: Named) -> Any:
     types = [type_of(x) for x in args]
     if len(args) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
         exponent = unwrapped(args[1])
-        if isinstance(exponent, Node) and types[1].kind == "integer":  # type: ignore[union-attr]  # it has a type, as was asked before
+        if isinstance(exponent, Node) and types[1].kind == "integer":  # type: ignore[union-attr]  # checked above: not None
             return integer_power(s, args[0], args[1], exact=False)
     return numpy_call(s, np.power, args, dict(named))
 
@@ -192,7 +192,7 @@ def _by_key(s: Specialiser, inside: Sequence[Any], key: Any, further: str) -> An
             best = pair if test else best
             continue
         try:
-            best = s.cond(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]  # the default binds the value of this round
+            best = s.cond(test, lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]  # mypy infers no type for a default
         except Mismatch as problem:
             raise Error(
                 f"{'max' if further == 'greater' else 'min'}() chooses among items as the function runs, so all must "

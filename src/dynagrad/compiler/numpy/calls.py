@@ -177,8 +177,8 @@ def _array_ufunc(self: Node, function: Any, method: str, *args: Any, **options: 
     return _ordinary[1](self, function, method, *args, **options)
 
 
-setattr(Node, "__array_function__", _array_function)  # noqa: B010  # nodes are handed to numpy by the compiler alone
-setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010  # nodes are handed to numpy by the compiler alone
+setattr(Node, "__array_function__", _array_function)  # noqa: B010  # only the compiler passes nodes to numpy
+setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010  # only the compiler passes nodes to numpy
 
 
 def _in_graph(function: Any, args: list[Any], options: dict[str, Any]) -> Any:

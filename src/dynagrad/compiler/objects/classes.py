@@ -24,7 +24,7 @@ def construct(s: Specialiser, cls: type, args: Args, named: Named) -> Any:
         return _named_tuple(cls, args, named)
     if issubclass(cls, BaseException):
         return cls(*(unwrapped(x) if known(x) else DynamicText.of(x) for x in args))
-    frozen = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # no attribute that type checkers know
+    frozen = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # type checkers do not know this attribute
     made = Instance(cls, {}, "", frozen)
     init = cls.__init__
     if dataclasses.is_dataclass(cls) and "__dataclass_fields__" in vars(cls) and _is_generated(init):

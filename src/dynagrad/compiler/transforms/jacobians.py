@@ -124,7 +124,7 @@ def jacrev(s: Specialiser, f: Any, argnums: Any, args: Args, named: Named) -> An
         found = derive.generate_adjoints([output], [1.0], trace.variables)
         return trace.closed([found[v] for v in trace.variables], trace.variables)
 
-    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in trace.outputs]  # type: ignore[misc]  # the default binds the value of this round
+    rows = [_each(out.size, lambda k, out=out: take(_component(out, k))) for out in trace.outputs]  # type: ignore[misc]  # mypy infers no type for a default
     table = [
         [FUNCTIONS[np.reshape](rows[o][i], (*out.shape, *v.shape)) for i, v in enumerate(trace.variables)]
         for o, out in enumerate(trace.outputs)
