@@ -36,6 +36,8 @@ from .errors import (
 from .facts.files import read_file
 from .facts.table import Table
 from .facts.terms import Term
+from .forests.derivation import Derivation
+from .forests.packed import Forest
 from .moved import install as _install
 from .semirings import Semiring
 
@@ -54,9 +56,11 @@ __all__ = [
     "Bound",
     "Chart",
     "CompileError",
+    "Derivation",
     "Dual",
     "Error",
     "FactError",
+    "Forest",
     "Function",
     "LiftError",
     "NotComputed",

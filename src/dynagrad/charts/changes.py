@@ -96,7 +96,7 @@ def change(
         if table.kind in ("dense", "hashed") and old is not None:
             codes, words = before.chart.items(old.number, old.arity, context.scale.width)
             bounds = before.chart.bounds(old.number, len(codes)) if ran.solves else None
-            if not after.chart.restore(table.number, _translated(before, after, table.domains, codes), words, bounds):
+            if not after.chart.restore(table.number, translated(before, after, table.domains, codes), words, bounds):
                 return None
     chart = after.chart
     keys = [k for k in {**touched, **came} if k in tables]
@@ -221,7 +221,7 @@ def _compatible(before: Encoding, after: Encoding) -> bool:
     return True
 
 
-def _translated(
+def translated(
     before: Prepared, after: Prepared, domains: tuple[int, ...], codes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
     """Codes of the chart before as codes of the one after: terms are numbered anew, everything else stays."""

@@ -12,7 +12,7 @@ It is long by the docstrings of what users can ask of a chart, each a call of a 
 from __future__ import annotations
 
 import warnings
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Hashable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import replace
 from enum import Enum
 from itertools import islice
@@ -24,8 +24,14 @@ from ..calls import maker, public, public_iterator
 from ..errors import FactError, ProgramWarning, QueryError
 from ..facts.relation import Relation, parse_key
 from ..facts.table import Table
+from ..forests.absence import WhyNot
+from ..forests.derivation import Derivation
+from ..forests.packed import Forest, Instance
+from ..forests.ranking import KBest, best
+from ..forests.sums import Samples, count, count_simple, expectation
+from ..forests.why import Why, why
 from ..rules.syntax import Item, Variable
-from . import lookup
+from . import derivations, lookup
 from .binding.binding import Binding
 from .binding.context import ProgramContext, probabilities_flag, read_facts
 from .binding.database import Database
@@ -73,6 +79,7 @@ class Chart:
         """`spent` are seconds that count towards the limit on the time of the first run."""
         self._state = Run(Database(binding, dict(relations)), limits, spent)
         self._probabilities = probabilities
+        self._collected: tuple[Any, int, derivations.Collector] | None = None
 
     # -- running
 
@@ -378,6 +385,182 @@ class Chart:
         0.693147
         """
         return queries.entropy(self._within(timeout), goal)
+
+    # -- derivations
+
+    def _collector(self) -> derivations.Collector:
+        """The items of this chart in the class that collects derivations, until it runs again."""
+        self._ready()
+        pops = self._require().chart.report.pops
+        if self._collected is None or self._collected[0] is not self._prepared or self._collected[1] != pops:
+            self._collected = (self._prepared, pops, derivations.collector(self._state))
+        return self._collected[2]
+
+    @public
+    def forest(self, item: Any = "goal", *, limit: int | None = None) -> Forest:
+        """All derivations of an item, packed: the items that it is derived from, and the instances of rules.
+
+        It is collected from the finished chart, for what the item reaches alone. Every derivation counts, those that
+        repeat an item on their own path included, so that weights add up to the chart's value; of a run that was pruned
+        or stopped early there is what ran. `limit` is the most instances that it may have. Raises `QueryError` for an
+        item that was not derived, and `NotConverged` at the limit.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> forest = program.run({"edge/2": [("a", "b", 2.0), ("a", "c", 1.0)]}).forest("path(b)")
+        >>> [str(item) for item in forest.items]
+        ['path(b)', 'path(a)', 'edge(a,b)']
+        """
+        return derivations.collect(self._collector(), item, limit)
+
+    @public
+    def forest_size(self, item: Any = "goal", *, limit: int | None = None) -> tuple[int, int]:
+        """How many items and how many instances the forest of an item has, which is not made for that.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> program.run({"edge/2": [("a", "b", 2.0), ("a", "c", 1.0)]}).forest_size("path(b)")
+        (3, 3)
+        """
+        return derivations.size(self._collector(), item, limit)
+
+    @public
+    def best(self, item: Any = "goal") -> Derivation:
+        """The best derivation of an item: of the largest weight, in `tropical` of the least cost.
+
+        Of several that tie, one of the fewest instances; of these the first in the order of rules, then of antecedents.
+        So it may be another than the one that the gradient in `viterbi` followed.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
+        >>> chart.best("path(c)").facts()
+        ['path(a)', 'edge(a,b)', 'edge(b,c)']
+        """
+        return best(self.forest(item))
+
+    @public
+    def kbest(
+        self,
+        item: Any = "goal",
+        k: int | None = None,
+        *,
+        simple: bool = False,
+        distinct: str | Callable[[Derivation], Hashable] | None = None,
+    ) -> KBest:
+        """The k best derivations of an item, or all, as an iterator that finds the next one when it is asked for.
+
+        `simple` leaves out derivations that repeat an item on their own path. With `distinct`, only the first of
+        those with one key is given: "yield" (the facts at the leaves), "tree" (without labels), or a function.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
+        >>> [d.weight for d in chart.kbest("path(c)", 2)]
+        [3.0, 9.0]
+        """
+        return KBest(self.forest(item), k, simple=simple, distinct=distinct)
+
+    @public
+    def sample(self, item: Any = "goal", n: int = 1, *, seed: int = 0) -> Samples:
+        """Draws from the derivations of an item, in proportion to their weight: exact, also in cyclic programs.
+
+        Draw i depends on the seed and on i alone. In `boolean` all derivations are as likely as each other.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("goal += a(_).").run({"a/1": [("x", 1.0), ("y", 3.0)]})
+        >>> draws = chart.sample("goal", 1000, seed=1)
+        >>> sum(d.facts() == ["a(y)"] for d in draws) / 1000
+        0.771
+        """
+        return Samples(self.forest(item), n, seed)
+
+    @public
+    def count(self, item: Any = "goal", *, simple: bool = False) -> int | float:
+        """How many derivations an item has: an exact whole number, or `math.inf`.
+
+        >>> import dynagrad as dg
+        >>> dg.Program("a += b * b. b += c(_).").run({"c/1": [("x",), ("y",)]}).count("a")
+        4
+        """
+        forest = self.forest(item)
+        return count_simple(forest) if simple else count(forest)
+
+    @public
+    def expected(self, item: Any, value: Callable[[Instance], Any]) -> Any:
+        """The expectation of a function that is a sum over the rule instances of a derivation.
+
+        Derivations count in proportion to their weights. `value` gives what an instance contributes: a number, or an
+        array of them.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(X) * b(X).")
+        >>> chart = program.run({"a/1": [("x", 1.0), ("y", 3.0)], "b/1": [("x", 1.0), ("y", 1.0)]})
+        >>> chart.expected("goal", lambda instance: str(instance.head) == "a(y)")
+        0.75
+        """
+        return expectation(self.forest(item), value)
+
+    @public
+    def why(
+        self,
+        item: Any = "goal",
+        *,
+        depth: int = 1,
+        goal: Any = None,
+        sets: int = 1,
+        budget: int = 100_000,
+        above: float | None = None,
+    ) -> Why:
+        """Why an item is there: the rule instances that make it with the share of each, and facts that suffice for it.
+
+        Instances are opened to a `depth` of so many items. With a `goal` each says how much the goal changes for it, by
+        its adjoint. `sets` is how many irreducible sets of facts are looked for, the smallest first: each derives the
+        item, and does not without any one of its facts; items under `not` are held as they are, and axioms of the
+        text always hold. Several take up to `budget` steps, and `.complete` says whether these are all. With `above` a
+        set is one for which the value is still as good as that.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
+        >>> chart.why("path(c)", sets=9).sets
+        [['edge(a,c)'], ['edge(a,b)', 'edge(b,c)']]
+        """
+        held = self._collector()
+        gradient = None if goal is None else self.gradient(goal)
+
+        def adjoint(name: str) -> float:
+            assert gradient is not None
+            found = gradient.item(name)
+            return float(found[0]) if isinstance(found, tuple) else float(found)
+
+        return why(
+            derivations.collect(held, item),
+            lambda: derivations.collect(held, item, sides=True),
+            depth,
+            None if goal is None else adjoint,
+            sets,
+            budget,
+            above,
+        )
+
+    @public
+    def why_not(
+        self, item: Any = "goal", *, missing: int = 3, depth: int = 30, bindings: int = 100_000, seconds: float = 1.0
+    ) -> WhyNot:
+        """Why an item is not there: the rules that came nearest, and what is missing for them, down to the facts.
+
+        Attempts with one missing leaf are looked for first, then with more, up to `missing`: facts that were not given,
+        comparisons that fail, negated items that are there. `depth`, `bindings` and `seconds` are limits of the search,
+        and `.complete` says that it met none. The item may have variables, which stand for anything.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> why_not = program.run({"edge/2": [("a", "b", 2.0)]}).why_not("path(c)")
+        >>> [attempt.missing for attempt in why_not.attempts]
+        [['edge(a,c)'], ['edge(b,c)']]
+        """
+        return derivations.explain_absence(self._state, item, missing, depth, bindings, seconds)
 
     def _within(self, timeout: float | None) -> queries.Ran:
         """This chart as questions see it, with so many seconds for the answer."""

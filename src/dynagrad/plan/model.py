@@ -272,6 +272,8 @@ class Plan:
     """What the order relies on, per fact predicate: argument j minus argument i is at least this."""
     derivatives: Derivatives | None = None
     iterates: bool = False  # a stage that could find its ground program's components does not
+    collects: tuple[Join, ...] | None = None
+    """Of a class that runs nothing, but collects the derivations of items: the instances of each rule from its head."""
 
     @property
     def solves(self) -> bool:

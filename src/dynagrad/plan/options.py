@@ -23,3 +23,4 @@ class Options:
     changing: bool = False  # the chart's facts may change after its run
     derivatives: Derivatives | None = None
     iterate: bool = False  # cycles are iterated, and not solved
+    collecting: bool = False  # nothing runs: the class collects derivations of items that another one derived

@@ -59,9 +59,12 @@ class _Planner:
             number = stage_of[rule.head.key]
             draft = drafts[number]
             inside = [i for i, a in enumerate(rule.antecedents) if a.item.key in draft.keys]
-            if self.choice.options.changing:
+            if self.choice.options.changing or self.choice.options.collecting:
                 steps, cost = planner.plan(rule, None, from_head=True)
                 heads.append(Join(rule, None, steps, True, cost=cost))
+            if self.choice.options.collecting:
+                continue
+            if self.choice.options.changing:
                 for i, antecedent in enumerate(rule.antecedents):
                     if (resolving or i not in inside) and not self.choice.rules.predicates[
                         antecedent.item.key
@@ -123,6 +126,9 @@ class _Planner:
                 )
             )
         changes = None
+        collects = None
+        if self.choice.options.collecting:
+            collects = tuple(self._settle(j, tables, registry, drafts[0], bound) for j in heads)
         if self.choice.options.changing:
             settled = [
                 [self._settle(j, tables, registry, drafts[stage_of[j.rule.head.key]], bound) for j in group]
@@ -148,6 +154,7 @@ class _Planner:
             {k: f.gaps for k, f in self.choice.summary.facts.items()} if any(s.forms for s in stages) else {},
             self.choice.options.derivatives,
             self.choice.iterates,
+            collects,
         )
 
     def _tables(

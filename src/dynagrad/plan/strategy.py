@@ -294,6 +294,9 @@ class StrategyChoice:
         return Draft(keys, "heap", priority, tuple(made), False, "facts change: component by component, by level")
 
     def drafts(self) -> list[Draft]:
+        if self.options.collecting:
+            keys = tuple(k for k in self.rules.predicates if any(k in c for c in self.components))
+            return [Draft(keys, "once", "", (), True, "derivations are collected from their heads; nothing runs")]
         if self.options.changing:
             return self._resolving_drafts() or [self._changing_draft()]
         agenda = self.rules.agenda

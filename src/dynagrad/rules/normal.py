@@ -32,6 +32,16 @@ class Antecedent:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfolded:
+    """A transient item in whose place the body of one of its rules stands."""
+
+    item: Item
+    source: int  # the place of that rule in the text
+    parts: tuple[int | Unfolded, ...]
+    constants: tuple[int, ...]  # which of the numbers in the value of the whole are those of this rule
+
+
+@dataclass(frozen=True, slots=True)
 class NormalRule:
     """One rule. Items hold variables, constants and compound terms, never arithmetic.
 
@@ -47,6 +57,10 @@ class NormalRule:
     conditions: tuple[Condition, ...]
     text: str = field(compare=False)
     span: Span = field(default=NOWHERE, compare=False)
+    source: int = field(default=-1, compare=False)  # its place among the rules of the text, from 0
+    parts: tuple[int | Unfolded, ...] = field(default=(), compare=False)
+    """What stands in the places of the antecedents as they are written: antecedents, and transient items. Empty where no
+    transient item was unfolded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,7 @@ class Axiom:
     value: float | int | None
     span: Span = field(default=NOWHERE, compare=False)
     aggregator: str = field(default="=", compare=False)  # as it is written
+    source: int = field(default=-1, compare=False)  # its place among the rules of the text, from 0
 
 
 @dataclass(frozen=True, slots=True)

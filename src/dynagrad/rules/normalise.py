@@ -247,12 +247,12 @@ def normalise(source: Source, semiring: str | None = None) -> Rules:
     normaliser = _Normaliser(source, semiring)
     rules: list[NormalRule] = []
     axioms: list[Axiom] = []
-    for rule in source.rules:
+    for place, rule in enumerate(source.rules):
         normal = normaliser.rule(rule)
         if isinstance(normal, Axiom):
-            axioms.append(normal)
+            axioms.append(replace(normal, source=place))
         else:
-            rules.append(normal)
+            rules.append(replace(normal, source=place))
     defined = {rule.head.key for rule in rules}
     transients = {key: d.span for d in _predicate_declarations(source, "transient") for key in d.keys}
     aggregators = _aggregators(source, defined, semiring)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..errors import ProgramError, Span
 from .aggregators import AGGREGATORS
-from .normal import Antecedent, Axiom, NormalRule
+from .normal import Antecedent, Axiom, NormalRule, Unfolded
 from .show import show
 from .substitution import (
     FreshNames,
@@ -57,7 +57,7 @@ class Unfolder:
                 value = self._asserted(axiom)
                 written = "" if axiom.aggregator == "=" else axiom.aggregator
                 self.definitions[axiom.item.key].append(
-                    NormalRule(0, axiom.item, written, (), value, (), show(axiom), axiom.span)
+                    NormalRule(0, axiom.item, written, (), value, (), show(axiom), axiom.span, axiom.source)
                 )
 
     def _asserted(self, axiom: Axiom) -> Expression:
@@ -188,6 +188,12 @@ class Unfolder:
         value = with_values(rule.value, values)
         if self.semiring is not None:
             value = _without_ones(value)
+        before, numbers = _numbers_before(rule.value, index), _numbers_before(fresh.value, None)
+        taken = _constants(fresh.parts)
+        own = tuple(before + n for n in range(numbers) if n not in taken)
+        below = _moved(_parts(fresh), (0, index), (0, before))
+        inside = Unfolded(rule.antecedents[index].item, fresh.source, below, own)
+        parts = _moved(_parts(rule), (index, inserted - 1), (before, numbers), inside)
         antecedents = (*rule.antecedents[:index], *fresh.antecedents, *rule.antecedents[index + 1 :])
         if len(antecedents) > MAX_ANTECEDENTS:
             raise self.error(
@@ -200,7 +206,61 @@ class Unfolder:
             antecedents=tuple([replace(a, item=substituted_item(a.item, substitution)) for a in antecedents]),
             value=value,
             conditions=tuple(decomposed(conditions)),
+            parts=tuple(_substituted_part(part, substitution) for part in parts),
         )
+
+
+# -- what stands where the rule as it is written has a transient item --------------------------------------------------
+
+_Parts = tuple[int | Unfolded, ...]
+
+
+def _parts(rule: NormalRule) -> _Parts:
+    return rule.parts or tuple(range(len(rule.antecedents)))
+
+
+def _moved(
+    parts: _Parts, antecedents: tuple[int, int], numbers: tuple[int, int], instead: Unfolded | None = None
+) -> _Parts:
+    """Antecedents, and numbers, from a place on moved by some places; `instead` replaces that antecedent, if given."""
+    found: list[int | Unfolded] = []
+    for part in parts:
+        if isinstance(part, Unfolded):
+            constants = tuple([n + numbers[1] if n >= numbers[0] else n for n in part.constants])
+            found.append(replace(part, parts=_moved(part.parts, antecedents, numbers, instead), constants=constants))
+        elif part == antecedents[0] and instead is not None:
+            found.append(instead)
+        else:
+            found.append(part + antecedents[1] if part >= antecedents[0] else part)
+    return tuple(found)
+
+
+def _constants(parts: _Parts) -> set[int]:
+    """The numbers that belong to transient items."""
+    inside = [part for part in parts if isinstance(part, Unfolded)]
+    return set().union(*(part.constants for part in inside), *(_constants(part.parts) for part in inside))
+
+
+def _numbers_before(value: Expression, index: int | None) -> int:
+    """How many numbers stand in a value before that of an antecedent; None: how many there are."""
+    count = 0
+    stack: list[Expression] = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, AntecedentValue) and node.index == index:
+            return count
+        if isinstance(node, Numeral):
+            count += 1
+        elif isinstance(node, Application):
+            stack.extend(reversed(node.operands))
+    return count
+
+
+def _substituted_part(part: int | Unfolded, substitution: Substitution) -> int | Unfolded:
+    if isinstance(part, int):
+        return part
+    parts = tuple([_substituted_part(p, substitution) for p in part.parts])
+    return replace(part, item=substituted_item(part.item, substitution), parts=parts)
 
 
 def _without_ones(value: Expression) -> Expression:
@@ -229,11 +289,17 @@ def _rename(rule: NormalRule, renaming: Substitution) -> NormalRule:
             return replace(node, item=item(node.item))
         return replace(node, left=term(node.left), right=term(node.right))
 
+    def part(node: int | Unfolded) -> int | Unfolded:
+        if isinstance(node, int):
+            return node
+        return replace(node, item=item(node.item), parts=tuple([part(p) for p in node.parts]))
+
     return replace(
         rule,
         head=item(rule.head),
         antecedents=tuple([replace(a, item=item(a.item)) for a in rule.antecedents]),
         conditions=tuple([condition(c) for c in rule.conditions]),
+        parts=tuple([part(p) for p in rule.parts]),
     )
 
 

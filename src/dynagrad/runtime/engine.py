@@ -42,6 +42,16 @@ class Change(enum.IntEnum):
     """Facts come."""
 
 
+class Collecting(enum.IntFlag):
+    """What is collected of derivations: `dynagrad::Collected::How`."""
+
+    ALL = 0
+    COUNTS = 1
+    """Nothing of instances but how many there are."""
+    SIDES = 2
+    """Also how items are derived that only have to be derived."""
+
+
 class Settings(ctypes.Structure):
     """`dynagrad::Settings`; -1 means no limit."""
 
@@ -171,6 +181,11 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_external": (None, _P, _L, _P),
     "chart_message": (ctypes.c_char_p, _P),
     "chart_cycle": (_L, _P, _P, _P, _L),
+    "forest_collect": (None, _P, _P, _P, _L, _P, _L, _L, _P, _P),
+    "forest_sizes": (None, _P, _P),
+    "forest_arrays": (None, _P, _P),
+    "forest_values": (None, _P, _P),
+    "forest_arguments": (None, _P, _L, _P, _L, _P),
 }
 
 _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -456,6 +471,63 @@ class NativeChart:
         """What a function of values said that failed."""
         said: bytes = self.engine.chart_message(self.pointer)
         return said.decode("utf-8", "replace")
+
+    # -- derivations, in engines made for them
+
+    def collect(
+        self,
+        table: int,
+        arguments: Sequence[int],
+        settings: Settings,
+        most: int,
+        how: Collecting = Collecting.ALL,
+        stop: Stop | None = None,
+    ) -> str:
+        """Collects the derivations of an item, `most` instances; says how it ended."""
+        codes = np.array([*arguments, 0], np.int32)
+        self.engine.forest_collect(
+            self.pointer,
+            ctypes.addressof(settings),
+            ctypes.addressof(self.report),
+            table,
+            _address(codes),
+            most,
+            int(how),
+            host(),
+            stop.address if stop is not None else None,
+        )
+        return STATUS[self.report.status]
+
+    def collected(self) -> tuple[int, int, int, int]:
+        """How many items, instances, antecedents and given facts were collected."""
+        sizes = np.zeros(4, np.int64)
+        self.engine.forest_sizes(self.pointer, _address(sizes))
+        nodes, instances, antecedents, given = sizes.tolist()
+        return nodes, instances, antecedents, given
+
+    def forest(self, width: int) -> tuple[list[npt.NDArray[Any]], Words]:
+        """What was collected: the arrays of `dynagrad::Collected`, which this chart owns, and the words of values."""
+        nodes, instances, antecedents, given = self.collected()
+        places = (ctypes.c_void_p * 8)()
+        self.engine.forest_arrays(self.pointer, ctypes.addressof(places))
+        kinds = (np.uint64, np.uint32, np.uint32, np.uint8, np.int32, np.uint32, np.int32, np.uint32)
+        counts = (nodes, nodes, nodes, nodes, instances, instances + 1, antecedents, given)
+        words = np.zeros((nodes, width), np.uint64)
+        self.engine.forest_values(self.pointer, _address(words))
+        return [self._view(p, n, k) for p, n, k in zip(places, counts, kinds, strict=True)], words
+
+    def _view(self, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
+        if not count or address is None:
+            return np.zeros(0, kind)
+        buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
+        buffer.owner = self  # type: ignore[attr-defined]  # arrays keep the buffer, and that keeps the chart
+        return np.frombuffer(buffer, kind)
+
+    def places(self, table: int, cells: npt.NDArray[np.int64], arity: int) -> Codes:
+        """The arguments of places of a table, a row for each."""
+        held, out = np.ascontiguousarray(cells, np.int64), np.zeros((len(cells), arity), np.int32)
+        self.engine.forest_arguments(self.pointer, table, _address(held), len(held), _address(out))
+        return out
 
     # -- differentiation, in engines made for it
 

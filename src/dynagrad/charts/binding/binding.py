@@ -168,6 +168,7 @@ class Binding:
         derivatives: Derivatives | None = None,
         along: Along | None = None,
         iterate: bool = False,
+        collecting: bool = False,
         room: int | None = None,
         deadline: float | None = None,
     ) -> Prepared:
@@ -175,7 +176,8 @@ class Binding:
 
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
-        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved.
+        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved, and
+        with `collecting` nothing is run, but derivations of items are collected.
         `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
         clock `time.monotonic`, it raises NotConverged, and compiling goes on.
         """
@@ -203,7 +205,11 @@ class Binding:
         with self._locked(deadline):
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
-            alone = None if mixed or like is not None else base.alone.get((stop, changing, derivatives, iterate))
+            alone = (
+                None
+                if mixed or like is not None
+                else base.alone.get((stop, changing, derivatives, iterate, collecting))
+            )
             start = known.encoding if like is None or not like.keeps(known.encoding) else like
             encoding = start.extend(context.domains, mixed) if mixed else start
             fresh = {key: encoding.codes(context.domains, r) for key, r in mixed.items()}
@@ -213,17 +219,22 @@ class Binding:
                 summary, ranks = summarise(context, known, encoding, relations, fresh)
                 present = frozenset(k for k, r in relations.items() if r.count)
                 options = replace(
-                    context.options, until=stop, changing=changing, derivatives=derivatives, iterate=iterate
+                    context.options,
+                    until=stop,
+                    changing=changing,
+                    derivatives=derivatives,
+                    iterate=iterate,
+                    collecting=collecting,
                 )
                 compiled = self._compiled(base, summary, present, options, progress, deadline)
                 if not mixed and like is None:
-                    base.alone[stop, changing, derivatives, iterate] = ranks, compiled
+                    base.alone[stop, changing, derivatives, iterate, collecting] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
             loaded = load_shared(context, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
             base.loaded[id(compiled.generated)] = loaded
         prepared = set_up(context, compiled, loaded, facts, room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
-        if changing:  # what a change makes of terms stays with its chart
+        if changing or collecting:  # what a change makes of terms stays with its chart
             prepared = replace(prepared, terms=prepared.terms.copy())
         return replace(prepared, stops=stops) if stops else prepared
 
@@ -253,7 +264,7 @@ class Binding:
         began = time.monotonic()
         compiled = self._made(base, summary, key, progress, deadline)
         self.compiling += time.monotonic() - began
-        if not self._said and not compiled.plan.changes:
+        if not self._said and not compiled.plan.changes and compiled.plan.collects is None:
             self._said = True
             warn_of_iteration(self.context, compiled.plan)
         return compiled

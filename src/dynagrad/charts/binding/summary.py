@@ -207,9 +207,11 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
     """Whether a plan made for other facts is right for these too."""
     if plan.until != options.until or (plan.changes is not None) != options.changing:
         return False
+    if (plan.collects is not None) != options.collecting:
+        return False
     if plan.derivatives != options.derivatives:
         return False
-    if plan.solves if options.iterate else plan.iterates and not options.changing:
+    if not options.collecting and (plan.solves if options.iterate else plan.iterates and not options.changing):
         return False
     for number, domain in summary.domains.items():
         if plan.summary.domains[number].ranked != domain.ranked:

@@ -81,6 +81,8 @@ def extends(forward: CompiledPlan, derivatives: Derivatives | None) -> bool:
 
 def _may_go_back(plan: Plan) -> bool:
     """Whether a backward pass over the numbers of its runs may be wanted of a plan."""
+    if plan.collects is not None:
+        return False
     return SEMIRINGS[plan.semiring].jets != "" and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
 
 

@@ -12,6 +12,7 @@ from .access import write_access
 from .backward import adjoints, resting
 from .backward.sweep import write_backward, write_members
 from .context import AGENDAS, ClassContext, level_type
+from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing, resolving
 from .scope import Names, python_value
@@ -104,6 +105,8 @@ def _includes(context: ClassContext) -> list[str]:
         headers.append("jets.hpp")
     if plan.adjoint:
         headers.append("tape.hpp")
+    if plan.collects is not None:
+        headers.append("collected.hpp")
     headers += context.names.functions.includes()
     large = ["#define DYNAGRAD_LARGE"] if context.large else []
     printing = ["#include <stdio.h>"] if context.ordered else []
@@ -126,7 +129,8 @@ def _body(context: ClassContext) -> tuple[list[str], str]:
         if context.has_axioms(table):
             write_facts(context, table)
     before = list(out.lines)  # the tables of facts are shared, too
-    layout = "\n".join([*before, _program(context)])
+    members = _program(context) if plan.collects is None else collecting.write_program(context)
+    layout = "\n".join([*before, members])
     return out.lines, layout
 
 

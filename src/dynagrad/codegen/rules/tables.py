@@ -5,7 +5,7 @@ Where tables are very many, they are in groups, each a base of the class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...plan.model import IndexPlan, Stage, TableLayout
 from ...rules.aggregators import AGGREGATORS
@@ -135,7 +135,8 @@ def write_table(context: ClassContext, table: TableLayout, account: str) -> None
         write_table_members(context, table, account)
 
 
-def write_constructor(context: ClassContext) -> None:
+def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: None) -> None:
+    """The constructor, which opens all tables; `last` writes what a class does beside that."""
     out, groups = context.out, context.groups()
     held = "".join(f", tables{k}(&account)" for k in range(len(groups)) if len(groups) > 1)
     out.open(
@@ -161,6 +162,7 @@ def write_constructor(context: ClassContext) -> None:
             out.line(f"beam{n}.open();")
     for stage in context.plan.stages:
         _levels(context, stage)
+    last()
     out.close()
     for k, group in enumerate(groups if len(groups) > 1 else ()):
         out.open(f"DYNAGRAD_FIRED void open{k}(FactTable* const* facts, void* const* weights)")

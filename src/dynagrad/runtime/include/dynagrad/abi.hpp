@@ -36,6 +36,14 @@ struct Entries {
         e.restore = [](ChartBase* c, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds,
                        int64_t n) { return of(c)->restore(table, rows, words, bounds, n); };
       }
+      if constexpr (P::collects) {
+        e.restore = [](ChartBase* c, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds,
+                       int64_t n) { return of(c)->restore(table, rows, words, bounds, n); };
+        e.collect = [](ChartBase* c, int64_t table, const int32_t* a, int64_t most, int64_t how) {
+          of(c)->collect(table, a, most, how);
+        };
+        e.collected = [](const ChartBase* c) -> const Collected* { return &of(c)->collected; };
+      }
       if constexpr (P::bounded)
         e.bounds = [](const ChartBase* c, int64_t table, double* found, int64_t room) {
           return of(c)->bounds(table, found, room);

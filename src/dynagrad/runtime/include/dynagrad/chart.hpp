@@ -79,6 +79,7 @@ DYNAGRAD_ONCE int64_t clock_ns() {
 }
 
 struct ChartBase : Looking {
+  static constexpr bool collects = false;  // derivations of items
   Account account;
   World* world;
   Settings settings;

@@ -1,6 +1,7 @@
 // What the functions that Python calls know of a program: how to make what is its own, and what to do with it.
 #pragma once
 #include "chart.hpp"
+#include "collected.hpp"
 
 namespace dynagrad {
 
@@ -29,6 +30,9 @@ struct Entry {
   int64_t (*adjoints_of_items)(const ChartBase*, int64_t table, uint64_t* words, int64_t room);
   void (*adjoints_of_rows)(const ChartBase*, int64_t table, const uint64_t* given, uint64_t* words);
   const Array<Handle>* (*pops)(const ChartBase*);
+  // derivations
+  void (*collect)(ChartBase*, int64_t table, const int32_t* arguments, int64_t most, int64_t how);
+  const Collected* (*collected)(const ChartBase*);
 };
 
 }  // namespace dynagrad

@@ -175,6 +175,52 @@ DYNAGRAD_EXPORT int64_t dg_chart_cycle(const ChartBase* c, int32_t* tables, int6
   return c->cycle.size;
 }
 
+// The derivations of an item that is in the chart, in a class that collects them; the report says how that ended. `how`
+// has bits of `Collected::How`.
+DYNAGRAD_EXPORT void dg_forest_collect(ChartBase* c, const Settings* settings, Report* report, int64_t table,
+                                       const int32_t* arguments, int64_t most, int64_t how, const Host* host,
+                                       int32_t* stop) {
+  c->settings = *settings;
+  {
+    dynagrad::Unlocked unlocked(host, stop);
+    c->unlocked = &unlocked;
+    if (settings->max_bytes >= 0) c->account.limit = c->world->account.limit = settings->max_bytes;
+    c->halt = c->budget = 0, c->report.status = 0;
+    if (guard(&c->account, [=] { dynagrad_entry.collect(c, table, arguments, most, how); }))
+      c->stop_for_memory(failure);
+    else c->report.status = c->halt;
+    c->unlocked = nullptr;
+  }
+  *report = c->report;
+}
+// How many nodes, instances, antecedents and given facts there are.
+DYNAGRAD_EXPORT void dg_forest_sizes(const ChartBase* c, int64_t* sizes) {
+  const dynagrad::Collected& f = *dynagrad_entry.collected(c);
+  sizes[0] = f.item.size, sizes[1] = f.instances, sizes[2] = f.antecedents, sizes[3] = f.given.size;
+}
+// Where its arrays are, which stay until derivations are collected again or the chart goes.
+DYNAGRAD_EXPORT void dg_forest_arrays(const ChartBase* c, const void** arrays) {
+  const dynagrad::Collected& f = *dynagrad_entry.collected(c);
+  arrays[0] = f.item.data, arrays[1] = f.begin.data, arrays[2] = f.end.data, arrays[3] = f.opened.data;
+  arrays[4] = f.rule.data, arrays[5] = f.first.data, arrays[6] = f.antecedent.data, arrays[7] = f.given.data;
+}
+// The value of each node.
+DYNAGRAD_EXPORT void dg_forest_values(const ChartBase* c, uint64_t* words) {
+  const dynagrad::Collected& f = *dynagrad_entry.collected(c);
+  for (int64_t n = 0; n < f.item.size; n++, words += c->reader->words) {
+    const dynagrad::TableView& t = c->views[dynagrad::table_of(f.item[n])];
+    const int64_t at = dynagrad::cell_of(f.item[n]);
+    if (t.items) c->reader->write(c->reader->element(t.values, at), words);
+    else c->reader->write_row(t.view, at, words);
+  }
+}
+// The arguments of `count` places of a table, row by row.
+DYNAGRAD_EXPORT void dg_forest_arguments(const ChartBase* c, int64_t table, const int64_t* places, int64_t count,
+                                         int32_t* arguments) {
+  const int64_t width = c->views[table].width;
+  for (int64_t i = 0; i < count; i++) c->arguments(table, places[i], arguments + i * width);
+}
+
 // Differentiation. `open` makes room for adjoints, all zero; `seed` gives an item a cotangent (0 where it is not in the
 // chart; `whole`: one, whatever the scale); `backward` runs the pass, within a time (-1: without a limit), and returns a
 // Status; then adjoints are read.

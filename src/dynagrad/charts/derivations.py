@@ -1,0 +1,363 @@
+"""The derivations of a chart's items: the chart's items go into a class that collects them (`codegen/rules/forest/`).
+
+What can be asked of a forest once it is there is the business of `dynagrad/forests`, which knows no charts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..codegen.rules.compiled import Settings, Stop
+from ..codegen.rules.forest.collecting import merged
+from ..errors import Error, NotConverged, QueryError, RoomError, ValueRangeError
+from ..facts.relation import take
+from ..facts.terms import item_text
+from ..forests.absence import Knowledge, WhyNot, why_not
+from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
+from ..forests.packed import NO_ROW, Arrays, Forest, ForestRule, Meaning, Name
+from ..forests.unfolding import unfolded
+from ..plan.model import Plan, Table
+from ..plan.right_sides import numbers, to_node
+from ..rules.normal import NormalRule
+from ..rules.show import show
+from ..runtime.engine import Collecting
+from . import lookup
+from .binding.decoding import column, place_text, ranks
+from .binding.loading import Prepared, coded
+from .changes import translated
+from .ends import End, check_end
+from .externals import connect
+from .run import Run
+
+MOST_INSTANCES = 100_000_000
+"""The most instances of a forest, unless its user says otherwise."""
+
+
+@dataclass(frozen=True)
+class Collector:
+    """A native chart with the items of a run, in the class that collects derivations."""
+
+    prepared: Prepared
+    raised: list[BaseException]  # by functions behind external predicates
+    run: Run
+
+    @property
+    def plan(self) -> Plan:
+        return self.prepared.compiled.plan
+
+    def collect(
+        self, key: str, codes: Sequence[int], most: int, how: Collecting = Collecting.ALL, stop: Stop | None = None
+    ) -> tuple[int, int]:
+        """Collects the derivations of an item; how many items and instances there are."""
+        settings = Settings(
+            -1, -1 if stop is None else stop.nanoseconds, -1, self.run.limits.room, -1, -1, -1, 0.0, 0, 1
+        )
+        chart = self.prepared.chart
+        status = chart.collect(self.plan.tables[key].number, codes, settings, most, how, stop)
+        if self.raised:
+            raise self.raised[0]
+        items, instances, _, _ = chart.collected()
+        if status == "items":
+            raise NotConverged(
+                f"the forest of {place_text(self.prepared, key, codes)} has more than {most:,} instances, its limit; "
+                "raise limit=, or ask for an item that fewer derive"
+            )
+        if status == "timeout":
+            raise NotConverged("the limit on time was met while derivations were collected; raise timeout")
+        if status == "bytes":
+            raise RoomError(
+                "the forest takes more than the limit on bytes that the chart was run with; raise max_bytes"
+            )
+        if status != "done":
+            check_end(End(status, self.prepared, self.run.setting.scale, None))
+        return items, instances
+
+
+def collector(run: Run, stop: Stop | None = None) -> Collector:
+    """A collector with the items of a run."""
+    before, facts = run.ready(), run.facts
+    after = facts.binding.prepare(
+        facts.run,
+        instead=facts.instead,
+        collecting=True,
+        like=before.encoding,
+        room=run.limits.room,
+        deadline=None if stop is None else stop.deadline,
+    )
+    raised: list[BaseException] = []
+    connect(facts.setting, after, raised)
+    width = facts.setting.scale.width
+    for key, table in after.compiled.plan.tables.items():
+        old = before.compiled.plan.tables.get(key)
+        if table.kind in ("dense", "hashed") and old is not None:
+            codes, words = before.chart.items(old.number, old.arity, width)
+            if not after.chart.restore(table.number, translated(before, after, table.domains, codes), words):
+                raise Error(f"the items of {key} do not fit the class that collects derivations")
+    return Collector(after, raised, run)
+
+
+def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
+    """An item's predicate and codes. Raises where it was not derived."""
+    key, codes = lookup.place_of(run.setting, held.prepared, item)
+    words = lookup.words_at(held.prepared, key, codes, run.setting.scale.width)
+    if words is None or codes is None:
+        name = item if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None))
+        raise QueryError(
+            f"{name} was not derived, so it has no derivation; chart.why_not({str(name)!r}) says what is missing"
+        )
+    return key, codes
+
+
+def size(held: Collector, item: Any, limit: int | None = None) -> tuple[int, int]:
+    """How many items and instances the forest of an item has, without making it."""
+    key, codes = place(held.run, held, item)
+    return held.collect(key, codes, MOST_INSTANCES * 100 if limit is None else limit, Collecting.COUNTS)
+
+
+def collect(
+    held: Collector, item: Any, limit: int | None = None, stop: Stop | None = None, *, sides: bool = False
+) -> Forest:
+    """The forest of an item's derivations; with `sides`, of those of items under `SIDE`, too."""
+    run, most = held.run, MOST_INSTANCES if limit is None else limit
+    key, codes = place(run, held, item)
+    held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
+    scale, prepared = run.setting.scale, held.prepared
+    arrays, words = prepared.chart.forest(scale.width)
+    handles, begin, end, opened, rule, first, antecedent, given = arrays
+    tables = (handles >> np.uint64(32)).astype(np.int64)
+    cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    values = scale.from_words(words)
+    packed = Arrays(begin, end, opened, rule, first, antecedent)
+    weights, rows = _given(held, packed, tables, cells, values, given)
+    report = prepared.chart.report
+    del report
+    forest = Forest(
+        packed,
+        Meaning(
+            lambda nodes: _names(prepared, tables, cells, nodes),
+            lambda: values,
+            weights,
+            rows,
+            lambda: _rank(prepared, tables, cells),
+            _rules(held.plan),
+            algebra_of(run),
+            run.setting.rules.source,
+            run.status == "done",
+            {key: p.aggregator for key, p in run.setting.rules.predicates.items()},
+            evaluate=_evaluator(held.plan),
+        ),
+    )
+    return unfolded(forest)
+
+
+def algebra_of(run: Run) -> Algebra:
+    """The weights of the derivations of a run."""
+    name = run.ready().compiled.plan.semiring
+    if name != "user":
+        return ALGEBRAS[name]
+    user = run.setting.options.user
+    assert user is not None
+    return user_algebra(run.setting.scale.one, *_user_functions(user))
+
+
+def _user_functions(user: Any) -> tuple[Any, Any]:
+    """The times and the order of a user's semiring, on values as they are outside."""
+    from ..ir.interpret import evaluate  # slow to import, and only for semirings of one's own
+
+    def parts(value: Any) -> tuple[float, ...]:
+        return (float(value),) if user.scalar else tuple(float(v) for v in value)
+
+    def at(nodes: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        named = {f"{n}{i}": v for n, x in (("a", a), ("b", b)) for i, v in enumerate(parts(x))}
+        return evaluate(nodes, named)
+
+    def times(a: Any, b: Any) -> Any:
+        found = tuple(float(v) for v in at(user.times, a, b))
+        return found[0] if user.scalar else found
+
+    def less(a: Any, b: Any) -> bool:
+        return bool(at([user.less], a, b)[0])
+
+    return times, None if user.less is None else less
+
+
+def _rules(plan: Plan) -> dict[int, ForestRule]:
+    assert plan.collects is not None
+    return {join.rule.number: _rule(plan, join.rule) for join in plan.collects}
+
+
+def _rule(plan: Plan, rule: NormalRule) -> ForestRule:
+    constants = tuple(numbers(rule.value)) if plan.semiring != "plain" else ()
+    return ForestRule(rule.number, rule.text, rule.source, constants, rule)
+
+
+def _names(
+    prepared: Prepared, tables: npt.NDArray[np.int64], cells: npt.NDArray[np.int64], nodes: Sequence[int]
+) -> list[Name]:
+    """The names of nodes, decoded predicate by predicate."""
+    listed = np.asarray(nodes, np.int64)
+    found: list[Name] = [("", ())] * len(listed)
+    own = tables[listed]
+    for table in prepared.compiled.plan.tables.values():
+        at = np.flatnonzero(own == table.number)
+        if not len(at):
+            continue
+        codes = prepared.chart.places(table.number, cells[listed[at]], table.arity)
+        columns = [column(prepared, d, codes[:, i]).to_list() for i, d in enumerate(table.domains)]
+        rows = zip(*columns, strict=True) if columns else [()] * len(at)
+        for n, row in zip(at.tolist(), rows, strict=True):
+            found[n] = (table.key, tuple(row))
+    return found
+
+
+def _rank(prepared: Prepared, tables: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The order of nodes: by predicate as the program names them, then by argument."""
+    rank = np.zeros(len(tables), np.int64)
+    start = 0
+    for table in sorted(prepared.compiled.plan.tables.values(), key=lambda t: t.number):
+        at = np.flatnonzero(tables == table.number)
+        if not len(at):
+            continue
+        order = np.arange(len(at))
+        if table.arity:
+            codes = prepared.chart.places(table.number, cells[at], table.arity)
+            keys = [ranks(prepared, d, codes[:, i]) for i, d in enumerate(table.domains)]
+            order = np.lexsort(keys[::-1])
+        rank[at[order]] = start + np.arange(len(at))
+        start += len(at)
+    return rank
+
+
+def _given(
+    held: Collector,
+    arrays: Arrays,
+    tables: npt.NDArray[np.int64],
+    cells: npt.NDArray[np.int64],
+    values: npt.NDArray[Any],
+    given: npt.NDArray[np.uint32],
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The weight of each given fact, and which row of its predicate it is."""
+    scale, relations = held.run.setting.scale, held.prepared.relations
+    places = np.flatnonzero(arrays.rule < 0)
+    numbers_of = -1 - arrays.rule[places].astype(np.int64)
+    owner = arrays.owner[places]
+    table_of = np.zeros(len(given), np.int64)
+    table_of[numbers_of] = tables[owner]
+    node_of = np.zeros(len(given), np.int64)
+    node_of[numbers_of] = owner
+    rows = given.astype(np.int64)
+    like = scale.from_words(np.stack([scale.word_of(scale.one)] * max(1, len(given))))[: len(given)]
+    weights = np.array(like)
+    if scale.shape == "count":
+        weights = np.array(weights, object)
+    for table in held.plan.tables.values():
+        at = np.flatnonzero(table_of == table.number)
+        if not len(at):
+            continue
+        if table.kind == "external":
+            weights[at] = values[node_of[at]]
+            rows[at] = NO_ROW
+            continue
+        shared, axioms, _ = held.run.facts.places(table.key)
+        place = rows[at]
+        if merged(held.plan, table):
+            weights[at], place = _merged(held, table, given[at])
+        after = np.where(place < shared + axioms, shared - 1 - place, place - axioms)
+        rows[at] = np.where(place < shared, place, after)
+        if merged(held.plan, table):
+            continue
+        own = relations.get(table.key)
+        if own is not None and own.values is not None:
+            chosen = take(own, given[at].astype(np.int64)).values
+            assert chosen is not None
+            weights[at] = chosen
+    return weights, rows
+
+
+def _evaluator(plan: Plan) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
+    """The value of an instance in plain arithmetic, from those of its antecedents."""
+    if plan.semiring != "plain":
+        return None
+
+    def evaluate(rule: ForestRule, values: Sequence[Any]) -> Any:
+        from ..ir.interpret import evaluate as interpreted  # slow to import, and only for plain arithmetic
+
+        if rule.normal is None:
+            return None
+        node = to_node(rule.normal.value, plan.functions)
+        known = {f"x{i}": v for i, v in enumerate(values) if v is not None}
+        return float(interpreted([node], known)[0])
+
+    return evaluate
+
+
+# -- why not -----------------------------------------------------------------------------------------------------------
+
+
+def knowledge(run: Run) -> Knowledge:
+    """What there is in a chart, for whoever looks for what is missing."""
+    prepared, setting = run.ready(), run.setting
+    tables = prepared.compiled.plan.tables
+
+    def decoded(key: str, codes: npt.NDArray[np.int32]) -> list[tuple[Any, ...]]:
+        table = tables[key]
+        columns = [column(prepared, d, codes[:, i]).to_list() for i, d in enumerate(table.domains)]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(codes)
+
+    def rows(key: str) -> list[tuple[Any, ...]]:
+        return decoded(key, run.items(prepared, key)[0]) if key in tables else []
+
+    def pending(key: str) -> list[tuple[Any, ...]]:
+        table = tables.get(key)
+        if table is None or table.kind not in ("dense", "hashed"):
+            return []
+        codes, _ = prepared.chart.items(table.number, table.arity, setting.scale.width, pending=True)
+        there = set(rows(key))
+        return [row for row in decoded(key, codes) if row not in there]
+
+    predicates = setting.rules.predicates
+    status = "" if run.status == "done" else f"the run ended early, at its limit on {run.status}"
+    return Knowledge(
+        rows,
+        setting.rules.rules,
+        frozenset(k for k, p in predicates.items() if p.defined),
+        frozenset(k for k, p in predicates.items() if p.input),
+        frozenset(k for k, p in predicates.items() if p.external),
+        lambda key, row: setting.externals[key](*row),
+        pending,
+        status,
+    )
+
+
+def explain_absence(run: Run, item: Any, most: int, depth: int, bindings: int, seconds: float) -> WhyNot:
+    """Why an item is not there. Raises where it is."""
+    prepared = run.ready()
+    if isinstance(item, tuple):
+        key, values = lookup.place(item, lambda key: lookup.check_known(run.setting, prepared, key))
+        item = item_text(key, values)
+    read = lookup.read_item(run.setting, prepared, item)
+    table = lookup.find(run.setting, prepared, read, lambda key: run.items(prepared, key))
+    if len(table):
+        raise QueryError(f"{show(read)} is derived; chart.why({show(read)!r}) says why")
+    return why_not(knowledge(run), read, most, depth, bindings, seconds)
+
+
+def _merged(held: Collector, table: Table, rows: npt.NDArray[np.uint32]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Of rows of a fact table in which copies are one: their values, and the first copy of each."""
+    scale, relation = held.run.setting.scale, held.prepared.relations[table.key]
+    codes = coded(held.run.setting, held.prepared, relation)
+    unique, first = np.unique(codes, axis=0, return_index=True) if table.arity else (codes[:1], np.zeros(1, np.int64))
+    values = []
+    for row in rows.tolist():
+        words = held.prepared.chart.fact(table.number, unique[row].tolist(), scale.width)
+        assert words is not None
+        values.append(scale.value(words))
+    return values, np.asarray(first[rows], np.int64)
+
+
+__all__ = ["MOST_INSTANCES", "Collector", "ValueRangeError", "collect", "collector", "place", "replace"]

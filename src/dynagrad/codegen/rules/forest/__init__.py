@@ -1,0 +1,1 @@
+"""The class that collects the derivations of items of a finished chart."""

@@ -1,0 +1,217 @@
+"""A class that runs nothing: it takes the items of a finished chart, and collects the derivations of one of them.
+
+Items are opened one after the other, from the one that is asked for. All instances of the rules for an item are found
+by joins that start from their head, as when a chart changes; where an update would go out, an instance is entered into
+`collected` (`runtime/include/dynagrad/collected.hpp`), and its antecedents are opened later. So only what the item
+reaches is looked at, in whatever order the chart was made. What weighs nothing by itself (conditions, negated items) is
+not entered: who reads the instance can work it out from the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....plan.model import Join, Plan, Table
+from ....rules.normal import NormalRule
+from ....rules.semirings import SEMIRINGS
+from ..access import write_access, write_view
+from ..context import ClassContext
+from ..incremental.changing import write_enter, write_restore
+from ..stages import write_external
+from ..statements import JoinWriter
+from ..tables import write_constructor, write_table
+
+
+def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
+    """Whether only it counts that an antecedent is derived: its own derivations are not part of the rule's.
+
+    An item that clauses derive is worth one, however often it is derived.
+    """
+    item = rule.antecedents[antecedent]
+    if item.side:
+        return True
+    states = plan.rules.predicates[item.item.key].aggregator == "|="
+    return states and plan.semiring not in ("boolean", "plain")
+
+
+def merged(plan: Plan, table: Table) -> bool:
+    """Whether copies of a fact are one leaf, because they join by times: costs of one thing, or logs, that add up."""
+    copies = SEMIRINGS[plan.semiring].copies
+    return plan.rules.semiring is None and copies.get(table.aggregator) == "shift"
+
+
+class CollectWriter(JoinWriter):
+    """Writes a join from its head that enters each instance."""
+
+    def start(self) -> None:
+        pass  # constants are those of the rule
+
+    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+        pass  # values are those of the chart
+
+    def _prologue(self) -> None:
+        pass
+
+    def _lookup(self, i: int) -> None:
+        table = self.table_of[i]
+        if table.kind != "external":
+            super()._lookup(i)
+            return
+        texts = self._arguments(self.rule.antecedents[i].item, table, True)
+        at = self.cells[i] = self.fresh("at")
+        self.out.line(f"const int64_t {at} = outside_{self.names.table[table.key]}({', '.join(texts)});")
+        self.out.line("if (halt) return;")
+        self.out.open(f"if ({at} >= 0)")
+
+    def _head(self) -> None:
+        self.out.line("if (collected.full()) return (void)stop(at_items);")
+        found = []
+        for i, table in enumerate(self.table_of):
+            node = f"collected.node(nodes_{self.names.table[table.key]}, {table.number}, {self.cells[i]})"
+            found.append(f"collected.{'side' if closed(self.plan, self.rule, i) else 'open'}({node})")
+        self.out.line(f"const int32_t of[] = {{{', '.join([*found, '0'])}}};")
+        self.out.line(f"collected.instance({self.number}, of, {len(found)});")
+
+
+def write_program(context: ClassContext) -> str:
+    """Writes the class; its members are nobody else's business."""
+    plan, out = context.plan, context.out
+    assert plan.collects is not None
+    externals = [replace(t, kind="hashed") for t in context.externals]
+    out.open("struct program : ChartBase")
+    out.line("static constexpr bool collects = true;")
+    for table in [*context.facts, *context.derived]:
+        write_table(context, table, "&account")
+    for table in externals:
+        out.line(f"Hashed<semiring, {table.arity}> {context.names.table[table.key]}{{&account}};  // external")
+    for table in [*context.facts, *context.derived, *externals]:
+        out.line(f"Array<int32_t> nodes_{context.names.table[table.key]}{{&account}};")
+    for table in _given(context):
+        out.line(f"GivenRows rows_{context.names.table[table.key]}{{&account}};")
+    out.line("Collected collected{&account};")
+    out.line("Arithmetic arithmetic;")
+    out.line("Array<value_t> weight{&account};")
+    if plan.keeps_logs:
+        out.line("Array<double> weight_log{&account};")
+    if externals:
+        out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
+    out.line(f"TableView tables[{max(1, len(plan.tables))}];")
+    out.line("bool has_zero = false;")
+    out.line()
+    out.line("void run() {}")
+    if externals:
+        write_external(context)
+        for table in externals:
+            _write_outside(context, table)
+    write_enter(context)
+    write_restore(context)
+    for join in plan.collects:
+        _write_collect(context, join)
+    _write_opening(context, plan.collects, externals)
+    write_access(context)
+    write_constructor(context, lambda: _open_externals(context, externals))
+    out.close("};")
+    return ""
+
+
+def _given(context: ClassContext) -> list[Table]:
+    """The tables that facts were given for."""
+    return [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
+
+
+def _write_outside(context: ClassContext, table: Table) -> None:
+    """The cell of an external item, asked for once; -1 where it has no value."""
+    out, name = context.out, context.names.table[table.key]
+    out.open(f"int64_t outside_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
+    arguments = ", ".join(f"a{i}" for i in range(table.arity))
+    out.line(f"const int64_t cell = {name}.locate({arguments});")
+    out.open(f"if ({name}.seen.set(cell))")
+    out.line(f"const int32_t given[] = {{{', '.join([*(f'a{i}' for i in range(table.arity)), '0'])}}};")
+    out.line("value_t value = semiring::zero();")
+    out.open(f"if (external({table.number}, given, value))")
+    out.line(f"{name}.value[cell] = value;")
+    out.line(f"{name}.popped.set(cell);")
+    out.close()
+    out.line(f"nodes_{name}.resize({name}.cells, 0);")
+    out.close()
+    out.line(f"return {name}.popped.test(cell) ? cell : -1;")
+    out.close()
+    out.line()
+
+
+def _write_collect(context: ClassContext, join: Join) -> None:
+    """All instances of a rule for one head."""
+    out = context.out
+    table = context.plan.tables[join.rule.head.key]
+    context.join_comment(join)
+    parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
+    out.open(f"DYNAGRAD_RULE void collect{join.rule.number}({parameters})")
+    CollectWriter(context.plan, context.names, join, out).write()
+    out.close()
+    out.line()
+
+
+def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequence[Table]) -> None:
+    """`collect`: everything that an item reaches."""
+    out, plan = context.out, context.plan
+    out.open("void collect(int64_t table, const int32_t* of, int64_t most, int64_t how)")
+    out.line("collected.start(most, how);")
+    for table in context.facts:
+        name = context.names.table[table.key]
+        out.line(f"nodes_{name}.zeros({name}.rows() + 8);")
+    for table in [*context.derived, *externals]:
+        name = context.names.table[table.key]
+        out.line(f"nodes_{name}.zeros({name}.bound() + 8);")
+    out.line("const int64_t root = place(table, of);")
+    out.line("if (root < 0) return;")
+    out.open("switch (table)")
+    for table in [*context.facts, *context.derived]:
+        name = context.names.table[table.key]
+        out.line(f"case {table.number}: collected.open(collected.node(nodes_{name}, {table.number}, root)); break;")
+    out.close()
+    arity = max([1, *(t.arity for t in context.plan.tables.values())])
+    out.line(f"int32_t a[{arity}];")
+    out.open("for (int64_t next = 0; next < collected.queue.size && !halt; next++)")
+    out.line("if (spend(1)) return;")
+    out.line("const uint32_t node = collected.queue[next];")
+    out.line("const Handle h = collected.item[node];")
+    out.line("const int64_t cell = cell_of(h);")
+    out.line("const int64_t before = collected.counting ? 0 : collected.rule.size;")
+    out.open("switch (table_of(h))")
+    for table in context.facts:
+        name = context.names.table[table.key]
+        once = merged(plan, table)
+        of = "given_row((uint32_t)cell)" if once else f"fact(*{name}.table, rows_{name}, cell)"
+        out.line(f"case {table.number}: collected.{of}; break;")
+    for table in externals:
+        out.line(f"case {table.number}: collected.given_row((uint32_t)cell); break;")
+    for table in context.derived:
+        name = context.names.table[table.key]
+        out.open(f"case {table.number}:")
+        out.line(f"arguments({table.number}, cell, a);")
+        if context.has_axioms(table):
+            listed = ", ".join(f"a[{i}]" for i in range(table.arity))
+            out.line(f"const int64_t row = axioms_{name}.find({listed});")
+            of = "given_row((uint32_t)row)" if merged(plan, table) else f"fact(*axioms_{name}.table, rows_{name}, row)"
+            out.line(f"if (row >= 0) collected.{of};")
+        for join in joins:
+            if join.rule.head.key == table.key:
+                out.line(f"collect{join.rule.number}({', '.join(f'a[{i}]' for i in range(table.arity))});")
+        out.line("break;")
+        out.close()
+    out.close()
+    out.line("if (collected.full()) return (void)stop(at_items);")
+    out.open("if (!collected.counting)")
+    out.line("collected.begin[node] = (uint32_t)before, collected.end[node] = (uint32_t)collected.rule.size;")
+    out.close()
+    out.close()
+    out.line("collected.first.push((uint32_t)collected.antecedent.size);")
+    out.close()
+    out.line()
+
+
+def _open_externals(context: ClassContext, externals: Sequence[Table]) -> None:
+    for table in externals:
+        context.out.line(f"{context.names.table[table.key]}.open(nullptr, false, false);")
+        write_view(context, table)

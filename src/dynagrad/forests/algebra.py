@@ -1,0 +1,165 @@
+"""What the weight of a derivation is, by semiring: how weights multiply, which are better, and what they sum up to.
+
+A weight is a number as it is outside, in the semiring's own scale. Native code ranks by doubles: `number` says which.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error, ValueRangeError
+
+Doubles = npt.NDArray[np.float64]
+
+
+class Kind(IntEnum):
+    """How native code puts weights together: `dynagrad::Kind`."""
+
+    PRODUCTS = 0
+    SUMS = 1
+    SIZES = 2
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """The weights of derivations."""
+
+    name: str
+    one: Any
+    times: Callable[[Any, Any], Any] | None
+    """None: derivations have no weight."""
+    kind: Kind | None
+    """None: native code cannot rank them."""
+    numbers: Callable[[npt.NDArray[Any]], Doubles]
+    """What native code ranks by, larger first: of many weights."""
+    sampled: Kind | None
+    """How weights are put together in sums over derivations; None: there are none."""
+    chances: Callable[[npt.NDArray[Any]], Doubles]
+    """What derivations are drawn in proportion to: products, or sums of logs."""
+    less: Callable[[Any, Any], Any] | None = None  # of a user's semiring
+    adds: bool = False  # whether the plus of the semiring adds up derivations, so that chart values are sums of them
+
+    def product(self, weights: Sequence[Any]) -> Any:
+        """The product of weights, from the left."""
+        if self.times is None:
+            raise Error(NO_WEIGHT)
+        return functools.reduce(self.times, weights, self.one)
+
+    def constant(self, numbers: Sequence[float | int]) -> Any:
+        """The product of constants of a rule, as they stand in the text."""
+        if self.times is None:
+            return None
+        return self.product([_CONSTANT.get(self.name, _same)(n) for n in numbers])
+
+
+NO_WEIGHT = (
+    "in plain arithmetic a derivation has no weight of its own, because rules do more than multiply; forest, why, "
+    "why_not and check are there. Declare a semiring (real, log, viterbi, tropical, boolean, count or expectation)"
+)
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _floats(values: npt.NDArray[Any]) -> Doubles:
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _negated(values: npt.NDArray[Any]) -> Doubles:
+    return -_floats(values)
+
+
+def _truth(values: npt.NDArray[Any]) -> Doubles:
+    return np.array([1.0 if v else 0.0 for v in values.tolist()], np.float64)
+
+
+def _first(values: npt.NDArray[Any]) -> Doubles:
+    return np.ascontiguousarray(values.reshape(len(values), -1)[:, 0], np.float64)
+
+
+def _pairs(a: Any, b: Any) -> Any:
+    (p, r), (q, s) = a, b
+    return (p * q, p * s + q * r)
+
+
+def _add(a: float, b: float) -> float:
+    return a + b
+
+
+def _and(a: Any, b: Any) -> bool:
+    return bool(a) and bool(b)
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return a * b
+
+
+_CONSTANT: Mapping[str, Callable[[float | int], Any]] = {
+    "expectation": lambda n: (float(n), 0.0),
+    "boolean": bool,
+    "real": float,
+    "log": float,
+    "viterbi": float,
+    "tropical": float,
+    "count": int,
+}
+
+ALGEBRAS: dict[str, Algebra] = {
+    "real": Algebra("real", 1.0, _multiply, Kind.PRODUCTS, _floats, Kind.PRODUCTS, _floats, adds=True),
+    "log": Algebra("log", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats, adds=True),
+    "viterbi": Algebra("viterbi", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats),
+    "tropical": Algebra("tropical", 0.0, _add, Kind.SUMS, _negated, Kind.SUMS, _negated),
+    "boolean": Algebra("boolean", True, _and, Kind.SIZES, _truth, Kind.SIZES, _truth),
+    "count": Algebra("count", 1, _multiply, Kind.SIZES, _truth, Kind.PRODUCTS, _floats, adds=True),
+    "expectation": Algebra("expectation", (1.0, 0.0), _pairs, Kind.PRODUCTS, _first, Kind.PRODUCTS, _first, adds=True),
+    "plain": Algebra("plain", None, None, None, _floats, None, _floats),
+}
+
+
+def user_algebra(one: Any, times: Callable[[Any, Any], Any], less: Callable[[Any, Any], Any] | None) -> Algebra:
+    """That of a semiring that a user made."""
+    return Algebra("user", one, times, None, _floats, None, _floats, less)
+
+
+def refuse_signs(algebra: Algebra, numbers: Doubles, name: Callable[[int], str]) -> None:
+    """Raises for a weight below zero, or NaN, where weights are multiplied; `name` says whose it is."""
+    if algebra.kind is not Kind.PRODUCTS:
+        return
+    wrong = ~(numbers >= 0)
+    if wrong.any():
+        n = int(wrong.argmax())
+        raise ValueRangeError(
+            f"{name(n)} has the weight {numbers[n]:g}, and derivations are ranked and drawn by weights of at least 0"
+        )
+
+
+def best_known(algebra: Algebra) -> str:
+    """What has an order, for errors."""
+    return "real, log, viterbi, tropical, boolean, count, expectation, and semirings of your own that have less"
+
+
+def log_number(algebra: Algebra, m: float, e: int) -> float:
+    """The log of a sum over derivations that native code gave."""
+    return -math.inf if m == 0 else math.log(m) + e * math.log(2)
+
+
+__all__ = [
+    "ALGEBRAS",
+    "NO_WEIGHT",
+    "Algebra",
+    "Kind",
+    "best_known",
+    "field",
+    "log_number",
+    "refuse_signs",
+    "user_algebra",
+]

@@ -1,0 +1,338 @@
+"""Derivations checked step by step, with the text of the program and the facts alone.
+
+The text is parsed again, and rules are matched, computed and weighed here, in plain Python, by nothing that the engine
+has. Each step has to be an instance of its rule over the items of its antecedents; all conditions have to hold; each
+leaf has to be a given fact; and the weight has to be the product of the constants and of the facts. What cannot be seen
+without deriving everything again is taken as given: that an item under `SIDE` is derived and one under `not` is not,
+where rules define the predicate; and that an external function or a function of values computes what it should.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error, shown
+from ..facts.readers import read
+from ..facts.relation import Relation
+from ..facts.terms import canonical, item_text
+from ..rules.parse import parse
+from ..rules.syntax import (
+    ONE,
+    Apply,
+    Expression,
+    Item,
+    ItemValue,
+    Number,
+    PredicateDeclaration,
+    Rule,
+    SemiringDeclaration,
+    Side,
+    Source,
+)
+from .derivation import Derivation, Step
+from .terms import Bindings, Row, Unbound, bind_rule, body_items, same
+
+
+class _Wrong(Exception):
+    """A step is not right: why."""
+
+
+@dataclass(frozen=True)
+class _Fact:
+    row: Row
+    value: Any
+
+
+@dataclass
+class _Given:
+    """A program as it is written, and its facts."""
+
+    source: Source
+    semiring: str | None
+    probabilities: bool
+    facts: dict[str, list[_Fact]]
+    defined: frozenset[str]
+    transient: frozenset[str]
+    external: frozenset[str]
+    axioms: dict[str, list[_Fact]]
+
+    def rows(self, key: str) -> list[_Fact]:
+        return [*self.facts.get(key, []), *self.axioms.get(key, [])]
+
+    def row(self, key: str, number: int) -> _Fact | None:
+        """A given fact by its number: from 0 those that were given, from -1 downwards the axioms of the text."""
+        listed, place = (self.facts, number) if number >= 0 else (self.axioms, -1 - number)
+        rows = listed.get(key, [])
+        return rows[place] if place < len(rows) else None
+
+
+def check(derivation: Derivation, program: Any, facts: Mapping[str, Any] | None, values: str) -> None:
+    """Raises Error for the first step of a derivation that is not right."""
+    given = _given(program, facts or {}, values)
+    steps = derivation.steps
+    used = [0] * len(steps)
+    for step in steps:
+        for i in step.antecedents:
+            used[i] += 1
+    if used != [0, *[1] * (len(steps) - 1)]:
+        raise Error(f"the steps of the derivation of {derivation.item} are no tree")
+    weights: list[Any] = [None] * len(steps)
+    for n in range(len(steps) - 1, -1, -1):
+        step = steps[n]
+        try:
+            weights[n] = _checked(
+                given, step, [steps[i] for i in step.antecedents], [weights[i] for i in step.antecedents]
+            )
+        except _Wrong as wrong:
+            raise Error(f"step {n + 1} of the derivation, {step.text}, is not right: {wrong}") from None
+    if derivation.weight is not None and weights[0] is not None and not _close(derivation.weight, weights[0]):
+        raise Error(
+            f"the weight of the derivation of {derivation.item} is {weights[0]}, and it says {derivation.weight}"
+        )
+
+
+def _close(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_close, a, b))
+    if a == b:
+        return True
+    try:
+        return math.isclose(float(a), float(b), rel_tol=1e-9, abs_tol=1e-12)
+    except (TypeError, ValueError):
+        return bool((abs(a - b) <= 1e-9).all())
+
+
+# -- what is given -----------------------------------------------------------------------------------------------------
+
+
+def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
+    if isinstance(program, Path):
+        program = program.read_text(encoding="utf-8")
+    text = program if isinstance(program, str) else getattr(program, "source", None)
+    if not isinstance(text, str):
+        raise Error(f"derivation.check takes a dg.Program, its text or its path, and {shown(program)} is none of these")
+    source = parse(text)
+    declared = next((d.name for d in source.declarations if isinstance(d, SemiringDeclaration)), None)
+    semiring = declared or getattr(program, "semiring", None)
+    if values not in ("weights", "probabilities"):
+        raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
+    probabilities = values == "probabilities" or bool(getattr(program, "_probabilities", False))
+
+    def keys(kind: str) -> frozenset[str]:
+        named = [d for d in source.declarations if isinstance(d, PredicateDeclaration) and d.kind == kind]
+        return frozenset(k for d in named for k in d.keys)
+
+    axioms = [(n, r) for n, r in enumerate(source.rules) if _asserted(r)]
+    defined = frozenset(r.head.key for r in source.rules if not _asserted(r))
+    made = _Given(
+        source,
+        semiring,
+        probabilities,
+        {},
+        defined,
+        keys("transient"),
+        keys("external"),
+        {},
+    )
+    for _, rule in axioms:
+        value = _one(made) if rule.body == ONE else _constant(made, rule.body)
+        row = tuple(Bindings().value(t) for t in rule.head.arguments)
+        made.axioms.setdefault(rule.head.key, []).append(_Fact(row, value))
+    for key, rows in facts.items():
+        made.facts[key] = _read(made, key, rows)
+    return made
+
+
+def _asserted(rule: Rule) -> bool:
+    return not body_items(rule) and not rule.conditions and _is_number(rule.body)
+
+
+def _is_number(body: Expression) -> bool:
+    return isinstance(body, Number) or body == ONE or (isinstance(body, Apply) and all(map(_is_number, body.operands)))
+
+
+def _read(given: _Given, key: str, rows: Any) -> list[_Fact]:
+    shape: Any = {"expectation": "expectation", "count": "count", "boolean": "boolean"}.get(
+        str(given.semiring), "float"
+    )
+    if given.probabilities and shape != "expectation":
+        shape = "float"
+    relation: Relation = rows if isinstance(rows, Relation) else read(key, rows, value_shape=shape, finite="no_nan")
+    columns = [c.to_list() for c in relation.columns]
+    values: Sequence[Any] = [None] * relation.count if relation.values is None else relation.values.tolist()
+    listed = zip(*columns, strict=True) if columns else [()] * relation.count
+    return [_Fact(tuple(row), _value(given, value)) for row, value in zip(listed, values, strict=True)]
+
+
+def _value(given: _Given, value: Any) -> Any:
+    if value is None:
+        return _one(given)
+    if isinstance(value, list):
+        return tuple(value)
+    return _probability(given, value) if given.probabilities else value
+
+
+def _probability(given: _Given, value: Any) -> Any:
+    if given.semiring in ("log", "viterbi"):
+        return math.log(value) if value else -math.inf
+    if given.semiring == "tropical":
+        return -math.log(value) if value else math.inf
+    return value > 0 if given.semiring == "boolean" else value
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _pairs(a: Any, b: Any) -> Any:
+    return (a[0] * b[0], a[0] * b[1] + a[1] * b[0])
+
+
+_TIMES: dict[str, tuple[Any, Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
+    "real": (1.0, lambda a, b: a * b, float),
+    "log": (0.0, _add, float),
+    "viterbi": (0.0, _add, float),
+    "tropical": (0.0, _add, float),
+    "boolean": (True, lambda a, b: bool(a and b), bool),
+    "count": (1, lambda a, b: a * b, int),
+    "expectation": ((1.0, 0.0), _pairs, lambda n: (float(n), 0.0)),
+}
+"""One, times, and a constant of the text, in each semiring."""
+
+
+def _one(given: _Given) -> Any:
+    return _TIMES[given.semiring][0] if given.semiring in _TIMES else None
+
+
+def _constant(given: _Given, body: Expression) -> Any:
+    """The value of a right side of numbers alone."""
+    if given.semiring not in _TIMES:
+        return None
+    one, times, read_number = _TIMES[given.semiring]
+    if isinstance(body, Number):
+        return read_number(_probability(given, body.value) if given.probabilities else body.value)
+    if isinstance(body, Apply) and body.operator == "neg":
+        return -_constant(given, body.operands[0])
+    assert isinstance(body, Apply)
+    found = one
+    for operand in body.operands:
+        found = times(found, _constant(given, operand))
+    return found
+
+
+def _weight(given: _Given, body: Expression, below: list[Any]) -> Any:
+    """The product of a right side over the weights of its items, taken from the front of `below`."""
+    if given.semiring not in _TIMES:
+        return None
+    one, times, _ = _TIMES[given.semiring]
+    if isinstance(body, ItemValue | Side):
+        weight = below.pop(0)
+        return one if isinstance(body, Side) else weight
+    if isinstance(body, Number) or (isinstance(body, Apply) and body.operator == "neg"):
+        return _constant(given, body)
+    found = one
+    assert isinstance(body, Apply)
+    for operand in body.operands:
+        weight = _weight(given, operand, below)
+        if weight is None:
+            return None
+        found = times(found, weight)
+    return found
+
+
+# -- a step ------------------------------------------------------------------------------------------------------------
+
+
+def _checked(given: _Given, step: Step, below: Sequence[Step], weights: Sequence[Any]) -> Any:
+    """The weight of what a step derives. Raises _Wrong."""
+    if step.rule is None:
+        return _leaf(given, step)
+    if step.rule_number is None or not 0 <= step.rule_number < len(given.source.rules):
+        raise _Wrong("the program has no such rule")
+    rule = given.source.rules[step.rule_number]
+    if rule.head.key != step.name[0]:
+        raise _Wrong(f"the rule `{rule.text}` derives another predicate")
+    items = body_items(rule)
+    if [item.key for item, _ in items] != [s.name[0] for s in below]:
+        raise _Wrong(f"its antecedents are not those of `{rule.text}`")
+    for (item, side), antecedent in zip(items, below, strict=True):
+        if antecedent.side and not side and not _clause(given, item.key):
+            raise _Wrong(f"{antecedent.item} is taken as derived, and the rule asks for its value")
+        if side and not antecedent.side and antecedent.rule is not None:
+            raise _Wrong(f"SIDE({antecedent.item}) is never opened")
+    bindings = bind_rule(rule, step.name[1], [s.name[1] for s in below])
+    if bindings is None:
+        raise _Wrong(f"it is no instance of `{rule.text}`")
+    for condition in rule.conditions:
+        try:
+            if not bindings.holds(condition, lambda item, known: _derived(given, item, known)):
+                raise _Wrong(f"{bindings.condition_text(condition)} does not hold")
+        except (Unbound, ArithmeticError) as error:
+            raise _Wrong(f"{bindings.condition_text(condition)} cannot be worked out") from error
+    if bindings.waiting:
+        raise _Wrong("an equation of the rule cannot be worked out")
+    if any(_clause(given, item.key) for item, _ in items) and given.semiring in _TIMES:
+        one = _TIMES[given.semiring][0]
+        weights = [one if s.side else w for s, w in zip(below, weights, strict=True)]
+    return _weight(given, rule.body, list(weights))
+
+
+def _clause(given: _Given, key: str) -> bool:
+    """Whether clauses derive a predicate, so that its items are worth one."""
+    return given.semiring != "boolean" and any(r.aggregator == "|=" and r.head.key == key for r in given.source.rules)
+
+
+def _derived(given: _Given, item: Item, known: Bindings) -> bool:
+    """Whether a given fact matches; of a predicate that rules define, the derivation is believed."""
+    if item.key in given.defined:
+        return False
+    for fact in given.rows(item.key):
+        tried = known.copy()
+        if tried.match_item(item, fact.row) and tried.settle() and not tried.waiting:
+            return True
+    return False
+
+
+def _leaf(given: _Given, step: Step) -> Any:
+    key, arguments = step.name
+    if key in given.external:
+        return None
+    rows = given.rows(key)
+    matching = [fact for fact in rows if _same_row(fact.row, arguments)]
+    if step.side:
+        if not matching and key not in given.defined:
+            raise _Wrong("it is no given fact, and no rule derives it")
+        return _one(given)
+    if not matching:
+        raise _Wrong(f"{item_text(key, list(arguments))} is no given fact")
+    fact = None if step.row is None else given.row(key, step.row)
+    if fact is None or not _same_row(fact.row, arguments):
+        raise _Wrong(f"row {step.row} of {key} is another fact")
+    return _merged(given, matching) if _shifts(given, key) else fact.value
+
+
+def _same_row(a: Row, b: Row) -> bool:
+    return len(a) == len(b) and all(same(canonical(x), y) for x, y in zip(a, b, strict=True))
+
+
+def _shifts(given: _Given, key: str) -> bool:
+    """Whether copies of a fact are one: in a program that declares no semiring, under an aggregator that is its times."""
+    own = any(r.aggregator in ("max=", "min=", "log+=") for r in given.source.rules)  # else the semiring is said apart
+    if not own or given.semiring not in ("log", "viterbi", "tropical"):
+        return False
+    return not any(r.head.key == key for r in given.source.rules)
+
+
+def _merged(given: _Given, facts: Sequence[_Fact]) -> Any:
+    one, times, _ = _TIMES[str(given.semiring)]
+    found = one
+    for fact in facts:
+        found = times(found, fact.value)
+    return found

@@ -1,0 +1,318 @@
+"""A derivation: a tree of rule instances whose leaves are facts, as a value that compares, hashes and pickles.
+
+What it looks like drawn is `drawing.py`'s business, and whether it is right that of `checking.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..calls import public
+from ..errors import Error
+from ..facts.terms import item_text
+from .packed import NO_ROW, ForestRule, Name
+
+if TYPE_CHECKING:
+    from .packed import Forest
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instance of a rule in a derivation, or a leaf.
+
+    `antecedents` are the places of its antecedents among the steps. `rule` is None for a leaf: a given fact, with its
+    `row`; an item of which only it counts that it is derived (`side`); or the value of an external predicate.
+    """
+
+    name: Name
+    rule: str | None
+    rule_number: int | None
+    antecedents: tuple[int, ...]
+    conditions: tuple[str, ...] = ()
+    row: int | None = None
+    side: bool = False
+    depth: int = 0
+
+    @property
+    def item(self) -> str:
+        return item_text(*self.name)
+
+    @property
+    def text(self) -> str:
+        """As it is drawn."""
+        return f"SIDE({self.item})" if self.side else self.item
+
+
+class Derivation:
+    """One way in which an item is derived: rule instances as a tree, with given facts as its leaves.
+
+    It is a sequence of steps, each before its antecedents, and compares and hashes by them. `weight` is the product of
+    the constants of its rules and of the facts at its leaves, in the semiring's scale; None in plain arithmetic.
+    `log_probability`, of a draw, is the log of the chance of drawing it.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+    >>> facts = {"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]}
+    >>> derivation = program.run(facts).best("path(c)")
+    >>> derivation.weight, derivation.items()
+    (3.0, ['path(c)', 'path(b)', 'path(a)', 'edge(a,b)', 'edge(b,c)'])
+    >>> derivation.tree()
+    ('path(c)', ('path(b)', 'path(a)', 'edge(a,b)'), 'edge(b,c)')
+    >>> derivation.check(program, facts)
+    """
+
+    __slots__ = ("_forest", "_instances", "_key", "_steps", "log_probability", "weight")
+
+    def __init__(
+        self,
+        forest: Forest | None,
+        instances: Sequence[int],
+        weight: Any,
+        log_probability: float | None = None,
+        steps: tuple[Step, ...] | None = None,
+    ) -> None:
+        self._forest, self._instances, self._steps = forest, instances, steps
+        self._key: tuple[Any, ...] | None = None
+        self.weight, self.log_probability = weight, log_probability
+
+    # -- its parts
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The instances and leaves, each before its antecedents, from left to right."""
+        if self._steps is None:
+            assert self._forest is not None
+            self._steps = _steps(self._forest, self._instances)
+        return self._steps
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        """How many instances of rules it has."""
+        return sum(step.rule is not None for step in self.steps)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def item(self) -> str:
+        """The item that it derives."""
+        return self.steps[0].item
+
+    @public
+    def items(self) -> list[str]:
+        """The items that it uses, as often as it does, each before its antecedents; `SIDE` items are not used."""
+        return [step.item for step in self.steps if not step.side]
+
+    @public
+    def rules(self) -> list[str]:
+        """The rules of its instances, as they are written, each before those of its antecedents."""
+        return [step.rule for step in self.steps if step.rule is not None]
+
+    @public
+    def facts(self) -> list[str]:
+        """The given facts at its leaves, from left to right: its yield."""
+        return [step.item for step in self.steps if step.row is not None]
+
+    # -- comparing
+
+    def _compared(self) -> tuple[Any, ...]:
+        if self._key is None:
+            self._key = tuple((s.text, s.rule_number, s.row, len(s.antecedents)) for s in self.steps)
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared() == other._compared() if isinstance(other, Derivation) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Derivation, (None, (), self.weight, self.log_probability, self.steps)
+
+    def __repr__(self) -> str:
+        weight = "" if self.weight is None else f" of weight {self.weight}"
+        return f"<Derivation of {self.item}{weight}: {len(self):,} instances>"
+
+    # -- other forms
+
+    @public
+    def tree(self, *, conditions: bool = False) -> Any:
+        """Nested tuples: an item, then what each of its antecedents is. A leaf is a text alone.
+
+        `conditions` has what the rules ask for beside their items as leaves too, `not stop(3)` and `1 < 2`.
+        """
+        steps = self.steps
+        made: list[Any] = [None] * len(steps)
+        for n in range(len(steps) - 1, -1, -1):
+            step = steps[n]
+            parts = [made[i] for i in step.antecedents]
+            parts += step.conditions if conditions else ()
+            made[n] = (step.text, *parts) if step.rule is not None else step.text
+        return made[0]
+
+    @public
+    def brackets(self) -> str:
+        """The tree as text in brackets, as treebanks have it; what has blanks or brackets of its own is in quotes.
+
+        >>> import dynagrad as dg
+        >>> print(dg.Program("goal += a(X) * b(X).").run({"a/1": [("x",)], "b/1": [("x",)]}).best("goal").brackets())
+        (goal 'a(x)' 'b(x)')
+        """
+        out: list[str] = []
+        stack: list[Any] = [0]
+        while stack:
+            at = stack.pop()
+            if isinstance(at, str):
+                out.append(at)
+                continue
+            step = self.steps[at]
+            text = _bracketed(step.text)
+            if step.rule is None:
+                out.append(text)
+                continue
+            out.append(f"({text}")
+            stack.append(")")
+            stack.extend(reversed(step.antecedents))
+        return " ".join(out).replace(" )", ")")
+
+    @public
+    def nltk(self) -> Any:
+        """The tree as `nltk.Tree`, whose labels and leaves are items. Raises `Error` where nltk is not installed."""
+        try:
+            from nltk import Tree  # an optional package
+        except ImportError:
+            raise Error("derivation.nltk() needs nltk, which is not installed: pip install nltk") from None
+        steps = self.steps
+        made: list[Any] = [None] * len(steps)
+        for n in range(len(steps) - 1, -1, -1):
+            step = steps[n]
+            made[n] = Tree(step.text, [made[i] for i in step.antecedents]) if step.rule is not None else step.text
+        return made[0]
+
+    @public
+    def to_json(self, indent: int | None = None) -> str:
+        """Its steps as JSON: items as text, with the places of their antecedents."""
+        return json.dumps(self._data(), indent=indent, ensure_ascii=False)
+
+    def _data(self) -> dict[str, Any]:
+        def row(step: Step) -> dict[str, Any]:
+            found: dict[str, Any] = {"item": step.item}
+            if step.rule is not None:
+                found |= {"rule": step.rule, "rule_number": step.rule_number, "antecedents": list(step.antecedents)}
+                if step.conditions:
+                    found["conditions"] = list(step.conditions)
+            elif step.side:
+                found["side"] = True
+            elif step.row is not None:
+                found["row"] = step.row
+            return found
+
+        data: dict[str, Any] = {"weight": _json_number(self.weight)}
+        if self.log_probability is not None:
+            data["log_probability"] = self.log_probability
+        return data | {"steps": [row(step) for step in self.steps]}
+
+    @public
+    def graphviz(self) -> str:
+        """The tree in the language of Graphviz."""
+        from .drawing import graphviz  # drawing knows derivations
+
+        return graphviz(self)
+
+    @public
+    def svg(self) -> str:
+        """The tree as an SVG picture; notebooks show it."""
+        from .drawing import boxes, svg  # drawing knows derivations
+
+        return svg(boxes(self), f"A derivation of {self.item}")
+
+    @public
+    def text(self) -> str:
+        """The tree as plain text, a line for each step."""
+        from .drawing import boxes, text_tree  # drawing knows derivations
+
+        return text_tree(boxes(self))
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __rich__(self) -> Any:
+        from .drawing import rich_tree  # drawing knows derivations
+
+        return rich_tree(self)
+
+    @public
+    def check(self, program: Any, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> None:
+        """Checks every step with nothing but the text of the program and the facts, and recomputes the weight.
+
+        `program` is a `dg.Program`, or its text or path. `facts` are all that were given, those that were bound before
+        those of the run. Raises `Error` for the first step that is not right. It is taken as given that an item under
+        `SIDE` is derived and one under `not` is not, where rules define the predicate.
+        """
+        from .checking import check  # checking knows derivations
+
+        check(self, program, facts, values)
+
+
+def _steps(forest: Forest, instances: Sequence[int]) -> tuple[Step, ...]:
+    """The steps of the instances of a derivation, each before those of its antecedents."""
+    arrays = forest._arrays
+    owners = forest._owners()
+    listed = [int(i) for i in instances]
+    learnt = [int(owners[i]) for i in listed]
+    for i in listed:
+        learnt += [~n for n in forest._antecedents(i) if n < 0]
+    forest._learn(learnt)
+    rules = forest._meaning.rules
+    made: list[tuple[Any, ...]] = []
+    places: list[list[int]] = []
+    taken = 0
+    # a place to fill: the step that it is an antecedent of, and an item that is not opened, if it is one
+    stack: list[tuple[int, int | None, int]] = [(-1, None, 0)]
+    while stack:
+        parent, leaf, depth = stack.pop()
+        n = len(made)
+        if parent >= 0:
+            places[parent].append(n)
+        places.append([])
+        if leaf is not None:
+            made.append((forest._name(leaf), None, None, (), None, True, depth))
+            continue
+        i = listed[taken]
+        taken += 1
+        rule: ForestRule | None = rules.get(int(arrays.rule[i]))
+        name = forest._name(int(owners[i]))
+        if rule is None:
+            row = _row(forest, i)
+            made.append((name, None, None, (), row, False, depth))
+            continue
+        made.append((name, rule.text, rule.source, forest._conditions(i), None, False, depth))
+        for u in reversed(forest._antecedents(i)):
+            stack.append((n, None if u >= 0 else ~u, depth + 1))
+    return tuple(
+        Step(name, text, number, tuple(below), conditions, row, side, depth)
+        for (name, text, number, conditions, row, side, depth), below in zip(made, places, strict=True)
+    )
+
+
+def _row(forest: Forest, instance: int) -> int | None:
+    row = int(forest._meaning.given_row[-1 - int(forest._arrays.rule[instance])])
+    return None if row == NO_ROW else row
+
+
+def _bracketed(text: str) -> str:
+    plain = text and not any(c in " ()'\t\n" for c in text)
+    return text if plain else "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _json_number(weight: Any) -> Any:
+    if isinstance(weight, tuple):
+        return [_json_number(w) for w in weight]
+    if isinstance(weight, float) and weight in (float("inf"), float("-inf")):
+        return str(weight)
+    return weight

@@ -1,0 +1,196 @@
+"""The algorithms on a packed forest, which are native: `dynagrad/forest/forest.hpp`, compiled once on a machine."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error, NotConverged, RoomError
+from ..runtime.compiling.cache import build
+from ..runtime.library import Stop, host, load
+
+Doubles = npt.NDArray[np.float64]
+Longs = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.uint32]
+
+_P, _L, _U = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64
+_SOURCE = "#include <dynagrad/forest/forest.hpp>\n"
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "new": (_P,),
+    "free": (None, _P),
+    "bytes": (_L, _P),
+    "open": (_L, _P, _P, _P, _P),
+    "order": (_L, _P, _P),
+    "reached": (_L, _P),
+    "best": (_L, _P, _P, _P),
+    "unbounded": (_L, _P),
+    "derivable": (_L, _P, _P, _P),
+    "need": (_L, _P, _L, _P, _P),
+    "derivation": (_L, _P, _L, _L, _P, _P, _P, _P, _P),
+    "sums": (_L, _P, _P, _P, _L, _P, _P),
+    "next": (_L, _P),
+    "totals": (_L, _P, _P, _P),
+    "settle": (_L, _P, _P, _P, _P, _L),
+    "shares": (_L, _P, _P, _P, _P),
+    "sample": (_L, _P, _U, _L, _L, _L, _P, _P, _P),
+    "count": (_L, _P, _P, _P, _P),
+}
+INTERRUPTED, NO_MEMORY = 2, -1
+
+
+class View(ctypes.Structure):
+    """`dynagrad::View`."""
+
+    _fields_ = (
+        *((name, _L) for name in ("nodes", "instances", "antecedents", "kind", "root")),
+        *((name, _P) for name in ("begin", "end", "rule", "first", "antecedent")),
+        *((name, _P) for name in ("constant", "given", "rank", "known", "known_e")),
+    )
+
+
+@functools.cache
+def _library() -> dict[str, Callable[..., Any]]:
+    library = load(build(_SOURCE))
+    return {name: library.function(f"dg_walk_{name}", *types) for name, types in _FUNCTIONS.items()}
+
+
+class Walk:
+    """A forest at work: the order of its components, and what was worked out of it so far."""
+
+    def __init__(self, view: View, held: tuple[Any, ...], stop: Stop | None = None) -> None:
+        """`held` are the arrays that the view points to."""
+        self._call = _library()
+        self._held, self.view, self.stop = held, view, stop
+        pointer = self._call["new"]()
+        if pointer is None:
+            raise _no_memory()
+        self.pointer: int = pointer
+        weakref.finalize(self, self._call["free"], pointer).atexit = False
+        self._work("open", ctypes.addressof(view))
+
+    def _work(self, name: str, *arguments: Any) -> int:
+        stop = None if self.stop is None else self.stop.address
+        how = int(self._call[name](self.pointer, *arguments, host(), stop))
+        if how == NO_MEMORY:
+            raise _no_memory()
+        if how == INTERRUPTED:
+            raise KeyboardInterrupt
+        return how
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the algorithms took."""
+        return int(self._call["bytes"](self.pointer))
+
+    def order(self) -> tuple[Numbers, Numbers, npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """The nodes that the root reaches, by component, antecedents first; where components begin; which are cyclic;
+        and the component of each node, -1 where it is not reached.
+        """
+        places = (ctypes.c_void_p * 4)()
+        count = int(self._call["order"](self.pointer, ctypes.addressof(places)))
+        reached = int(self._call["reached"](self.pointer))
+        return (
+            self._array(places[0], reached, np.uint32),
+            self._array(places[1], count + 1, np.uint32),
+            self._array(places[2], count, np.uint8),
+            self._array(places[3], int(self.view.nodes), np.int32),
+        )
+
+    def _array(self, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
+        if not count or address is None:
+            return np.zeros(0, kind)
+        buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
+        buffer.owner = self  # type: ignore[attr-defined]  # arrays keep the buffer, and that keeps the walk
+        return np.frombuffer(buffer, kind)
+
+    # -- ranking
+
+    def best(self) -> int | None:
+        """Finds the best derivation of every node; a node that has none, because they get better without end."""
+        return int(self._call["unbounded"](self.pointer)) if self._work("best") else None
+
+    def derivable(self) -> tuple[float, int] | None:
+        """m and e of the weight of the best derivation of the root, after `best`; None where all are zero."""
+        m, e = ctypes.c_double(), ctypes.c_int64()
+        found = self._call["derivable"](self.pointer, ctypes.addressof(m), ctypes.addressof(e))
+        return (m.value, e.value) if found else None
+
+    def need(self, n: int) -> bool:
+        """Whether the root has derivation n, from 0, that is not zero."""
+        return self._work("need", n) == 0
+
+    def derivation(self, n: int, most: int) -> tuple[Numbers, float, int, int] | None:
+        """The instances of derivation n, m and e of its weight, and its size; None where it has more than `most`."""
+        numbers, m, place = np.zeros(4, np.int64), ctypes.c_double(), ctypes.c_void_p()
+        how = self._work(
+            "derivation",
+            n,
+            most,
+            numbers.__array_interface__["data"][0],
+            ctypes.addressof(m),
+            ctypes.addressof(place),
+        )
+        if how:
+            return None
+        return self._array(place.value, int(numbers[0]), np.uint32).copy(), m.value, int(numbers[1]), int(numbers[2])
+
+    # -- sums
+
+    def sums(self, known: tuple[Doubles, Longs] | None, *, again: bool) -> int | None:
+        """Sums up the weights of derivations, up to a cyclic component that is not known, which it returns."""
+        self._known = known
+        m, e = (None, None) if known is None else tuple(a.__array_interface__["data"][0] for a in known)
+        return int(self._call["next"](self.pointer)) if self._work("sums", m, e, int(again)) else None
+
+    def totals(self) -> tuple[Doubles, Longs]:
+        """The sums of all nodes: m and e of each."""
+        m, e = np.zeros(int(self.view.nodes)), np.zeros(int(self.view.nodes), np.int64)
+        self._call["totals"](self.pointer, m.__array_interface__["data"][0], e.__array_interface__["data"][0])
+        return m, e
+
+    def settle(self, nodes: Numbers, m: Doubles, e: Longs) -> None:
+        """Gives the nodes of the component at hand their sums."""
+        held = [np.ascontiguousarray(nodes, np.uint32), np.ascontiguousarray(m), np.ascontiguousarray(e, np.int64)]
+        self._call["settle"](self.pointer, *(a.__array_interface__["data"][0] for a in held), len(nodes))
+
+    def shares(self) -> Doubles:
+        """Of each instance the share of the node that it and those before it have; sums were found before."""
+        place = ctypes.c_void_p()
+        self._work("shares", ctypes.addressof(place))
+        return self._array(place.value, int(self.view.instances), np.float64)
+
+    def sample(self, seed: int, start: int, end: int, most: int) -> tuple[Numbers, Longs, Doubles] | int:
+        """The draws with these numbers: their instances, where each begins, and log-probabilities; else why not."""
+        places = (ctypes.c_void_p * 3)()
+        how = self._work("sample", seed & (2**64 - 1), start, end, most, ctypes.addressof(places))
+        if how:
+            return how
+        begin = self._array(places[1], end - start + 1, np.int64).copy()
+        instances = self._array(places[0], int(begin[-1]), np.uint32).copy()
+        return instances, begin, self._array(places[2], end - start, np.float64).copy()
+
+    def count(self) -> int | float | None:
+        """How many derivations there are: a whole number, inf, or None where it is too large for native code."""
+        words = np.zeros(2, np.uint64)
+        how = self._work("count", words.__array_interface__["data"][0])
+        if how == 1:
+            return float("inf")
+        return None if how else int(words[0]) + (int(words[1]) << 64)
+
+
+def _no_memory() -> Error:
+    return RoomError("there is no memory left for the derivations; ask for fewer, or for those of a smaller item")
+
+
+def unbounded(item: str) -> NotConverged:
+    """The error where derivations get better without end."""
+    return NotConverged(
+        f"{item} has no best derivation: derivations get better each time around a cycle, without end. Make the "
+        "weights around the cycle smaller, or break it"
+    )

@@ -1,0 +1,238 @@
+"""The derivations of a forest from the best on: `best`, and `KBest`, which finds the next one when it is asked for.
+
+Derivations of weight zero come last. Among them all weights are equal, so that they are ranked by size alone; since a
+product of zero tells nothing of its factors, they are ranked in a forest of their own, which has each item up to three
+times: for its derivations with a zero, without one, and for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error, NotConverged, QueryError, RoomError, shown, warn
+from .algebra import NO_WEIGHT, Kind, best_known
+from .derivation import Derivation
+from .native import View, Walk, unbounded
+from .packed import Forest
+from .user_ranking import UserRanking
+
+MOST_INSTANCES = 10_000_000
+"""The most instances of one derivation that is written out: derivations that share much can be larger than any memory."""
+
+MOST_LOOKED_AT = 100_000
+"""How many derivations `simple=True` and `distinct` look at for the next one, before they give up."""
+
+Key = Callable[[Derivation], Hashable]
+
+DISTINCT: dict[str, Key] = {
+    "yield": lambda d: tuple(d.facts()),
+    "tree": lambda d: tuple((len(s.antecedents), s.depth) for s in d.steps),
+}
+"""What `distinct` may name: the facts at the leaves, and the tree without its labels."""
+
+
+def best(forest: Forest) -> Derivation:
+    """The best derivation of the root. Raises where there is none."""
+    _refuse(forest)
+    return next(_all(forest))
+
+
+def _refuse(forest: Forest) -> None:
+    """Raises where derivations have no order."""
+    algebra = forest._meaning.algebra
+    if algebra.times is None:
+        raise QueryError(NO_WEIGHT)
+    if algebra.kind is None and algebra.less is None:
+        raise QueryError(f"the semiring has no order, so no derivation is the best. {best_known(algebra)} have one")
+
+
+class KBest(Iterator[Derivation]):
+    """The derivations of an item from the best on, found as they are asked for.
+
+    `complete` says whether the last one was given. `next(k_best)` raises StopIteration after k of them, or the last.
+    """
+
+    def __init__(
+        self, forest: Forest, k: int | None, *, simple: bool = False, distinct: str | Key | None = None
+    ) -> None:
+        if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer)):
+            raise Error(f"k is a whole number, how many derivations there are to be, and {shown(k)} is none")
+        if k is not None and k < 1:
+            raise Error(f"k is the number of derivations, at least 1, and {k} was given")
+        if isinstance(distinct, str) and distinct not in DISTINCT:
+            raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
+        if distinct is not None and not isinstance(distinct, str) and not callable(distinct):
+            raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
+        _refuse(forest)
+        self._k, self._given = k, 0
+        self._item = forest._text(0)
+        self.complete = False
+        found = _all(forest)
+        if simple:
+            found = _filtered(found, _is_simple, "repeats no item on its own path")
+        if distinct is not None:
+            found = _distinct(found, DISTINCT[distinct] if isinstance(distinct, str) else distinct)
+        self._found = found
+
+    def __iter__(self) -> KBest:
+        return self
+
+    def __next__(self) -> Derivation:
+        if self._given == self._k:
+            raise StopIteration
+        found = next(self._found, None)
+        if found is None:
+            if self._k is not None and not self.complete:
+                warn(f"{self._item} has {self._given:,} derivations, which are all here; {self._k:,} were asked for")
+            self.complete = True
+            raise StopIteration
+        self._given += 1
+        return found
+
+    def __repr__(self) -> str:
+        return f"<KBest of {self._item}: {self._given:,} given{', which are all' if self.complete else ''}>"
+
+
+def _is_simple(derivation: Derivation) -> bool:
+    """Whether no item is derived from itself."""
+    path: list[str] = []
+    for step in derivation.steps:
+        del path[step.depth :]
+        if step.item in path:
+            return False
+        path.append(step.item)
+    return True
+
+
+def _filtered(found: Iterator[Derivation], keeps: Callable[[Derivation], bool], what: str) -> Iterator[Derivation]:
+    passed = 0
+    for derivation in found:
+        if keeps(derivation):
+            passed = 0
+            yield derivation
+            continue
+        passed += 1
+        if passed >= MOST_LOOKED_AT:
+            raise NotConverged(f"of {passed:,} derivations that were looked at in turn, none {what}")
+
+
+def _distinct(found: Iterator[Derivation], key: Key) -> Iterator[Derivation]:
+    seen: set[Hashable] = set()
+
+    def fresh(derivation: Derivation) -> bool:
+        k = key(derivation)
+        if k in seen:
+            return False
+        seen.add(k)
+        return True
+
+    return _filtered(found, fresh, "has another key than those before")
+
+
+# -- all of them, the best first ---------------------------------------------------------------------------------------
+
+
+def _all(forest: Forest) -> Iterator[Derivation]:
+    if forest._meaning.algebra.kind is None:
+        yield from UserRanking(forest)
+        return
+    walk = forest._walk()
+    yield from _ranked(forest, walk, None)
+    yield from _zeros(forest, walk)
+
+
+def _ranked(forest: Forest, walk: Walk, originals: Any) -> Iterator[Derivation]:
+    """The derivations that a walk ranks; `originals` has the instances of the forest that those of the walk are."""
+    worst = walk.best()
+    if worst is not None:
+        raise unbounded(forest._text(worst if originals is None else 0))
+    n = 0
+    while walk.need(n):
+        found = walk.derivation(n, MOST_INSTANCES)
+        if found is None:
+            raise RoomError(f"this derivation has more than {MOST_INSTANCES:,} instances")
+        instances, m, e, _ = found
+        if originals is not None:
+            instances = originals[instances]
+        yield Derivation(forest, instances, weight_of(forest, instances, m, e))
+        n += 1
+
+
+def weight_of(forest: Forest, instances: Any, m: float, e: int) -> Any:
+    """The weight of a derivation, from what native code made of it where that is all of it."""
+    algebra = forest._meaning.algebra
+    if algebra.name == "real":
+        return math.ldexp(m, e) if -1100 < e < 1025 else 0.0 if e < 0 else math.inf
+    if algebra.name in ("log", "viterbi"):
+        return m
+    if algebra.name == "tropical":
+        return -m if m else 0.0
+    return product_of(forest, instances)
+
+
+def product_of(forest: Forest, instances: Any) -> Any:
+    """The product of the weights of instances, in the semiring's scale."""
+    algebra = forest._meaning.algebra
+    if algebra.times is None:
+        return None
+    return algebra.product([forest._own_weight(int(i)) for i in instances])
+
+
+WITHOUT, WITH, ALL = range(3)
+
+
+def _zeros(forest: Forest, walk: Walk) -> Iterator[Derivation]:
+    """The derivations of weight zero, by size."""
+    a, kind = forest._arrays, Kind(walk.view.kind)
+    constant, given = walk._held[5], walk._held[6]
+    nothing = -np.inf if kind is Kind.SUMS else 0.0
+    own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
+    zero = own == nothing
+    if not zero.any():
+        return
+    begin, end = np.zeros(3 * len(a.begin), np.uint32), np.zeros(3 * len(a.begin), np.uint32)
+    rule: list[int] = []
+    first: list[int] = []
+    antecedent: list[int] = []
+    originals: list[int] = []
+
+    def add(instance: int, nodes: list[int]) -> None:
+        rule.append(int(a.rule[instance]))
+        first.append(len(antecedent))
+        antecedent.extend(nodes)
+        originals.append(instance)
+
+    for v in np.flatnonzero(a.end > a.begin).tolist():
+        for kind_of in (WITHOUT, WITH, ALL):
+            begin[3 * v + kind_of] = len(rule)
+            for i in range(int(a.begin[v]), int(a.end[v])):
+                below = forest._antecedents(i)
+                every = [3 * u + ALL if u >= 0 else ~(3 * ~u + ALL) for u in below]
+                if kind_of == ALL or (kind_of == WITH and zero[i]):
+                    add(i, every)
+                elif kind_of == WITHOUT and not zero[i]:
+                    add(i, [u if u < 0 else u - ALL + WITHOUT for u in every])
+                elif kind_of == WITH:
+                    for place in (p for p, u in enumerate(below) if u >= 0):
+                        left = [u if u < 0 else u - ALL + WITHOUT for u in every[:place]]
+                        add(i, [*left, every[place] - ALL + WITH, *every[place + 1 :]])
+            end[3 * v + kind_of] = len(rule)
+    held = (
+        begin,
+        end,
+        np.array(rule, np.int32),
+        np.array([*first, len(antecedent)], np.uint32),
+        np.array(antecedent, np.int32),
+        np.ones_like(constant),
+        np.ones_like(given),
+        np.repeat(walk._held[7], 3),
+    )
+    places = [x.__array_interface__["data"][0] for x in held]
+    view = View(len(begin), len(rule), len(antecedent), int(Kind.SIZES), WITH, *places, None, None)
+    originals_of = np.array(originals, np.int64)
+    for derivation in _ranked(forest, Walk(view, held), originals_of):
+        yield Derivation(forest, derivation._instances, product_of(forest, derivation._instances))

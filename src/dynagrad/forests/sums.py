@@ -1,0 +1,357 @@
+"""Sums over the derivations of a forest: how many there are, draws in proportion to their weight, and expectations.
+
+Native code sums up components without a cycle. What a cyclic component sums up to is the least solution of its
+equations: the chart has it, where its plus adds up derivations; else it is found here by Newton's method, over unknowns
+that are scaled by the best derivation of each item (Esparza, Kiefer and Luttenberger 2010, "Newtonian program analysis").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error, NotConverged, QueryError, RoomError, shown
+from .algebra import NO_WEIGHT, Kind
+from .derivation import Derivation
+from .native import Walk
+from .packed import Forest, Instance
+from .ranking import MOST_INSTANCES, product_of
+
+Doubles = npt.NDArray[np.float64]
+MOST_UNKNOWNS = 3_000
+"""The most items of a cyclic component whose equations are solved here."""
+BATCH = 1_000
+"""How many draws are made at a time."""
+MOST_SIMPLE = 1_000_000
+"""How many steps the counting of simple derivations takes at most."""
+
+
+def count(forest: Forest) -> int | float:
+    """How many derivations the root has: a whole number, or inf."""
+    walk = forest._walk()
+    found = walk.count()
+    return _count_exactly(forest, walk) if found is None else found
+
+
+def _count_exactly(forest: Forest, walk: Walk) -> int:
+    nodes, _, _, _ = walk.order()  # no component is cyclic: native code said so
+    known: dict[int, int] = {}
+    a = forest._arrays
+    for v in nodes.tolist():
+        known[v] = sum(
+            math.prod(known[u] for u in forest._antecedents(i) if u >= 0) for i in range(int(a.begin[v]), int(a.end[v]))
+        )
+    return known[0]
+
+
+def count_simple(forest: Forest) -> int:
+    """How many derivations repeat no item on their own path. Raises NotConverged where that takes too long."""
+    a = forest._arrays
+    steps = 0
+    walk = forest._walk()
+    _, _, cyclic, component = walk.order()
+    known: dict[int, int] = {}  # of items that no cycle can reach
+
+    def reaches_cycle() -> set[int]:
+        found: set[int] = set()
+        for v in walk.order()[0].tolist():
+            below = [u for i in range(int(a.begin[v]), int(a.end[v])) for u in forest._antecedents(i) if u >= 0]
+            if cyclic[component[v]] or any(u in found for u in below):
+                found.add(v)
+        return found
+
+    around = reaches_cycle()
+
+    def number(v: int, path: frozenset[int]) -> int:
+        nonlocal steps
+        steps += 1
+        if steps > MOST_SIMPLE:
+            raise NotConverged(
+                f"counting the derivations that repeat no item takes more than {MOST_SIMPLE:,} steps; count them all"
+            )
+        if v not in around and v in known:
+            return known[v]
+        within = path | {v}
+        total = 0
+        for i in range(int(a.begin[v]), int(a.end[v])):
+            product = 1
+            for u in forest._antecedents(i):
+                if u >= 0:
+                    product *= 0 if u in within else number(u, within)
+                if not product:
+                    break
+            total += product
+        if v not in around:
+            known[v] = total
+        return total
+
+    for v in walk.order()[0].tolist():  # antecedents first, so that nothing nests deeply outside of cycles
+        if v not in around:
+            number(v, frozenset())
+    try:
+        return number(0, frozenset())
+    except RecursionError:
+        raise NotConverged("the derivations are too deep to count those that repeat no item; count them all") from None
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
+def summed(forest: Forest) -> Walk:
+    """The forest with the sum of every node, and with the shares of instances."""
+    algebra = forest._meaning.algebra
+    if algebra.sampled is None:
+        if algebra.times is None:
+            raise QueryError(NO_WEIGHT)
+        raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
+    walk = forest._walk(sampling=True)
+    if getattr(walk, "summed", False):
+        return walk
+    again = True
+    known = _chart_sums(forest, walk) if algebra.adds and _has_sums(forest) else None
+    while (component := walk.sums(known, again=again)) is not None:
+        again = False
+        nodes, begin, _, _ = walk.order()
+        members = nodes[int(begin[component]) : int(begin[component + 1])]
+        walk.settle(members, *_solve(forest, walk, members))
+    walk.shares()
+    walk.summed = True  # type: ignore[attr-defined]  # noted with the walk, which has the sums
+    return walk
+
+
+def _has_sums(forest: Forest) -> bool:
+    """Whether the values of the chart are sums over all derivations."""
+    return forest._meaning.exact and not forest._meaning.partial
+
+
+def _chart_sums(forest: Forest, walk: Walk) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
+    """The values of the chart as sums over derivations."""
+    _, _, cyclic, _ = walk.order()
+    if not cyclic.any() or forest._meaning.algebra.name == "count":
+        return None
+    values = forest._meaning.values()
+    numbers = forest._meaning.algebra.chances(values)
+    if forest._meaning.algebra.sampled is Kind.SUMS:
+        with np.errstate(over="ignore", invalid="ignore"):
+            bits = numbers / math.log(2)
+            whole = np.where(np.isfinite(bits), np.floor(bits), 0.0)
+            return np.where(np.isfinite(bits), np.exp2(bits - whole), 0.0), whole.astype(np.int64)
+    return numbers, np.zeros(len(numbers), np.int64)
+
+
+def _solve(forest: Forest, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple[Doubles, npt.NDArray[np.int64]]:
+    """What the nodes of a cyclic component sum up to."""
+    algebra = forest._meaning.algebra
+    n = len(members)
+    if walk.view.kind == Kind.SIZES or algebra.name == "count":
+        raise NotConverged(
+            f"{forest._text(int(members[0]))} has infinitely many derivations of one weight, and none can be drawn "
+            "uniformly from them"
+        )
+    if n > MOST_UNKNOWNS:
+        raise RoomError(
+            f"a cycle goes through {n:,} items, and draws are made from cycles of at most {MOST_UNKNOWNS:,}; declare "
+            "real or log, whose charts have the sums"
+        )
+    place = {int(v): i for i, v in enumerate(members)}
+    m, e = walk.totals()
+    logs = np.where(m > 0, np.log(np.maximum(m, 1e-300)), -np.inf) + e * math.log(2)
+    own = _log_numbers(forest, walk)
+    a = forest._arrays
+    heads: list[int] = []
+    inner: list[list[int]] = []
+    weights: list[float] = []
+    for i, v in enumerate(members.tolist()):
+        for instance in range(int(a.begin[v]), int(a.end[v])):
+            below = [u for u in forest._antecedents(instance) if u >= 0]
+            heads.append(i)
+            inner.append([place[u] for u in below if u in place])
+            weights.append(own[instance] + sum(float(logs[u]) for u in below if u not in place))
+    scale = _scale(n, heads, inner, weights)
+    coefficients = [
+        math.exp(w + sum(scale[u] for u in below) - scale[h]) if math.isfinite(w) and math.isfinite(scale[h]) else 0.0
+        for h, below, w in zip(heads, inner, weights, strict=True)
+    ]
+    x = _newton(forest, members, n, heads, inner, coefficients)
+    bits = np.array([s / math.log(2) if math.isfinite(s) else 0.0 for s in scale])
+    whole = np.floor(bits)
+    found = np.where([math.isfinite(s) for s in scale], x * np.exp2(bits - whole), 0.0)
+    return found, whole.astype(np.int64)
+
+
+def _log_numbers(forest: Forest, walk: Walk) -> list[float]:
+    """The log of each instance's own weight."""
+    a = forest._arrays
+    constant, given = walk._held[5], walk._held[6]
+    own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
+    if walk.view.kind == Kind.SUMS:
+        return [float(x) for x in own]
+    with np.errstate(divide="ignore"):
+        return [float(x) for x in np.log(own)]
+
+
+def _scale(n: int, heads: Sequence[int], inner: Sequence[Sequence[int]], weights: Sequence[float]) -> list[float]:
+    """The log weight of a good derivation of each item: the best where that is found in so many rounds."""
+    best = [-math.inf] * n
+    for _ in range(n + 1):
+        changed = False
+        for h, below, w in zip(heads, inner, weights, strict=True):
+            found = w + sum(best[u] for u in below)
+            if found > best[h] + 1e-12:
+                best[h], changed = found, True
+        if not changed:
+            break
+    return best
+
+
+def _newton(
+    forest: Forest,
+    members: npt.NDArray[np.uint32],
+    n: int,
+    heads: Sequence[int],
+    inner: Sequence[Sequence[int]],
+    coefficients: Sequence[float],
+) -> Doubles:
+    """The least solution of x = f(x), a polynomial with these coefficients."""
+    x = np.zeros(n)
+    for _ in range(200):
+        f, jacobian = np.zeros(n), np.zeros((n, n))
+        for h, below, c in zip(heads, inner, coefficients, strict=True):
+            f[h] += c * math.prod(x[u] for u in below)
+            for k, u in enumerate(below):
+                jacobian[h, u] += c * math.prod(x[w] for j, w in enumerate(below) if j != k)
+        try:
+            step = np.linalg.solve(np.eye(n) - jacobian, f - x)
+        except np.linalg.LinAlgError:
+            break
+        if not np.isfinite(step).all() or (step < -1e-9 * (1 + np.abs(x))).any():
+            break
+        x = x + np.maximum(step, 0)
+        if (np.abs(step) <= 1e-15 * np.abs(x) + 1e-300).all():
+            return x
+    else:
+        return x
+    item = forest._text(int(members[0]))
+    raise NotConverged(
+        f"the weights of the derivations of {item} do not add up to a finite number: what goes around its cycle does "
+        "not shrink. Make the weights around the cycle smaller"
+    )
+
+
+def log_total(forest: Forest) -> float:
+    """The log of the sum of the weights of all derivations of the root."""
+    walk = summed(forest)
+    m, e = walk.totals()
+    return -math.inf if m[0] == 0 else math.log(m[0]) + int(e[0]) * math.log(2)
+
+
+# -- draws -------------------------------------------------------------------------------------------------------------
+
+
+class Samples(Sequence[Derivation]):
+    """Draws from the derivations of an item, in proportion to their weight. Draw i depends on the seed and i alone.
+
+    They are kept as numbers of instances, and made into derivations as they are looked at. `log_probability` has the
+    log of the chance of each.
+    """
+
+    def __init__(self, forest: Forest, n: int, seed: int = 0, start: int = 0) -> None:
+        """Draws start .. start + n - 1."""
+        for what, number in (("n", n), ("seed", seed), ("start", start)):
+            if isinstance(number, bool) or not isinstance(number, int | np.integer):
+                raise Error(f"{what} is a whole number, and {shown(number)} is none")
+        if n < 0 or start < 0:
+            raise Error(f"{n} draws from number {start} on were asked for; both are at least 0")
+        walk = summed(forest)
+        self._forest = forest
+        instances, begins, logs, total = [], [np.zeros(1, np.int64)], [], 0
+        for low in range(start, start + n, BATCH * 10):
+            found = walk.sample(int(seed), low, min(low + BATCH * 10, start + n), MOST_INSTANCES)
+            if isinstance(found, int):
+                raise _not_drawn(forest, found)
+            instances.append(found[0])
+            begins.append(found[1][1:] + total)
+            logs.append(found[2])
+            total += len(found[0])
+        self.instances = np.concatenate([np.zeros(0, np.uint32), *instances])
+        """The instances of all draws, draw after draw, each before those of its antecedents."""
+        self.begin = np.concatenate(begins)
+        """Where each draw begins in `instances`, and where the last one ends."""
+        self.log_probability = np.concatenate([np.zeros(0), *logs])
+
+    def __len__(self) -> int:
+        return len(self.begin) - 1
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[n] for n in range(*at.indices(len(self)))]
+        n = at + len(self) if at < 0 else at
+        if not 0 <= n < len(self):
+            raise IndexError(f"there are {len(self):,} draws, and {at} is none")
+        instances = self.instances[self.begin[n] : self.begin[n + 1]]
+        weight = product_of(self._forest, instances)
+        return Derivation(self._forest, instances, weight, float(self.log_probability[n]))
+
+    def __iter__(self) -> Iterator[Derivation]:
+        return (self[n] for n in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} draws from the derivations of {self._forest._text(0)}>"
+
+
+def _not_drawn(forest: Forest, how: int) -> Error:
+    if how == 3:
+        return QueryError(f"all derivations of {forest._text(0)} have weight zero, so there is none to draw")
+    return RoomError(f"a draw has more than {MOST_INSTANCES:,} instances")
+
+
+# -- expectations ------------------------------------------------------------------------------------------------------
+
+
+def expected_counts(forest: Forest) -> Doubles:
+    """How often each instance is used in a derivation of the root, on average."""
+    walk = summed(forest)
+    a = forest._arrays
+    shares = np.array(walk.shares())
+    nodes, begin, cyclic, component = walk.order()
+    chance = np.zeros(len(a.rule))
+    used = np.zeros(len(a.begin))
+    used[0] = 1.0
+    for c in range(len(begin) - 2, -1, -1):  # heads first
+        members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
+        for v in members:
+            b, e = int(a.begin[v]), int(a.end[v])
+            if e > b:
+                all_ = shares[e - 1]
+                chance[b:e] = np.diff(shares[b:e], prepend=0.0) / (all_ if all_ > 0 else 1.0)
+        if cyclic[c]:
+            place = {v: i for i, v in enumerate(members)}
+            matrix = np.eye(len(members))
+            for v in members:
+                for i in range(int(a.begin[v]), int(a.end[v])):
+                    for u in forest._antecedents(i):
+                        if u >= 0 and u in place:
+                            matrix[place[u], place[v]] -= chance[i]
+            solved = np.linalg.solve(matrix, used[members])
+            used[members] = solved
+        for v in members:
+            for i in range(int(a.begin[v]), int(a.end[v])):
+                if not chance[i] or not used[v]:
+                    continue
+                for u in forest._antecedents(i):
+                    if u >= 0 and component[u] != c:
+                        used[u] += used[v] * chance[i]
+    return np.asarray(used[a.owner] * chance)
+
+
+def expectation(forest: Forest, value: Callable[[Instance], Any]) -> Any:
+    """The expectation of the sum over a derivation's instances of a function of them: numbers, or arrays."""
+    counts = expected_counts(forest)
+    total: Any = 0.0
+    for i in np.flatnonzero(counts).tolist():
+        total = total + float(counts[i]) * value(Instance(forest, i))
+    return total

@@ -1,0 +1,141 @@
+"""Transient items in a forest: a rule that was unfolded is several again, as the program has them.
+
+The engine has no transient items, so a forest comes with instances of unfolded rules. Here each becomes an instance of
+the rule as it is written, over an item of its own for each transient one, whose instances are those of its rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..rules.normal import NormalRule, Unfolded
+from ..rules.syntax import Source
+from .packed import Arrays, Forest, ForestRule, Name
+from .terms import Bindings, bind
+
+
+def unfolded(forest: Forest) -> Forest:
+    """The forest with its transient items; itself where there are none."""
+    meaning = forest._meaning
+    if not any(_transient(rule.normal) for rule in meaning.rules.values()):
+        return forest
+    return _Unfolding(forest).forest()
+
+
+def _transient(rule: NormalRule | None) -> bool:
+    return rule is not None and any(isinstance(part, Unfolded) for part in rule.parts)
+
+
+def _claimed(parts: tuple[int | Unfolded, ...]) -> set[int]:
+    inside = [part for part in parts if isinstance(part, Unfolded)]
+    return set().union(*(part.constants for part in inside), *(_claimed(part.parts) for part in inside))
+
+
+class _Unfolding:
+    def __init__(self, forest: Forest) -> None:
+        self.of = forest
+        self.instances: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in forest._arrays.begin]
+        self.names: dict[int, Name] = {}  # of transient items
+        self.nodes: dict[Name, int] = {}
+        self.seen: set[tuple[int, int, tuple[int, ...]]] = set()
+        self.rules: dict[int, ForestRule] = {}
+
+    def forest(self) -> Forest:
+        a = self.of._arrays
+        owners = a.owner
+        for i in range(len(a.rule)):
+            number, head = int(a.rule[i]), int(owners[i])
+            nodes = self.of._antecedents(i)
+            if number < 0:
+                self.instances[head].append((number, ()))
+                continue
+            rule = self.of._meaning.rules[number]
+            normal = rule.normal
+            assert normal is not None
+            below = tuple(nodes)
+            if _transient(normal):
+                rows = [self.of._name(n if n >= 0 else ~n)[1] for n in nodes]
+                pairs = [(x.item, row) for x, row in zip(normal.antecedents, rows, strict=True)]
+                bindings = bind(normal.head, self.of._name(head)[1], pairs, normal.conditions)
+                assert bindings is not None
+                below = self._below(normal.parts, nodes, bindings, rule)
+                own = set(range(len(rule.constants))) - _claimed(normal.parts)
+                self._add(head, normal.source, below, tuple(rule.constants[n] for n in sorted(own)))
+            else:
+                self._add(head, normal.source, below, rule.constants)
+        return self._packed()
+
+    def _below(
+        self, parts: tuple[int | Unfolded, ...], nodes: list[int], bindings: Bindings, rule: ForestRule
+    ) -> tuple[int, ...]:
+        return tuple(
+            nodes[part] if isinstance(part, int) else self._item(part, nodes, bindings, rule) for part in parts
+        )
+
+    def _item(self, part: Unfolded, nodes: list[int], bindings: Bindings, rule: ForestRule) -> int:
+        """The node of a transient item, with the instance of its rule that stands here."""
+        name = (part.item.key, tuple(bindings.value(t) for t in part.item.arguments))
+        if name not in self.nodes:
+            self.nodes[name] = len(self.instances)
+            self.names[len(self.instances)] = name
+            self.instances.append([])
+        node = self.nodes[name]
+        below = self._below(part.parts, nodes, bindings, rule)
+        self._add(node, part.source, below, tuple(rule.constants[n] for n in part.constants))
+        return node
+
+    def _add(self, head: int, source: int, below: tuple[int, ...], constants: tuple[Any, ...]) -> None:
+        if (head, source, below) in self.seen:
+            return
+        self.seen.add((head, source, below))
+        number = source + 1
+        self.instances[head].append((number, below))
+        if number not in self.rules:
+            self.rules[number] = ForestRule(number, _text(self.of._meaning.source, source), source, constants)
+
+    def _packed(self) -> Forest:
+        old, meaning = self.of._arrays, self.of._meaning
+        begin, end, rule, first, antecedent = [], [], [], [], []
+        for listed in self.instances:
+            begin.append(len(rule))
+            for number, below in listed:
+                rule.append(number)
+                first.append(len(antecedent))
+                antecedent.extend(below)
+            end.append(len(rule))
+        first.append(len(antecedent))
+        fresh = len(self.instances) - len(old.begin)
+        arrays = Arrays(
+            np.array(begin, np.uint32),
+            np.array(end, np.uint32),
+            np.concatenate([old.opened, np.ones(fresh, np.uint8)]),
+            np.array(rule, np.int32),
+            np.array(first, np.uint32),
+            np.array(antecedent, np.int32),
+        )
+        count = len(old.begin)
+
+        def names(nodes: Any) -> list[Name]:
+            kept = [n for n in nodes if n < count]
+            known = dict(zip(kept, meaning.names(kept), strict=True)) if kept else {}
+            return [known[n] if n < count else self.names[n] for n in nodes]
+
+        def values() -> Any:
+            given = meaning.values()
+            more = np.full((fresh, *given.shape[1:]), np.nan) if given.dtype.kind == "f" else np.empty(fresh, object)
+            return np.concatenate([given if given.dtype.kind == "f" else given.astype(object), more])
+
+        def rank() -> Any:
+            given = meaning.rank()
+            order = sorted(self.names, key=lambda n: (self.names[n][0], str(self.names[n][1])))
+            place = {n: i for i, n in enumerate(order)}
+            return np.concatenate([given, [len(given) + place[n] for n in sorted(self.names)]]).astype(np.int64)
+
+        return Forest(arrays, replace(meaning, names=names, values=values, rank=rank, rules=self.rules, partial=True))
+
+
+def _text(source: Source, place: int) -> str:
+    return source.rules[place].text

@@ -1,0 +1,163 @@
+"""The derivations of a forest from the best on in a semiring that a user made, whose arithmetic is Python.
+
+The algorithms are those of `runtime/include/dynagrad/forest/best.hpp` and `kbest.hpp`, which say more of them: label
+correcting for the best derivation of each item, and Huang and Chiang (2005), algorithm 3, for those after it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .derivation import Derivation
+from .native import unbounded
+from .packed import Forest
+
+
+@dataclass
+class _Found:
+    """A derivation of a node: an instance, and which derivation of each antecedent is meant."""
+
+    weight: Any
+    size: int
+    instance: int
+    which: tuple[int, ...]
+    last: int = 0
+
+
+class UserRanking(Iterator[Derivation]):
+    """All derivations of the root, the best first."""
+
+    def __init__(self, forest: Forest) -> None:
+        algebra = forest._meaning.algebra
+        assert algebra.times is not None and algebra.less is not None
+        self._forest, self._times, self._less = forest, algebra.times, algebra.less
+        self._below = {}
+        self._best: dict[int, _Found] = {}
+        self._found: dict[int, list[_Found]] = {}
+        self._candidates: dict[int, list[_Found]] = {}
+        self._rank = forest._meaning.rank().tolist()
+        self._given = 0
+        self._find_best()
+
+    def _antecedents(self, instance: int) -> list[int]:
+        if instance not in self._below:
+            self._below[instance] = self._forest._antecedents(instance)
+        return self._below[instance]
+
+    def _rate(self, instance: int, which: tuple[int, ...]) -> _Found | None:
+        weight, size = self._forest._own_weight(instance), int(self._forest._arrays.rule[instance] >= 0)
+        for u, n in zip(self._antecedents(instance), which, strict=True):
+            if u < 0:
+                continue
+            below = self._found[u][n] if n < len(self._found.get(u, ())) else self._best.get(u)
+            if below is None:
+                return None
+            weight, size = self._times(weight, below.weight), size + below.size
+        return _Found(weight, size, instance, which)
+
+    def _order(self, a: _Found, b: _Found) -> int:
+        """-1 where a comes first."""
+        if bool(self._less(b.weight, a.weight)):
+            return -1
+        if bool(self._less(a.weight, b.weight)):
+            return 1
+        x, y = self._place(a), self._place(b)
+        return -1 if x < y else int(x > y)
+
+    def _place(self, f: _Found) -> tuple[Any, ...]:
+        number = int(self._forest._arrays.rule[f.instance])
+        order = (0, -1 - number) if number < 0 else (1, number)
+        ranks = [self._rank[u if u >= 0 else ~u] for u in self._antecedents(f.instance)]
+        return (f.size, order, ranks, f.which)
+
+    def _instances(self, node: int) -> range:
+        a = self._forest._arrays
+        return range(int(a.begin[node]), int(a.end[node]))
+
+    def _find_best(self) -> None:
+        nodes, begin, _, _ = self._forest._walk().order()
+        for c in range(len(begin) - 1):
+            members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
+            for round_ in range(len(members) + 3):
+                if not any([self._improve(v) for v in members]):
+                    break
+                if round_ > len(members) + 1:
+                    raise unbounded(self._forest._text(members[0]))
+
+    def _improve(self, node: int) -> bool:
+        changed = False
+        for instance in self._instances(node):
+            found = self._rate(instance, (0,) * len(self._antecedents(instance)))
+            known = self._best.get(node)
+            if found is not None and (known is None or self._order(found, known) < 0):
+                self._best[node] = found
+                changed = True
+        return changed
+
+    def _ranked(self, node: int) -> list[_Found]:
+        if node not in self._found:
+            rated = [self._rate(i, (0,) * len(self._antecedents(i))) for i in self._instances(node)]
+            self._candidates[node] = [r for r in rated if r is not None]
+            self._found[node] = []
+        return self._found[node]
+
+    def _need(self, root: int, n: int) -> bool:
+        """Whether a node has derivation n; finds those before it."""
+        stack: list[tuple[int, int]] = [(root, n)]
+        expanded: dict[int, int] = getattr(self, "_expanded", {})
+        self._expanded = expanded
+        while stack:
+            node, wanted = stack[-1]
+            found = self._ranked(node)
+            if len(found) > wanted or expanded.get(node) == -1:
+                stack.pop()
+                continue
+            waits = False
+            if found:
+                d = found[-1]
+                below = self._antecedents(d.instance)
+                for i in range(max(d.last, expanded.get(node, 0)), len(below)):
+                    u = below[i]
+                    if u >= 0:
+                        following = d.which[i] + 1
+                        if len(self._ranked(u)) <= following and expanded.get(u) != -1:
+                            expanded[node] = i
+                            stack.append((u, following))
+                            waits = True
+                            break
+                        if len(self._found[u]) > following:
+                            which = (*d.which[:i], following, *d.which[i + 1 :])
+                            made = self._rate(d.instance, which)
+                            assert made is not None
+                            made.last = i
+                            self._candidates[node].append(made)
+                    expanded[node] = i + 1
+            if waits:
+                continue
+            candidates = self._candidates[node]
+            if not candidates:
+                expanded[node] = -1
+                continue
+            top = min(candidates, key=functools.cmp_to_key(self._order))
+            candidates.remove(top)
+            found.append(top)
+            expanded[node] = 0
+        return len(self._found[root]) > n
+
+    def __next__(self) -> Derivation:
+        if not self._need(0, self._given):
+            raise StopIteration
+        top = self._found[0][self._given]
+        self._given += 1
+        instances: list[int] = []
+        stack = [(0, top)]
+        while stack:
+            _, f = stack.pop()
+            instances.append(f.instance)
+            pairs = zip(self._antecedents(f.instance), f.which, strict=True)
+            below = [(u, self._ranked(u)[n] if n < len(self._ranked(u)) else self._best[u]) for u, n in pairs if u >= 0]
+            stack.extend(reversed(below))
+        return Derivation(self._forest, instances, top.weight)

@@ -1,0 +1,98 @@
+// A packed forest as the algorithms on it see it: arrays that somebody else owns, and the weights of derivations.
+//
+// Nodes are items, and an instance of a rule has its antecedents side by side; see `dynagrad/collected.hpp`. A weight is
+// a product of constants of rules and of given facts. It is a double with an exponent of its own, so that no product
+// leaves its range; where weights are added (logs, costs), the exponent is zero.
+#pragma once
+#include <math.h>
+
+#include "../host.hpp"
+#include "../memory.hpp"
+
+namespace dynagrad {
+
+enum Kind : int64_t {
+  products = 0,   // weights are multiplied
+  sums = 1,       // they are added: logs, or costs with the other sign
+  sizes = 2,      // derivations have the weight one, or zero
+};
+
+struct Weight {
+  double m = 0;      // 0, or 0.5 <= m < 1; where weights are added, the number itself, and -inf for zero
+  int64_t e = 0;
+};
+
+constexpr int64_t lowest = -((int64_t)1 << 60);
+
+// m * 2^e in its normal form.
+inline Weight scaled(double m, int64_t e) {
+  if (m == 0) return {0, lowest};
+  int shift = 0;
+  const double fraction = frexp(m, &shift);
+  return {fraction, e + shift};
+}
+// Whether a is the larger one.
+inline bool larger(const Weight& a, const Weight& b) { return a.e != b.e ? a.e > b.e : a.m > b.m; }
+inline bool same(const Weight& a, const Weight& b) { return a.e == b.e && a.m == b.m; }
+
+// The same layout as the ctypes structure in `forests/native.py`.
+struct View {
+  int64_t nodes, instances, antecedents, kind, root;
+  const uint32_t *begin, *end;   // the instances of a node
+  const int32_t* rule;           // of an instance; -1 - g for the given fact g
+  const uint32_t* first;         // of the antecedents of an instance
+  const int32_t* antecedent;     // ~n where only it counts that n is derived
+  const double* constant;        // the constant of each rule
+  const double* given;           // the weight of each given fact
+  const int64_t* rank;           // of nodes: the order in which ties are broken
+  const double* known;           // sums of derivations that were worked out elsewhere: m of each node
+  const int64_t* known_e;        // ... and e; null where there are none
+
+  double number(int64_t e) const { return rule[e] < 0 ? given[-1 - rule[e]] : constant[rule[e]]; }
+  Weight one() const { return kind == products ? Weight{0.5, 1} : Weight{0, 0}; }
+  Weight own(int64_t e) const {
+    const double x = number(e);
+    if (kind == products) return scaled(x, 0);
+    if (kind == sums) return {x, 0};
+    return x != 0 ? Weight{0, 0} : Weight{-INFINITY, 0};
+  }
+  bool nothing(const Weight& w) const { return kind == products ? w.m == 0 : w.m == -INFINITY; }
+  Weight times(const Weight& a, const Weight& b) const {
+    if (kind != products) return {a.m + b.m, 0};
+    double m = a.m * b.m;
+    if (m == 0) return {0, lowest};
+    int64_t e = a.e + b.e;
+    if (m < 0.5) m *= 2, e--;
+    return {m, e};
+  }
+};
+
+// How good a derivation is: a larger weight first, then fewer instances.
+struct Key {
+  Weight weight;
+  int64_t size;
+};
+constexpr int64_t huge = (int64_t)1 << 60;
+inline bool better(const Key& a, const Key& b) {
+  if (!same(a.weight, b.weight)) return larger(a.weight, b.weight);
+  return a.size < b.size;
+}
+inline bool equal(const Key& a, const Key& b) { return same(a.weight, b.weight) && a.size == b.size; }
+
+// Of two instances of one node with equal keys, whether a comes first: the order of rules, then that of antecedents.
+inline bool precedes(const View& f, int64_t a, int64_t b) {
+  if (f.rule[a] != f.rule[b]) {
+    const int64_t x = f.rule[a] < 0 ? -1 - (int64_t)f.rule[a] : huge + f.rule[a];
+    const int64_t y = f.rule[b] < 0 ? -1 - (int64_t)f.rule[b] : huge + f.rule[b];
+    return x < y;
+  }
+  const uint32_t *i = f.first + a, *j = f.first + b;
+  for (uint32_t k = 0; i[0] + k < i[1] && j[0] + k < j[1]; k++) {
+    const int32_t p = f.antecedent[i[0] + k], q = f.antecedent[j[0] + k];
+    const int64_t x = f.rank[p < 0 ? ~p : p], y = f.rank[q < 0 ? ~q : q];
+    if (x != y) return x < y;
+  }
+  return a < b;
+}
+
+}  // namespace dynagrad

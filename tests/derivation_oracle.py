@@ -1,0 +1,212 @@
+"""All derivations of the items of a small program, by brute force: ground instances by the oracle, then every tree.
+
+It shares nothing with the engine but the parser. A derivation is nested tuples: `("fact", item, row)`, where `row` is the
+place among the given rows (from 0; axioms of the text from -1 downwards), or `(rule, item, antecedents...)`, where
+`rule` is the rule's place in the text and an antecedent under `SIDE` is `("side", item)`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dynagrad as dg
+from dynagrad.rules import syntax as s
+from dynagrad.rules.parse import parse
+from oracle import (
+    Instance,
+    Key,
+    Numbers,
+    Semiring,
+    _constant,
+    _Database,
+    _groups,
+    _instances,
+    _is_axiom,
+    builtin_semirings,
+    fact_rows,
+    ground,
+    term,
+)
+
+Tree = tuple[Any, ...]
+
+
+@dataclass
+class Ground:
+    """The ground instances of a program and its given facts."""
+
+    source: s.Source
+    ring: Semiring
+    given: dict[Key, list[tuple[int, Any]]] = field(default_factory=dict)  # item -> rows with their values
+    instances: dict[Key, list[tuple[int, Instance]]] = field(default_factory=dict)  # head -> rules and instances
+
+    @property
+    def items(self) -> list[Key]:
+        return list(dict.fromkeys([*self.given, *self.instances]))
+
+    # -- one derivation
+
+    def weight(self, tree: Tree) -> Any:
+        """The product of the constants and the facts of a derivation."""
+        if tree[0] == "side":
+            return self.ring.one
+        if tree[0] == "fact":
+            return next(value for row, value in self.given[tree[1]] if row == tree[2])
+        below = iter(tree[2:])
+
+        def compute(expression: s.Expression) -> Any:
+            constant = _constant(expression)
+            if constant is not None:
+                return self.ring.number(constant)
+            match expression:
+                case s.ItemValue() | s.Side():
+                    return self.weight(next(below))
+                case s.Apply("*", ()):
+                    return self.ring.one
+                case s.Apply("*", operands):
+                    parts = [compute(o) for o in operands]
+                    return self.ring.times(*parts)
+            raise TypeError(expression)
+
+        return compute(self.source.rules[tree[0]].body)
+
+    def size(self, tree: Tree) -> int:
+        return 0 if tree[0] in ("fact", "side") else 1 + sum(self.size(t) for t in tree[2:])
+
+    # -- all of them
+
+    def derivations(self, item: Key, most: int, memo: dict[tuple[Key, int], list[Tree]] | None = None) -> list[Tree]:
+        """All derivations of an item with at most `most` instances of rules."""
+        memo = {} if memo is None else memo
+        if (item, most) in memo:
+            return memo[item, most]
+        found: list[Tree] = [("fact", item, row) for row, _ in self.given.get(item, ())]
+        if most > 0:
+            for rule, instance in self.instances.get(item, ()):
+                sides = [isinstance(e, s.Side) for e in _leaves(self.source.rules[rule].body)]
+                options = [
+                    [("side", below)] if side else self.derivations(below, most - 1, memo)
+                    for below, side in zip(instance.items, sides, strict=True)
+                ]
+                if math.prod(map(len, options)) > 5000:
+                    raise TooMany
+                for parts in itertools.product(*options):
+                    tree = (rule, item, *parts)
+                    if self.size(tree) <= most:
+                        found.append(tree)
+        if len(found) > 1000:
+            raise TooMany
+        memo[item, most] = found
+        return found
+
+    def cyclic(self, item: Key) -> bool:
+        """Whether an item that reaches itself is reached."""
+        below = {
+            head: {
+                b
+                for rule, instance in instances
+                for b, e in zip(instance.items, _leaves(self.source.rules[rule].body), strict=True)
+                if not isinstance(e, s.Side)
+            }
+            for head, instances in self.instances.items()
+        }
+        state: dict[Key, int] = {}
+
+        def visit(at: Key) -> bool:
+            if state.get(at) == 1:
+                return True
+            if state.get(at) == 2:
+                return False
+            state[at] = 1
+            around = any(visit(b) for b in below.get(at, ()))
+            state[at] = 2
+            return around
+
+        return visit(item)
+
+
+class TooMany(Exception):
+    """There are more derivations than are worth writing down."""
+
+
+def _leaves(expression: s.Expression) -> list[s.Expression]:
+    if isinstance(expression, s.ItemValue | s.Side):
+        return [expression]
+    if isinstance(expression, s.Apply):
+        return [leaf for operand in expression.operands for leaf in _leaves(operand)]
+    return []
+
+
+def grounded(text: str, facts: Mapping[str, Any], semiring: str | Semiring) -> Ground:
+    """The ground instances of a program in a semiring."""
+    source = parse(text)
+    ring = builtin_semirings(Numbers())[semiring] if isinstance(semiring, str) else semiring
+    found = Ground(source, ring)
+    rows: dict[str, int] = {}
+
+    axioms: dict[str, int] = {}
+
+    def give(item: Key, value: Any, places: dict[str, int]) -> None:
+        row = places.get(item[0], 0)
+        places[item[0]] = row + 1
+        found.given.setdefault(item, []).append((row if places is rows else -1 - row, value))
+
+    for rule in source.rules:
+        if _is_axiom(rule):
+            row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
+            constant = _constant(rule.body)
+            give((rule.head.key, row), ring.one if constant is None else ring.number(constant), axioms)
+    for key, row, value in fact_rows(facts):
+        give((key, row), ring.one if value is None else ring.number(value), rows)
+    database = _Database()
+    for key, row in found.given:
+        database.add(key, row)
+    rules = [(n, rule) for n, rule in enumerate(source.rules) if not _is_axiom(rule)]
+    for group in _groups([rule for _, rule in rules]):
+        mine = [(n, rule) for n, rule in rules if rule.head.key in group]
+        grew = bool(mine)
+        while grew:
+            database.new_round()
+            every = [(n, i) for n, rule in mine for i in _instances(rule, database, frozenset())]
+            grew = False
+            for _, i in every:
+                grew |= database.add(i.rule.head.key, i.head)
+            if not grew:
+                for n, i in every:
+                    found.instances.setdefault((i.rule.head.key, i.head), []).append((n, i))
+    return found
+
+
+# -- what the engine made, in the same form ----------------------------------------------------------------------------
+
+
+def as_tree(derivation: dg.Derivation, prefix: str = "", first_rule: int = 0) -> Tree:
+    """A derivation in the form of the oracle; `prefix` and `first_rule` are those of one of several programs in one."""
+    steps = derivation.steps
+    made: list[Any] = [None] * len(steps)
+    for n in range(len(steps) - 1, -1, -1):
+        step = steps[n]
+        key, arguments = step.name
+        item = (key.removeprefix(prefix), tuple(term(a) for a in arguments))
+        if step.side:
+            made[n] = ("side", item)
+        elif step.rule is None:
+            made[n] = ("fact", item, step.row)
+        else:
+            assert step.rule_number is not None
+            made[n] = (step.rule_number - first_rule, item, *(made[i] for i in step.antecedents))
+    tree: Tree = made[0]
+    return tree
+
+
+def sorted_by(ground: Ground, trees: Sequence[Tree], order: Callable[[Any], Any]) -> list[Tree]:
+    """Derivations, the best first."""
+    return sorted(trees, key=lambda t: (order(ground.weight(t)), ground.size(t)))
+
+
+def each(trees: Sequence[Tree]) -> Iterator[Tree]:
+    yield from trees

@@ -1,0 +1,167 @@
+"""Derivations of small random programs against all of them by brute force, in every semiring, cyclic ones too.
+
+Costs half a minute: a group of programs is one compiled program with its class that collects derivations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+import dynagrad as dg
+from derivation_oracle import Ground, TooMany, Tree, as_tree, grounded
+from dynagrad.rules.parse import parse
+from oracle import Conflict, Diverged, Key, Real, Struct, evaluate
+from programs import CYCLIC_SEMIRINGS, Program, combined, semiring_programs
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")  # of odd rules
+
+SIZE = 6
+"""The most instances of a derivation of a cyclic program that is written down."""
+NAMES = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation")
+WORSE: dict[str, Callable[[Any], Any]] = {
+    "real": lambda w: -w,
+    "log": lambda w: -w,
+    "viterbi": lambda w: -w,
+    "tropical": lambda w: w,
+    "boolean": lambda w: not w,
+    "count": lambda w: w == 0,
+    "expectation": lambda w: -w[0],
+}
+"""A number by which the best derivation is least."""
+
+
+def _positive(program: Program, semiring: str) -> Program:
+    if semiring != "real":
+        return program
+    facts = {
+        key: [(*row[:-1], abs(row[-1]) if isinstance(row[-1], float) else row[-1]) for row in rows]
+        for key, rows in program.facts.items()
+    }
+    arity = {key: int(key.rpartition("/")[2]) for key in facts}
+    facts = {
+        key: [(*old[: arity[key]], *new[arity[key] :]) for old, new in zip(program.facts[key], rows, strict=True)]
+        for key, rows in facts.items()
+    }
+    return Program(program.source, facts)
+
+
+@cache
+def generated(semiring: str, cyclic: bool, groups: int = 2, size: int = 10) -> tuple[Program, ...]:
+    kept: dict[str, Program] = {}
+
+    @seed(7)
+    @settings(
+        max_examples=groups + 1,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(semiring_programs(semiring, cyclic), min_size=size, max_size=size))
+    def collect(programs: list[Program]) -> None:
+        for program in programs:
+            program = _positive(program, semiring)
+            try:
+                values = evaluate(parse(program.source), program.facts, semiring=semiring, max_rounds=300)
+            except (Diverged, Conflict):
+                continue
+            heads = {rule.head.key for rule in parse(program.source).rules}
+            if any(key in heads for key, _ in values):
+                kept[program.source] = program
+
+    collect()
+    return tuple(kept.values())
+
+
+def close(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return all(map(close, a, b))
+    return bool(a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12))
+
+
+def plain(value: Any) -> Any:
+    """A value of the oracle as the engine takes it."""
+    if isinstance(value, Struct):
+        return dg.Term(value.functor, *map(plain, value.arguments))
+    return float(value.value) if isinstance(value, Real) else value
+
+
+def item_of(key: Key, prefix: str) -> tuple[Any, ...]:
+    """An item as `chart` takes it."""
+    return (prefix + key[0].rpartition("/")[0], *map(plain, key[1]))
+
+
+def given_facts(facts: Mapping[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
+    """Facts as the engine takes them."""
+    arity = {key: int(key.rpartition("/")[2]) for key in facts}
+    return {key: [(*map(plain, r[: arity[key]]), *r[arity[key] :]) for r in rows] for key, rows in facts.items()}
+
+
+def check_item(
+    chart: dg.Chart, ground: Ground, item: Key, semiring: str, prefix: str, first_rule: int, program: Any, facts: Any
+) -> int:
+    """Compares the derivations of one item; how many there were."""
+    name = item_of(item, prefix)
+    cyclic = ground.cyclic(item)
+    try:
+        every: list[Tree] = ground.derivations(item, SIZE if cyclic else 60)
+    except TooMany:
+        return 0
+    worse = WORSE[semiring]
+
+    def rank(tree: Tree) -> tuple[Any, int]:
+        return (worse(ground.weight(tree)), ground.size(tree))
+
+    count = chart.count(name)
+    assert count == (math.inf if cyclic else len(every)), name
+    wanted = 25 if cyclic else len(every)
+    found = list(chart.kbest(name, wanted))
+    trees = [as_tree(d, prefix, first_rule) for d in found]
+    assert len(set(trees)) == len(trees) == len(set(found))
+    assert len(found) == wanted
+    for n, (derivation, tree) in enumerate(zip(found, trees, strict=True)):
+        if n in (0, len(found) - 1):  # which reads all facts
+            derivation.check(program, facts)
+        assert close(derivation.weight, ground.weight(tree)), (derivation.weight, ground.weight(tree))
+        assert len(derivation) == ground.size(tree)
+    ranks = [rank(tree) for tree in trees]
+    for (a, m), (b, n) in zip(ranks, ranks[1:], strict=False):
+        assert a <= b or close(a, b)
+        assert a != b or m <= n, (ranks, trees)
+    known = set(trees)
+    if not cyclic:
+        assert known == set(every)
+    else:
+        assert {t for t in trees if ground.size(t) <= SIZE} <= set(every)
+        last = ranks[-1]
+        better = {t for t in every if rank(t) < last and not close(rank(t)[0], last[0])}
+        assert better <= known
+    assert chart.best(name) == found[0]
+    return len(found)
+
+
+@pytest.mark.parametrize("cyclic", [False, True], ids=["acyclic", "cyclic"])
+@pytest.mark.parametrize("semiring", NAMES)
+def test_k_best_are_those_of_brute_force(semiring: str, cyclic: bool) -> None:
+    if cyclic and semiring not in CYCLIC_SEMIRINGS:
+        pytest.skip(f"no cycles in {semiring}")
+    programs = generated(semiring, cyclic)
+    assert len(programs) > 8
+    together = combined(programs)
+    compiled, facts = dg.Program(together.source, semiring=semiring), given_facts(together.facts)
+    chart = compiled.run(facts)
+    first_rule = checked = 0
+    for number, program in enumerate(programs):
+        ground = grounded(program.source, program.facts, semiring)
+        for item in ground.items:
+            if item in ground.instances:
+                checked += check_item(chart, ground, item, semiring, f"p{number}_", first_rule, compiled, facts)
+        first_rule += len(ground.source.rules)
+    assert checked > 100
