@@ -1,7 +1,7 @@
 """All derivations of the items of a small program, by brute force: ground instances by the oracle, then every tree.
 
-It shares nothing with the engine but the parser. A derivation is nested tuples: `("fact", item, row)`, where `row` is the
-place among the given rows (from 0; axioms of the text from -1 downwards), or `(rule, item, antecedents...)`, where
+It shares nothing with the engine but the parser. A derivation is nested tuples: `("fact", item, row)`, where `row` is
+the place among the given rows (from 0; axioms of the text from -1 downwards), or `(rule, item, antecedents...)`, where
 `rule` is the rule's place in the text and an antecedent under `SIDE` is `("side", item)`.
 """
 
@@ -65,9 +65,9 @@ class Ground:
             match expression:
                 case s.ItemValue() | s.Side():
                     return self.weight(next(below))
-                case s.Apply("*", ()):
+                case s.Application("*", ()):
                     return self.ring.one
-                case s.Apply("*", operands):
+                case s.Application("*", operands):
                     parts = [compute(o) for o in operands]
                     return self.ring.times(*parts)
             raise TypeError(expression)
@@ -136,7 +136,7 @@ class TooMany(Exception):
 def _leaves(expression: s.Expression) -> list[s.Expression]:
     if isinstance(expression, s.ItemValue | s.Side):
         return [expression]
-    if isinstance(expression, s.Apply):
+    if isinstance(expression, s.Application):
         return [leaf for operand in expression.operands for leaf in _leaves(operand)]
     return []
 

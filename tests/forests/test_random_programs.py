@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def check_item(
         assert close(derivation.weight, ground.weight(tree)), (derivation.weight, ground.weight(tree))
         assert len(derivation) == ground.size(tree)
     ranks = [rank(tree) for tree in trees]
-    for (a, m), (b, n) in zip(ranks, ranks[1:], strict=False):
+    for (a, m), (b, n) in pairwise(ranks):
         assert a <= b or close(a, b)
         assert a != b or m <= n, (ranks, trees)
     known = set(trees)

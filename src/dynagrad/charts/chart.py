@@ -24,9 +24,9 @@ from ..calls import maker, public, public_iterator
 from ..errors import FactError, ProgramWarning, QueryError
 from ..facts.relation import Relation, parse_key
 from ..facts.table import Table
-from ..forests.absence import WhyNot
+from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
-from ..forests.packed import Forest, Instance
+from ..forests.packed import Forest, Instance, Packed
 from ..forests.ranking import KBest, best
 from ..forests.sums import Samples, count, count_simple, expectation
 from ..forests.why import Why, why
@@ -396,6 +396,9 @@ class Chart:
             self._collected = (self._prepared, pops, derivations.collector(self._state))
         return self._collected[2]
 
+    def _packed(self, item: Any) -> Packed:
+        return derivations.collect(self._collector(), item)
+
     @public
     def forest(self, item: Any = "goal", *, limit: int | None = None) -> Forest:
         """All derivations of an item, packed: the items that it is derived from, and the instances of rules.
@@ -411,7 +414,7 @@ class Chart:
         >>> [str(item) for item in forest.items]
         ['path(b)', 'path(a)', 'edge(a,b)']
         """
-        return derivations.collect(self._collector(), item, limit)
+        return Forest(derivations.collect(self._collector(), item, limit))
 
     @public
     def forest_size(self, item: Any = "goal", *, limit: int | None = None) -> tuple[int, int]:
@@ -437,7 +440,7 @@ class Chart:
         >>> chart.best("path(c)").facts()
         ['path(a)', 'edge(a,b)', 'edge(b,c)']
         """
-        return best(self.forest(item))
+        return best(self._packed(item))
 
     @public
     def kbest(
@@ -459,7 +462,7 @@ class Chart:
         >>> [d.weight for d in chart.kbest("path(c)", 2)]
         [3.0, 9.0]
         """
-        return KBest(self.forest(item), k, simple=simple, distinct=distinct)
+        return KBest(self._packed(item), k, simple=simple, distinct=distinct)
 
     @public
     def sample(self, item: Any = "goal", n: int = 1, *, seed: int = 0) -> Samples:
@@ -473,7 +476,7 @@ class Chart:
         >>> sum(d.facts() == ["a(y)"] for d in draws) / 1000
         0.771
         """
-        return Samples(self.forest(item), n, seed)
+        return Samples(self._packed(item), n, seed)
 
     @public
     def count(self, item: Any = "goal", *, simple: bool = False) -> int | float:
@@ -483,7 +486,7 @@ class Chart:
         >>> dg.Program("a += b * b. b += c(_).").run({"c/1": [("x",), ("y",)]}).count("a")
         4
         """
-        forest = self.forest(item)
+        forest = self._packed(item)
         return count_simple(forest) if simple else count(forest)
 
     @public
@@ -499,7 +502,7 @@ class Chart:
         >>> chart.expected("goal", lambda instance: str(instance.head) == "a(y)")
         0.75
         """
-        return expectation(self.forest(item), value)
+        return expectation(self._packed(item), value)
 
     @public
     def why(

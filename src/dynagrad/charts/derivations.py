@@ -17,11 +17,12 @@ from ..codegen.rules.forest.collecting import merged
 from ..errors import Error, NotConverged, QueryError, RoomError, ValueRangeError
 from ..facts.relation import take
 from ..facts.terms import item_text
-from ..forests.absence import Knowledge, WhyNot, why_not
+from ..forests.absence.attempts import WhyNot
+from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
-from ..forests.packed import NO_ROW, Arrays, Forest, ForestRule, Meaning, Name
+from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.unfolding import unfolded
-from ..plan.model import Plan, Table
+from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
 from ..rules.normal import NormalRule
 from ..rules.show import show
@@ -74,7 +75,7 @@ class Collector:
                 "the forest takes more than the limit on bytes that the chart was run with; raise max_bytes"
             )
         if status != "done":
-            check_end(End(status, self.prepared, self.run.setting.scale, None))
+            check_end(End(status, self.prepared, self.run.context.scale, None))
         return items, instances
 
 
@@ -90,8 +91,8 @@ def collector(run: Run, stop: Stop | None = None) -> Collector:
         deadline=None if stop is None else stop.deadline,
     )
     raised: list[BaseException] = []
-    connect(facts.setting, after, raised)
-    width = facts.setting.scale.width
+    connect(facts.context, after, raised)
+    width = facts.context.scale.width
     for key, table in after.compiled.plan.tables.items():
         old = before.compiled.plan.tables.get(key)
         if table.kind in ("dense", "hashed") and old is not None:
@@ -103,8 +104,8 @@ def collector(run: Run, stop: Stop | None = None) -> Collector:
 
 def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     """An item's predicate and codes. Raises where it was not derived."""
-    key, codes = lookup.place_of(run.setting, held.prepared, item)
-    words = lookup.words_at(held.prepared, key, codes, run.setting.scale.width)
+    key, codes = lookup.place_of(run.context, held.prepared, item)
+    words = lookup.words_at(held.prepared, key, codes, run.context.scale.width)
     if words is None or codes is None:
         name = item if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None))
         raise QueryError(
@@ -121,12 +122,12 @@ def size(held: Collector, item: Any, limit: int | None = None) -> tuple[int, int
 
 def collect(
     held: Collector, item: Any, limit: int | None = None, stop: Stop | None = None, *, sides: bool = False
-) -> Forest:
+) -> Packed:
     """The forest of an item's derivations; with `sides`, of those of items under `SIDE`, too."""
     run, most = held.run, MOST_INSTANCES if limit is None else limit
     key, codes = place(run, held, item)
     held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
-    scale, prepared = run.setting.scale, held.prepared
+    scale, prepared = run.context.scale, held.prepared
     arrays, words = prepared.chart.forest(scale.width)
     handles, begin, end, opened, rule, first, antecedent, given = arrays
     tables = (handles >> np.uint64(32)).astype(np.int64)
@@ -136,7 +137,7 @@ def collect(
     weights, rows = _given(held, packed, tables, cells, values, given)
     report = prepared.chart.report
     del report
-    forest = Forest(
+    forest = Packed(
         packed,
         Meaning(
             lambda nodes: _names(prepared, tables, cells, nodes),
@@ -146,9 +147,9 @@ def collect(
             lambda: _rank(prepared, tables, cells),
             _rules(held.plan),
             algebra_of(run),
-            run.setting.rules.source,
+            run.context.rules.source,
             run.status == "done",
-            {key: p.aggregator for key, p in run.setting.rules.predicates.items()},
+            {key: p.aggregator for key, p in run.context.rules.predicates.items()},
             evaluate=_evaluator(held.plan),
         ),
     )
@@ -160,9 +161,9 @@ def algebra_of(run: Run) -> Algebra:
     name = run.ready().compiled.plan.semiring
     if name != "user":
         return ALGEBRAS[name]
-    user = run.setting.options.user
+    user = run.context.options.user
     assert user is not None
-    return user_algebra(run.setting.scale.one, *_user_functions(user))
+    return user_algebra(run.context.scale.one, *_user_functions(user))
 
 
 def _user_functions(user: Any) -> tuple[Any, Any]:
@@ -242,7 +243,7 @@ def _given(
     given: npt.NDArray[np.uint32],
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """The weight of each given fact, and which row of its predicate it is."""
-    scale, relations = held.run.setting.scale, held.prepared.relations
+    scale, relations = held.run.context.scale, held.prepared.relations
     places = np.flatnonzero(arrays.rule < 0)
     numbers_of = -1 - arrays.rule[places].astype(np.int64)
     owner = arrays.owner[places]
@@ -301,7 +302,7 @@ def _evaluator(plan: Plan) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
 
 def knowledge(run: Run) -> Knowledge:
     """What there is in a chart, for whoever looks for what is missing."""
-    prepared, setting = run.ready(), run.setting
+    prepared, context = run.ready(), run.context
     tables = prepared.compiled.plan.tables
 
     def decoded(key: str, codes: npt.NDArray[np.int32]) -> list[tuple[Any, ...]]:
@@ -316,19 +317,19 @@ def knowledge(run: Run) -> Knowledge:
         table = tables.get(key)
         if table is None or table.kind not in ("dense", "hashed"):
             return []
-        codes, _ = prepared.chart.items(table.number, table.arity, setting.scale.width, pending=True)
+        codes, _ = prepared.chart.items(table.number, table.arity, context.scale.width, pending=True)
         there = set(rows(key))
         return [row for row in decoded(key, codes) if row not in there]
 
-    predicates = setting.rules.predicates
+    predicates = context.rules.predicates
     status = "" if run.status == "done" else f"the run ended early, at its limit on {run.status}"
     return Knowledge(
         rows,
-        setting.rules.rules,
+        context.rules.rules,
         frozenset(k for k, p in predicates.items() if p.defined),
         frozenset(k for k, p in predicates.items() if p.input),
         frozenset(k for k, p in predicates.items() if p.external),
-        lambda key, row: setting.externals[key](*row),
+        lambda key, row: context.externals[key](*row),
         pending,
         status,
     )
@@ -338,19 +339,21 @@ def explain_absence(run: Run, item: Any, most: int, depth: int, bindings: int, s
     """Why an item is not there. Raises where it is."""
     prepared = run.ready()
     if isinstance(item, tuple):
-        key, values = lookup.place(item, lambda key: lookup.check_known(run.setting, prepared, key))
+        key, values = lookup.place(item, lambda key: lookup.check_known(run.context, prepared, key))
         item = item_text(key, values)
-    read = lookup.read_item(run.setting, prepared, item)
-    table = lookup.find(run.setting, prepared, read, lambda key: run.items(prepared, key))
+    read = lookup.read_item(run.context, prepared, item)
+    table = lookup.find(run.context, prepared, read, lambda key: run.items(prepared, key))
     if len(table):
         raise QueryError(f"{show(read)} is derived; chart.why({show(read)!r}) says why")
     return why_not(knowledge(run), read, most, depth, bindings, seconds)
 
 
-def _merged(held: Collector, table: Table, rows: npt.NDArray[np.uint32]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+def _merged(
+    held: Collector, table: TableLayout, rows: npt.NDArray[np.uint32]
+) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """Of rows of a fact table in which copies are one: their values, and the first copy of each."""
-    scale, relation = held.run.setting.scale, held.prepared.relations[table.key]
-    codes = coded(held.run.setting, held.prepared, relation)
+    scale, relation = held.run.context.scale, held.prepared.relations[table.key]
+    codes = coded(held.run.context, held.prepared, relation)
     unique, first = np.unique(codes, axis=0, return_index=True) if table.arity else (codes[:1], np.zeros(1, np.int64))
     values = []
     for row in rows.tolist():

@@ -57,7 +57,10 @@ class Algebra:
         """The product of constants of a rule, as they stand in the text."""
         if self.times is None:
             return None
-        return self.product([_CONSTANT.get(self.name, _same)(n) for n in numbers])
+        read: Callable[[float | int], Any] = _CONSTANT.get(self.name, _same)
+        if isinstance(self.one, tuple) and self.name == "user":
+            return self.product([(float(n),) * len(self.one) for n in numbers])
+        return self.product([read(n) for n in numbers])
 
 
 NO_WEIGHT = (

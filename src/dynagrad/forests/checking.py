@@ -22,18 +22,18 @@ from ..facts.terms import canonical, item_text
 from ..rules.parse import parse
 from ..rules.syntax import (
     ONE,
-    Apply,
+    Application,
     Expression,
     Item,
     ItemValue,
-    Number,
+    Numeral,
     PredicateDeclaration,
     Rule,
     SemiringDeclaration,
     Side,
     Source,
 )
-from .derivation import Derivation, Step
+from .steps import Step
 from .terms import Bindings, Row, Unbound, bind_rule, body_items, same
 
 
@@ -70,16 +70,16 @@ class _Given:
         return rows[place] if place < len(rows) else None
 
 
-def check(derivation: Derivation, program: Any, facts: Mapping[str, Any] | None, values: str) -> None:
-    """Raises Error for the first step of a derivation that is not right."""
+def check(steps: Sequence[Step], weight: Any, program: Any, facts: Mapping[str, Any] | None, values: str) -> None:
+    """Raises Error for the first step of a derivation that is not right, and where its weight is another."""
     given = _given(program, facts or {}, values)
-    steps = derivation.steps
+    item = steps[0].item
     used = [0] * len(steps)
     for step in steps:
         for i in step.antecedents:
             used[i] += 1
     if used != [0, *[1] * (len(steps) - 1)]:
-        raise Error(f"the steps of the derivation of {derivation.item} are no tree")
+        raise Error(f"the steps of the derivation of {item} are no tree")
     weights: list[Any] = [None] * len(steps)
     for n in range(len(steps) - 1, -1, -1):
         step = steps[n]
@@ -89,10 +89,8 @@ def check(derivation: Derivation, program: Any, facts: Mapping[str, Any] | None,
             )
         except _Wrong as wrong:
             raise Error(f"step {n + 1} of the derivation, {step.text}, is not right: {wrong}") from None
-    if derivation.weight is not None and weights[0] is not None and not _close(derivation.weight, weights[0]):
-        raise Error(
-            f"the weight of the derivation of {derivation.item} is {weights[0]}, and it says {derivation.weight}"
-        )
+    if weight is not None and weights[0] is not None and not _close(weight, weights[0]):
+        raise Error(f"the weight of the derivation of {item} is {weights[0]}, and it says {weight}")
 
 
 def _close(a: Any, b: Any) -> bool:
@@ -152,7 +150,11 @@ def _asserted(rule: Rule) -> bool:
 
 
 def _is_number(body: Expression) -> bool:
-    return isinstance(body, Number) or body == ONE or (isinstance(body, Apply) and all(map(_is_number, body.operands)))
+    return (
+        isinstance(body, Numeral)
+        or body == ONE
+        or (isinstance(body, Application) and all(map(_is_number, body.operands)))
+    )
 
 
 def _read(given: _Given, key: str, rows: Any) -> list[_Fact]:
@@ -216,11 +218,11 @@ def _constant(given: _Given, body: Expression) -> Any:
     if given.semiring not in _TIMES:
         return None
     one, times, read_number = _TIMES[given.semiring]
-    if isinstance(body, Number):
+    if isinstance(body, Numeral):
         return read_number(_probability(given, body.value) if given.probabilities else body.value)
-    if isinstance(body, Apply) and body.operator == "neg":
+    if isinstance(body, Application) and body.operator == "neg":
         return -_constant(given, body.operands[0])
-    assert isinstance(body, Apply)
+    assert isinstance(body, Application)
     found = one
     for operand in body.operands:
         found = times(found, _constant(given, operand))
@@ -235,10 +237,10 @@ def _weight(given: _Given, body: Expression, below: list[Any]) -> Any:
     if isinstance(body, ItemValue | Side):
         weight = below.pop(0)
         return one if isinstance(body, Side) else weight
-    if isinstance(body, Number) or (isinstance(body, Apply) and body.operator == "neg"):
+    if isinstance(body, Numeral) or (isinstance(body, Application) and body.operator == "neg"):
         return _constant(given, body)
     found = one
-    assert isinstance(body, Apply)
+    assert isinstance(body, Application)
     for operand in body.operands:
         weight = _weight(given, operand, below)
         if weight is None:
@@ -323,7 +325,7 @@ def _same_row(a: Row, b: Row) -> bool:
 
 
 def _shifts(given: _Given, key: str) -> bool:
-    """Whether copies of a fact are one: in a program that declares no semiring, under an aggregator that is its times."""
+    """Whether copies of a fact are one: without a declared semiring, under an aggregator that is its times."""
     own = any(r.aggregator in ("max=", "min=", "log+=") for r in given.source.rules)  # else the semiring is said apart
     if not own or given.semiring not in ("log", "viterbi", "tropical"):
         return False

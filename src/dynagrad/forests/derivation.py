@@ -7,43 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy.typing as npt
 
 from ..calls import public
 from ..errors import Error
-from ..facts.terms import item_text
-from .packed import NO_ROW, ForestRule, Name
-
-if TYPE_CHECKING:
-    from .packed import Forest
-
-
-@dataclass(frozen=True)
-class Step:
-    """An instance of a rule in a derivation, or a leaf.
-
-    `antecedents` are the places of its antecedents among the steps. `rule` is None for a leaf: a given fact, with its
-    `row`; an item of which only it counts that it is derived (`side`); or the value of an external predicate.
-    """
-
-    name: Name
-    rule: str | None
-    rule_number: int | None
-    antecedents: tuple[int, ...]
-    conditions: tuple[str, ...] = ()
-    row: int | None = None
-    side: bool = False
-    depth: int = 0
-
-    @property
-    def item(self) -> str:
-        return item_text(*self.name)
-
-    @property
-    def text(self) -> str:
-        """As it is drawn."""
-        return f"SIDE({self.item})" if self.side else self.item
+from .checking import check
+from .drawing import boxes, graphviz, rich_tree, svg, text_tree
+from .packed import NO_ROW, ForestRule, Packed
+from .steps import Step
 
 
 class Derivation:
@@ -64,17 +37,17 @@ class Derivation:
     >>> derivation.check(program, facts)
     """
 
-    __slots__ = ("_forest", "_instances", "_key", "_steps", "log_probability", "weight")
+    __slots__ = ("_forest", "_key", "_steps", "instances", "log_probability", "weight")
 
     def __init__(
         self,
-        forest: Forest | None,
-        instances: Sequence[int],
+        forest: Packed | None,
+        instances: Sequence[int] | npt.NDArray[Any],
         weight: Any,
         log_probability: float | None = None,
         steps: tuple[Step, ...] | None = None,
     ) -> None:
-        self._forest, self._instances, self._steps = forest, instances, steps
+        self._forest, self.instances, self._steps = forest, instances, steps
         self._key: tuple[Any, ...] | None = None
         self.weight, self.log_probability = weight, log_probability
 
@@ -85,7 +58,7 @@ class Derivation:
         """The instances and leaves, each before its antecedents, from left to right."""
         if self._steps is None:
             assert self._forest is not None
-            self._steps = _steps(self._forest, self._instances)
+            self._steps = _steps(self._forest, self.instances)
         return self._steps
 
     def __iter__(self) -> Iterator[Step]:
@@ -184,7 +157,7 @@ class Derivation:
     def nltk(self) -> Any:
         """The tree as `nltk.Tree`, whose labels and leaves are items. Raises `Error` where nltk is not installed."""
         try:
-            from nltk import Tree  # an optional package
+            from nltk import Tree  # type: ignore[import-untyped,unused-ignore]  # an optional package
         except ImportError:
             raise Error("derivation.nltk() needs nltk, which is not installed: pip install nltk") from None
         steps = self.steps
@@ -220,31 +193,23 @@ class Derivation:
     @public
     def graphviz(self) -> str:
         """The tree in the language of Graphviz."""
-        from .drawing import graphviz  # drawing knows derivations
-
-        return graphviz(self)
+        return graphviz(self.steps)
 
     @public
     def svg(self) -> str:
         """The tree as an SVG picture; notebooks show it."""
-        from .drawing import boxes, svg  # drawing knows derivations
-
-        return svg(boxes(self), f"A derivation of {self.item}")
+        return svg(boxes(self.steps), f"A derivation of {self.item}")
 
     @public
     def text(self) -> str:
         """The tree as plain text, a line for each step."""
-        from .drawing import boxes, text_tree  # drawing knows derivations
-
-        return text_tree(boxes(self))
+        return text_tree(boxes(self.steps))
 
     def _repr_svg_(self) -> str:
         return self.svg()
 
     def __rich__(self) -> Any:
-        from .drawing import rich_tree  # drawing knows derivations
-
-        return rich_tree(self)
+        return rich_tree(self.steps)
 
     @public
     def check(self, program: Any, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> None:
@@ -254,21 +219,19 @@ class Derivation:
         those of the run. Raises `Error` for the first step that is not right. It is taken as given that an item under
         `SIDE` is derived and one under `not` is not, where rules define the predicate.
         """
-        from .checking import check  # checking knows derivations
-
-        check(self, program, facts, values)
+        check(self.steps, self.weight, program, facts, values)
 
 
-def _steps(forest: Forest, instances: Sequence[int]) -> tuple[Step, ...]:
+def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple[Step, ...]:
     """The steps of the instances of a derivation, each before those of its antecedents."""
-    arrays = forest._arrays
-    owners = forest._owners()
+    arrays = forest.arrays
+    owners = forest.owners()
     listed = [int(i) for i in instances]
     learnt = [int(owners[i]) for i in listed]
     for i in listed:
-        learnt += [~n for n in forest._antecedents(i) if n < 0]
-    forest._learn(learnt)
-    rules = forest._meaning.rules
+        learnt += [~n for n in forest.antecedents(i) if n < 0]
+    forest.learn(learnt)
+    rules = forest.meaning.rules
     made: list[tuple[Any, ...]] = []
     places: list[list[int]] = []
     taken = 0
@@ -281,18 +244,18 @@ def _steps(forest: Forest, instances: Sequence[int]) -> tuple[Step, ...]:
             places[parent].append(n)
         places.append([])
         if leaf is not None:
-            made.append((forest._name(leaf), None, None, (), None, True, depth))
+            made.append((forest.name(leaf), None, None, (), None, True, depth))
             continue
         i = listed[taken]
         taken += 1
         rule: ForestRule | None = rules.get(int(arrays.rule[i]))
-        name = forest._name(int(owners[i]))
+        name = forest.name(int(owners[i]))
         if rule is None:
             row = _row(forest, i)
             made.append((name, None, None, (), row, False, depth))
             continue
-        made.append((name, rule.text, rule.source, forest._conditions(i), None, False, depth))
-        for u in reversed(forest._antecedents(i)):
+        made.append((name, rule.text, rule.source, forest.conditions(i), None, False, depth))
+        for u in reversed(forest.antecedents(i)):
             stack.append((n, None if u >= 0 else ~u, depth + 1))
     return tuple(
         Step(name, text, number, tuple(below), conditions, row, side, depth)
@@ -300,8 +263,8 @@ def _steps(forest: Forest, instances: Sequence[int]) -> tuple[Step, ...]:
     )
 
 
-def _row(forest: Forest, instance: int) -> int | None:
-    row = int(forest._meaning.given_row[-1 - int(forest._arrays.rule[instance])])
+def _row(forest: Packed, instance: int) -> int | None:
+    row = int(forest.meaning.given_row[-1 - int(forest.arrays.rule[instance])])
     return None if row == NO_ROW else row
 
 

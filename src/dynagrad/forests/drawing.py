@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import Error
-
-if TYPE_CHECKING:
-    from .derivation import Derivation, Step
+from .steps import Step
 
 MOST_DRAWN = 5_000
 """The most steps of a derivation that is drawn: a picture of more shows nothing."""
@@ -39,9 +37,9 @@ _LOOKS = {
 """How boxes look: how they are filled, their border, and whether that is dashed."""
 
 
-def _drawable(derivation: Derivation) -> Sequence[Step]:
-    _refuse_many(len(derivation.steps), f"the derivation of {derivation.item}")
-    return derivation.steps
+def _drawable(steps: Sequence[Step]) -> Sequence[Step]:
+    _refuse_many(len(steps), f"the derivation of {steps[0].item}")
+    return steps
 
 
 def _refuse_many(count: int, what: str) -> None:
@@ -49,10 +47,10 @@ def _refuse_many(count: int, what: str) -> None:
         raise Error(f"{what} has {count:,} parts, and pictures are drawn of at most {MOST_DRAWN:,}")
 
 
-def boxes(derivation: Derivation) -> list[Box]:
+def boxes(steps: Sequence[Step]) -> list[Box]:
     """The steps of a derivation as they are drawn."""
     found = []
-    for step in _drawable(derivation):
+    for step in _drawable(steps):
         look = "item" if step.rule is not None else "side" if step.side else "given"
         hint = step.rule or ("only has to be derived" if step.side else "given")
         if step.conditions:
@@ -71,7 +69,8 @@ def svg(boxes: Sequence[Box], title: str) -> str:
     height = depth * _LEVEL + _HEIGHT + 2 * _MARGIN
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12">',
+        f'viewBox="0 0 {width:.0f} {height:.0f}" '
+        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12">',
         f"<title>{escape(title)}</title>",
     ]
 
@@ -140,9 +139,9 @@ def _after(steps: Sequence[Box]) -> list[int]:
     return order
 
 
-def graphviz(derivation: Derivation) -> str:
+def graphviz(steps: Sequence[Step]) -> str:
     """The tree in the language of Graphviz."""
-    steps = _drawable(derivation)
+    _drawable(steps)
     out = ["digraph derivation {", '  node [shape=box, fontname="monospace", fontsize=11];', "  edge [dir=none];"]
     for n, step in enumerate(steps):
         style = (
@@ -155,12 +154,12 @@ def graphviz(derivation: Derivation) -> str:
     return "\n".join([*out, "}", ""])
 
 
-def rich_tree(derivation: Derivation) -> Any:
+def rich_tree(steps: Sequence[Step]) -> Any:
     """The tree as rich draws it."""
     from rich.text import Text  # slow to import, and only for those who draw
     from rich.tree import Tree  # the same
 
-    steps = _drawable(derivation)
+    _drawable(steps)
 
     def label(step: Step) -> Text:
         text = Text(step.text, style="bold" if step.rule is not None else "dim" if step.side else "cyan")

@@ -66,7 +66,8 @@ class Walk:
     def __init__(self, view: View, held: tuple[Any, ...], stop: Stop | None = None) -> None:
         """`held` are the arrays that the view points to."""
         self._call = _library()
-        self._held, self.view, self.stop = held, view, stop
+        self.held, self.view, self.stop = held, view, stop
+        self.summed = False  # whether its sums and shares are there
         pointer = self._call["new"]()
         if pointer is None:
             raise _no_memory()
@@ -106,7 +107,7 @@ class Walk:
         if not count or address is None:
             return np.zeros(0, kind)
         buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
-        buffer.owner = self  # type: ignore[attr-defined]  # arrays keep the buffer, and that keeps the walk
+        buffer.owner = self  # arrays keep the buffer, and that keeps the walk
         return np.frombuffer(buffer, kind)
 
     # -- ranking
@@ -145,7 +146,7 @@ class Walk:
     def sums(self, known: tuple[Doubles, Longs] | None, *, again: bool) -> int | None:
         """Sums up the weights of derivations, up to a cyclic component that is not known, which it returns."""
         self._known = known
-        m, e = (None, None) if known is None else tuple(a.__array_interface__["data"][0] for a in known)
+        m, e = (None, None) if known is None else (_address(known[0]), _address(known[1]))
         return int(self._call["next"](self.pointer)) if self._work("sums", m, e, int(again)) else None
 
     def totals(self) -> tuple[Doubles, Longs]:
@@ -156,8 +157,9 @@ class Walk:
 
     def settle(self, nodes: Numbers, m: Doubles, e: Longs) -> None:
         """Gives the nodes of the component at hand their sums."""
-        held = [np.ascontiguousarray(nodes, np.uint32), np.ascontiguousarray(m), np.ascontiguousarray(e, np.int64)]
-        self._call["settle"](self.pointer, *(a.__array_interface__["data"][0] for a in held), len(nodes))
+        held: list[npt.NDArray[Any]] = [np.ascontiguousarray(nodes, np.uint32), np.ascontiguousarray(m)]
+        held.append(np.ascontiguousarray(e, np.int64))
+        self._call["settle"](self.pointer, *map(_address, held), len(nodes))
 
     def shares(self) -> Doubles:
         """Of each instance the share of the node that it and those before it have; sums were found before."""
@@ -182,6 +184,11 @@ class Walk:
         if how == 1:
             return float("inf")
         return None if how else int(words[0]) + (int(words[1]) << 64)
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _no_memory() -> Error:

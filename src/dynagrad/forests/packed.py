@@ -1,7 +1,7 @@
 """The packed forest of an item's derivations: items, rule instances, and which instance has which antecedents.
 
-A forest is flat arrays, see `runtime/include/dynagrad/collected.hpp`, with what is needed to say their meaning: names of
-items, rules, weights. It never changes. How it is collected is the business of who has a chart; what derivations it
+A forest is flat arrays, see `runtime/include/dynagrad/collected.hpp`, with what is needed to say their meaning: names
+of items, rules, weights. It never changes. How it is collected is the business of who has a chart; what derivations it
 holds that of `ranking.py` and `sums.py`.
 """
 
@@ -84,6 +84,117 @@ class Meaning:
     """In plain arithmetic, the value of an instance from those of its antecedents."""
 
 
+class Packed:
+    """A packed forest, as the rest of this room works on it: arrays and their meaning."""
+
+    def __init__(self, arrays: Arrays, meaning: Meaning) -> None:
+        self.arrays, self.meaning = arrays, meaning
+        self._names: dict[int, Name] = {}
+        self._values: npt.NDArray[Any] | None = None
+        self._walks: dict[bool, Walk] = {}
+        self._owner: npt.NDArray[np.int64] | None = None
+
+    def name(self, node: int) -> Name:
+        found = self._names.get(node)
+        if found is None:
+            self.learn([node])
+            found = self._names[node]
+        return found
+
+    def learn(self, nodes: Sequence[int]) -> None:
+        """Learns the names of several nodes at once."""
+        fresh = [n for n in dict.fromkeys(nodes) if n not in self._names]
+        if fresh:
+            self._names.update(zip(fresh, self.meaning.names(fresh), strict=True))
+
+    def text(self, node: int) -> str:
+        return item_text(*self.name(node))
+
+    def value(self, node: int) -> Any:
+        if self._values is None:
+            self._values = self.meaning.values()
+        return python_value(self._values[node])
+
+    def owners(self) -> npt.NDArray[np.int64]:
+        if self._owner is None:
+            self._owner = self.arrays.owner
+        return self._owner
+
+    def antecedents(self, instance: int) -> list[int]:
+        a = self.arrays
+        found: list[int] = a.antecedent[a.first[instance] : a.first[instance + 1]].tolist()
+        return found
+
+    def own_weight(self, instance: int) -> Any:
+        """The weight of an instance apart from its antecedents."""
+        number = int(self.arrays.rule[instance])
+        if number < 0:
+            return python_value(self.meaning.given[-1 - number])
+        return self.meaning.algebra.constant(self.meaning.rules[number].constants)
+
+    def written(self, instance: int) -> Rule | None:
+        """The rule of an instance as it is written; None of a given fact."""
+        rule = self.meaning.rules.get(int(self.arrays.rule[instance]))
+        return None if rule is None else self.meaning.source.rules[rule.source]
+
+    def bindings(self, instance: int) -> Bindings | None:
+        """The variables of an instance's rule."""
+        rule = self.written(instance)
+        if rule is None:
+            return None
+        rows = [self.name(n if n >= 0 else ~n)[1] for n in self.antecedents(instance)]
+        return bind_rule(rule, self.name(int(self.owners()[instance]))[1], rows)
+
+    def conditions(self, instance: int) -> tuple[str, ...]:
+        rule = self.written(instance)
+        bindings = self.bindings(instance) if rule is not None and rule.conditions else None
+        if rule is None or bindings is None:
+            return ()
+        return tuple(bindings.condition_text(c) for c in rule.conditions)
+
+    def walk(self, *, sampling: bool = False) -> Walk:
+        """The native algorithms over this forest; for sums over derivations, or for ranking them."""
+        algebra = self.meaning.algebra
+        sampling = sampling and (algebra.sampled is not algebra.kind)
+        if sampling not in self._walks:
+            self._walks[sampling] = self._opened(sampling)
+        return self._walks[sampling]
+
+    def _opened(self, sampling: bool) -> Walk:
+        a, meaning, algebra = self.arrays, self.meaning, self.meaning.algebra
+        kind = algebra.sampled if sampling else algebra.kind
+        convert = algebra.chances if sampling else algebra.numbers
+        most = max([0, *meaning.rules])
+        constants = np.zeros(most + 1)
+        given = np.zeros(0)
+        if kind is not None:
+            numbered = sorted(meaning.rules)
+            weights = np.empty(len(numbered), object)
+            weights[:] = [algebra.constant(meaning.rules[n].constants) for n in numbered]
+            if numbered:
+                constants[numbered] = convert(_stacked(weights))
+            given = convert(meaning.given) if len(meaning.given) else given
+            refuse_signs(algebra, constants, lambda n: f"the rule `{meaning.rules[n].text}`")
+            refuse_signs(algebra, given, self.given_text)
+        held = (
+            np.ascontiguousarray(a.begin),
+            np.ascontiguousarray(a.end),
+            np.ascontiguousarray(a.rule),
+            np.ascontiguousarray(a.first),
+            np.ascontiguousarray(a.antecedent),
+            constants,
+            np.ascontiguousarray(given),
+            np.ascontiguousarray(meaning.rank(), np.int64),
+        )
+        places = [x.__array_interface__["data"][0] for x in held]
+        sizes = (len(a.begin), len(a.rule), len(a.antecedent))
+        return Walk(View(*sizes, -1 if kind is None else int(kind), 0, *places, None, None), held)
+
+    def given_text(self, given: int) -> str:
+        instance = int(np.flatnonzero(self.arrays.rule == -1 - given)[0])
+        return f"the fact {self.text(int(self.owners()[instance]))}"
+
+
 class Forest:
     """All derivations of an item, packed: each item once, with the instances of rules that derive it.
 
@@ -100,146 +211,37 @@ class Forest:
     ['path(c) min= path(a) + edge(a,c)', 'path(c) min= path(b) + edge(b,c)']
     """
 
-    def __init__(self, arrays: Arrays, meaning: Meaning) -> None:
-        self._arrays, self._meaning = arrays, meaning
-        self._names: dict[int, Name] = {}
-        self._values: npt.NDArray[Any] | None = None
-        self._walks: dict[bool, Walk] = {}
-        self._owner: npt.NDArray[np.int64] | None = None
-        self._own_weights: list[Any] | None = None
-
-    # -- what is in it
+    def __init__(self, packed: Packed) -> None:
+        self.packed = packed
 
     @property
     def items(self) -> Sequence[ForestItem]:
         """The items, the one that was asked for first."""
-        return _Listed(len(self._arrays.begin), lambda n: ForestItem(self, n))
+        return _Listed(len(self.packed.arrays.begin), lambda n: ForestItem(self.packed, n))
 
     @property
     def instances(self) -> Sequence[Instance]:
         """The instances of rules, and the rows of given facts, item by item."""
-        return _Listed(len(self._arrays.rule), lambda n: Instance(self, n))
+        return _Listed(len(self.packed.arrays.rule), lambda n: Instance(self.packed, n))
 
     @property
     def root(self) -> ForestItem:
         """The item that was asked for."""
-        return ForestItem(self, 0)
+        return ForestItem(self.packed, 0)
 
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
-        a = self._arrays
+        a = self.packed.arrays
         return sum(x.nbytes for x in (a.begin, a.end, a.opened, a.rule, a.first, a.antecedent))
 
     @property
     def semiring(self) -> str:
         """The semiring of the weights; `plain` where derivations have none."""
-        return self._meaning.algebra.name
+        return self.packed.meaning.algebra.name
 
     def __repr__(self) -> str:
-        return f"<Forest of {self._text(0)}: {len(self.items):,} items, {len(self.instances):,} instances>"
-
-    # -- for the rest of this room
-
-    def _name(self, node: int) -> Name:
-        found = self._names.get(node)
-        if found is None:
-            self._learn([node])
-            found = self._names[node]
-        return found
-
-    def _learn(self, nodes: Sequence[int]) -> None:
-        """Learns the names of several nodes at once."""
-        fresh = [n for n in dict.fromkeys(nodes) if n not in self._names]
-        if fresh:
-            self._names.update(zip(fresh, self._meaning.names(fresh), strict=True))
-
-    def _text(self, node: int) -> str:
-        return item_text(*self._name(node))
-
-    def _value(self, node: int) -> Any:
-        if self._values is None:
-            self._values = self._meaning.values()
-        return python_value(self._values[node])
-
-    def _owners(self) -> npt.NDArray[np.int64]:
-        if self._owner is None:
-            self._owner = self._arrays.owner
-        return self._owner
-
-    def _antecedents(self, instance: int) -> list[int]:
-        a = self._arrays
-        found: list[int] = a.antecedent[a.first[instance] : a.first[instance + 1]].tolist()
-        return found
-
-    def _own_weight(self, instance: int) -> Any:
-        """The weight of an instance apart from its antecedents."""
-        number = int(self._arrays.rule[instance])
-        if number < 0:
-            return python_value(self._meaning.given[-1 - number])
-        return self._meaning.algebra.constant(self._meaning.rules[number].constants)
-
-    def _written(self, instance: int) -> Rule | None:
-        """The rule of an instance as it is written; None of a given fact."""
-        rule = self._meaning.rules.get(int(self._arrays.rule[instance]))
-        return None if rule is None else self._meaning.source.rules[rule.source]
-
-    def _bindings(self, instance: int) -> Bindings | None:
-        """The variables of an instance's rule."""
-        rule = self._written(instance)
-        if rule is None:
-            return None
-        rows = [self._name(n if n >= 0 else ~n)[1] for n in self._antecedents(instance)]
-        return bind_rule(rule, self._name(int(self._owners()[instance]))[1], rows)
-
-    def _conditions(self, instance: int) -> tuple[str, ...]:
-        rule = self._written(instance)
-        bindings = self._bindings(instance) if rule is not None and rule.conditions else None
-        if rule is None or bindings is None:
-            return ()
-        return tuple(bindings.condition_text(c) for c in rule.conditions)
-
-    def _walk(self, *, sampling: bool = False) -> Walk:
-        """The native algorithms over this forest; for sums over derivations, or for ranking them."""
-        algebra = self._meaning.algebra
-        sampling = sampling and (algebra.sampled is not algebra.kind)
-        if sampling not in self._walks:
-            self._walks[sampling] = self._opened(sampling)
-        return self._walks[sampling]
-
-    def _opened(self, sampling: bool) -> Walk:
-        a, meaning, algebra = self._arrays, self._meaning, self._meaning.algebra
-        kind = algebra.sampled if sampling else algebra.kind
-        convert = algebra.chances if sampling else algebra.numbers
-        most = max([0, *meaning.rules])
-        constants = np.zeros(most + 1)
-        given = np.zeros(0)
-        if kind is not None:
-            numbered = sorted(meaning.rules)
-            weights = np.empty(len(numbered), object)
-            weights[:] = [algebra.constant(meaning.rules[n].constants) for n in numbered]
-            if numbered:
-                constants[numbered] = convert(_stacked(weights))
-            given = convert(meaning.given) if len(meaning.given) else given
-            refuse_signs(algebra, constants, lambda n: f"the rule `{meaning.rules[n].text}`")
-            refuse_signs(algebra, given, self._given_text)
-        held = (
-            np.ascontiguousarray(a.begin),
-            np.ascontiguousarray(a.end),
-            np.ascontiguousarray(a.rule),
-            np.ascontiguousarray(a.first),
-            np.ascontiguousarray(a.antecedent),
-            constants,
-            np.ascontiguousarray(given),
-            np.ascontiguousarray(meaning.rank(), np.int64),
-        )
-        places = [x.__array_interface__["data"][0] for x in held]
-        sizes = (len(a.begin), len(a.rule), len(a.antecedent))
-        return Walk(View(*sizes, -1 if kind is None else int(kind), 0, *places, None, None), held)
-
-    def _given_text(self, given: int) -> str:
-        instance = int(np.flatnonzero(self._arrays.rule == -1 - given)[0])
-        return f"the fact {self._text(int(self._owners()[instance]))}"
+        return f"<Forest of {self.packed.text(0)}: {len(self.items):,} items, {len(self.instances):,} instances>"
 
 
 class _Listed(Sequence[T]):
@@ -272,101 +274,101 @@ class _Listed(Sequence[T]):
 class ForestItem:
     """An item of a forest."""
 
-    forest: Forest = field(repr=False, compare=False)
+    forest: Packed = field(repr=False, compare=False)
     number: int
 
     @property
     def predicate(self) -> str:
         """Its predicate, as `name/arity`."""
-        return self.forest._name(self.number)[0]
+        return self.forest.name(self.number)[0]
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        return self.forest._name(self.number)[1]
+        return self.forest.name(self.number)[1]
 
     @property
     def value(self) -> Any:
         """Its value in the chart."""
-        return self.forest._value(self.number)
+        return self.forest.value(self.number)
 
     @property
     def opened(self) -> bool:
         """Whether its instances are in the forest: it is not reached by `SIDE` alone."""
-        return bool(self.forest._arrays.opened[self.number])
+        return bool(self.forest.arrays.opened[self.number])
 
     @property
     def instances(self) -> Sequence[Instance]:
         """The instances of rules that derive it, and the rows that give it."""
-        a = self.forest._arrays
+        a = self.forest.arrays
         begin, count = int(a.begin[self.number]), int(a.end[self.number] - a.begin[self.number])
         return _Listed(count, lambda n: Instance(self.forest, begin + n))
 
     def __str__(self) -> str:
-        return self.forest._text(self.number)
+        return self.forest.text(self.number)
 
 
 @dataclass(frozen=True)
 class Instance:
     """An instance of a rule in a forest, or a given fact."""
 
-    forest: Forest = field(repr=False, compare=False)
+    forest: Packed = field(repr=False, compare=False)
     number: int
 
     @property
     def head(self) -> ForestItem:
-        return ForestItem(self.forest, int(self.forest._owners()[self.number]))
+        return ForestItem(self.forest, int(self.forest.owners()[self.number]))
 
     @property
     def rule(self) -> str | None:
         """The rule as it is written; None of a given fact."""
-        found = self.forest._meaning.rules.get(int(self.forest._arrays.rule[self.number]))
+        found = self.forest.meaning.rules.get(int(self.forest.arrays.rule[self.number]))
         return None if found is None else found.text
 
     @property
     def rule_number(self) -> int | None:
         """The place of the rule in the program's text, from 0; None of a given fact."""
-        found = self.forest._meaning.rules.get(int(self.forest._arrays.rule[self.number]))
+        found = self.forest.meaning.rules.get(int(self.forest.arrays.rule[self.number]))
         return None if found is None else found.source
 
     @property
     def row(self) -> int | None:
-        """Of a given fact, which of the rows of its predicate it is: from 0 those that were bound, then those of the run;
-        -1, -2, ... are axioms of the text."""
-        number = int(self.forest._arrays.rule[self.number])
-        row = 0 if number >= 0 else int(self.forest._meaning.given_row[-1 - number])
+        """Of a given fact, which of the rows of its predicate it is: from 0 those that were bound, then those of the
+        run; -1, -2, ... are axioms of the text."""
+        number = int(self.forest.arrays.rule[self.number])
+        row = 0 if number >= 0 else int(self.forest.meaning.given_row[-1 - number])
         return None if number >= 0 or row == NO_ROW else row
 
     @property
     def antecedents(self) -> tuple[ForestItem, ...]:
         """The items on its right side, in the order of the rule."""
-        return tuple(ForestItem(self.forest, n if n >= 0 else ~n) for n in self.forest._antecedents(self.number))
+        return tuple(ForestItem(self.forest, n if n >= 0 else ~n) for n in self.forest.antecedents(self.number))
 
     @property
     def sides(self) -> tuple[bool, ...]:
         """Of each antecedent, whether only it counts that it is derived."""
-        return tuple(n < 0 for n in self.forest._antecedents(self.number))
+        return tuple(n < 0 for n in self.forest.antecedents(self.number))
 
     @property
     def conditions(self) -> tuple[str, ...]:
         """What the rule asks for beside its items, with what is known of its variables: `1 < 2`, `not stop(3)`."""
-        return self.forest._conditions(self.number)
+        return self.forest.conditions(self.number)
 
     @property
     def value(self) -> Any:
         """What it contributes to its head: its constants times the values of its antecedents."""
-        forest, meaning = self.forest, self.forest._meaning
-        nodes = forest._antecedents(self.number)
-        number = int(forest._arrays.rule[self.number])
+        forest, meaning = self.forest, self.forest.meaning
+        nodes = forest.antecedents(self.number)
+        number = int(forest.arrays.rule[self.number])
         if meaning.algebra.times is None:
             if number < 0:
-                return forest._own_weight(self.number)
-            values = [None if n < 0 else forest._value(n) for n in nodes]
+                return forest.own_weight(self.number)
+            values = [None if n < 0 else forest.value(n) for n in nodes]
             return None if meaning.evaluate is None else meaning.evaluate(meaning.rules[number], values)
-        return meaning.algebra.product([forest._own_weight(self.number), *(forest._value(n) for n in nodes if n >= 0)])
+        return meaning.algebra.product([forest.own_weight(self.number), *(forest.value(n) for n in nodes if n >= 0)])
 
     def __str__(self) -> str:
-        rule = self.forest._written(self.number)
-        bindings = self.forest._bindings(self.number)
+        rule = self.forest.written(self.number)
+        bindings = self.forest.bindings(self.number)
         if rule is None:
             return f"{self.head}."
         return f"{self.head} {rule.aggregator} ..." if bindings is None else instance_text(rule, bindings)
@@ -389,8 +391,8 @@ def _stacked(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(listed)
 
 
-def walk_names(forest: Forest, nodes: Iterator[int]) -> list[str]:
+def walk_names(forest: Packed, nodes: Iterator[int]) -> list[str]:
     """The texts of nodes, learnt together."""
     listed = list(nodes)
-    forest._learn(listed)
-    return [forest._text(n) for n in listed]
+    forest.learn(listed)
+    return [forest.text(n) for n in listed]

@@ -17,11 +17,11 @@ from ..errors import Error, NotConverged, QueryError, RoomError, shown, warn
 from .algebra import NO_WEIGHT, Kind, best_known
 from .derivation import Derivation
 from .native import View, Walk, unbounded
-from .packed import Forest
+from .packed import Packed
 from .user_ranking import UserRanking
 
 MOST_INSTANCES = 10_000_000
-"""The most instances of one derivation that is written out: derivations that share much can be larger than any memory."""
+"""The most instances of one derivation that is written out: one that shares much can be larger than any memory."""
 
 MOST_LOOKED_AT = 100_000
 """How many derivations `simple=True` and `distinct` look at for the next one, before they give up."""
@@ -35,15 +35,15 @@ DISTINCT: dict[str, Key] = {
 """What `distinct` may name: the facts at the leaves, and the tree without its labels."""
 
 
-def best(forest: Forest) -> Derivation:
+def best(forest: Packed) -> Derivation:
     """The best derivation of the root. Raises where there is none."""
     _refuse(forest)
     return next(_all(forest))
 
 
-def _refuse(forest: Forest) -> None:
+def _refuse(forest: Packed) -> None:
     """Raises where derivations have no order."""
-    algebra = forest._meaning.algebra
+    algebra = forest.meaning.algebra
     if algebra.times is None:
         raise QueryError(NO_WEIGHT)
     if algebra.kind is None and algebra.less is None:
@@ -57,7 +57,7 @@ class KBest(Iterator[Derivation]):
     """
 
     def __init__(
-        self, forest: Forest, k: int | None, *, simple: bool = False, distinct: str | Key | None = None
+        self, forest: Packed, k: int | None, *, simple: bool = False, distinct: str | Key | None = None
     ) -> None:
         if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer)):
             raise Error(f"k is a whole number, how many derivations there are to be, and {shown(k)} is none")
@@ -69,7 +69,7 @@ class KBest(Iterator[Derivation]):
             raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
         _refuse(forest)
         self._k, self._given = k, 0
-        self._item = forest._text(0)
+        self._item = forest.text(0)
         self.complete = False
         found = _all(forest)
         if simple:
@@ -136,20 +136,20 @@ def _distinct(found: Iterator[Derivation], key: Key) -> Iterator[Derivation]:
 # -- all of them, the best first ---------------------------------------------------------------------------------------
 
 
-def _all(forest: Forest) -> Iterator[Derivation]:
-    if forest._meaning.algebra.kind is None:
+def _all(forest: Packed) -> Iterator[Derivation]:
+    if forest.meaning.algebra.kind is None:
         yield from UserRanking(forest)
         return
-    walk = forest._walk()
+    walk = forest.walk()
     yield from _ranked(forest, walk, None)
     yield from _zeros(forest, walk)
 
 
-def _ranked(forest: Forest, walk: Walk, originals: Any) -> Iterator[Derivation]:
+def _ranked(forest: Packed, walk: Walk, originals: Any) -> Iterator[Derivation]:
     """The derivations that a walk ranks; `originals` has the instances of the forest that those of the walk are."""
     worst = walk.best()
     if worst is not None:
-        raise unbounded(forest._text(worst if originals is None else 0))
+        raise unbounded(forest.text(worst if originals is None else 0))
     n = 0
     while walk.need(n):
         found = walk.derivation(n, MOST_INSTANCES)
@@ -162,9 +162,9 @@ def _ranked(forest: Forest, walk: Walk, originals: Any) -> Iterator[Derivation]:
         n += 1
 
 
-def weight_of(forest: Forest, instances: Any, m: float, e: int) -> Any:
+def weight_of(forest: Packed, instances: Any, m: float, e: int) -> Any:
     """The weight of a derivation, from what native code made of it where that is all of it."""
-    algebra = forest._meaning.algebra
+    algebra = forest.meaning.algebra
     if algebra.name == "real":
         return math.ldexp(m, e) if -1100 < e < 1025 else 0.0 if e < 0 else math.inf
     if algebra.name in ("log", "viterbi"):
@@ -174,21 +174,21 @@ def weight_of(forest: Forest, instances: Any, m: float, e: int) -> Any:
     return product_of(forest, instances)
 
 
-def product_of(forest: Forest, instances: Any) -> Any:
+def product_of(forest: Packed, instances: Any) -> Any:
     """The product of the weights of instances, in the semiring's scale."""
-    algebra = forest._meaning.algebra
+    algebra = forest.meaning.algebra
     if algebra.times is None:
         return None
-    return algebra.product([forest._own_weight(int(i)) for i in instances])
+    return algebra.product([forest.own_weight(int(i)) for i in instances])
 
 
 WITHOUT, WITH, ALL = range(3)
 
 
-def _zeros(forest: Forest, walk: Walk) -> Iterator[Derivation]:
+def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
     """The derivations of weight zero, by size."""
-    a, kind = forest._arrays, Kind(walk.view.kind)
-    constant, given = walk._held[5], walk._held[6]
+    a, kind = forest.arrays, Kind(walk.view.kind)
+    constant, given = walk.held[5], walk.held[6]
     nothing = -np.inf if kind is Kind.SUMS else 0.0
     own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
     zero = own == nothing
@@ -210,7 +210,7 @@ def _zeros(forest: Forest, walk: Walk) -> Iterator[Derivation]:
         for kind_of in (WITHOUT, WITH, ALL):
             begin[3 * v + kind_of] = len(rule)
             for i in range(int(a.begin[v]), int(a.end[v])):
-                below = forest._antecedents(i)
+                below = forest.antecedents(i)
                 every = [3 * u + ALL if u >= 0 else ~(3 * ~u + ALL) for u in below]
                 if kind_of == ALL or (kind_of == WITH and zero[i]):
                     add(i, every)
@@ -229,10 +229,10 @@ def _zeros(forest: Forest, walk: Walk) -> Iterator[Derivation]:
         np.array(antecedent, np.int32),
         np.ones_like(constant),
         np.ones_like(given),
-        np.repeat(walk._held[7], 3),
+        np.repeat(walk.held[7], 3),
     )
     places = [x.__array_interface__["data"][0] for x in held]
     view = View(len(begin), len(rule), len(antecedent), int(Kind.SIZES), WITH, *places, None, None)
     originals_of = np.array(originals, np.int64)
     for derivation in _ranked(forest, Walk(view, held), originals_of):
-        yield Derivation(forest, derivation._instances, product_of(forest, derivation._instances))
+        yield Derivation(forest, derivation.instances, product_of(forest, derivation.instances))

@@ -2,7 +2,8 @@
 
 Native code sums up components without a cycle. What a cyclic component sums up to is the least solution of its
 equations: the chart has it, where its plus adds up derivations; else it is found here by Newton's method, over unknowns
-that are scaled by the best derivation of each item (Esparza, Kiefer and Luttenberger 2010, "Newtonian program analysis").
+that are scaled by the best derivation of each item (Esparza, Kiefer and Luttenberger 2010, "Newtonian program
+analysis").
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..errors import Error, NotConverged, QueryError, RoomError, shown
 from .algebra import NO_WEIGHT, Kind
 from .derivation import Derivation
 from .native import Walk
-from .packed import Forest, Instance
+from .packed import Instance, Packed
 from .ranking import MOST_INSTANCES, product_of
 
 Doubles = npt.NDArray[np.float64]
@@ -30,36 +31,36 @@ MOST_SIMPLE = 1_000_000
 """How many steps the counting of simple derivations takes at most."""
 
 
-def count(forest: Forest) -> int | float:
+def count(forest: Packed) -> int | float:
     """How many derivations the root has: a whole number, or inf."""
-    walk = forest._walk()
+    walk = forest.walk()
     found = walk.count()
     return _count_exactly(forest, walk) if found is None else found
 
 
-def _count_exactly(forest: Forest, walk: Walk) -> int:
+def _count_exactly(forest: Packed, walk: Walk) -> int:
     nodes, _, _, _ = walk.order()  # no component is cyclic: native code said so
     known: dict[int, int] = {}
-    a = forest._arrays
+    a = forest.arrays
     for v in nodes.tolist():
         known[v] = sum(
-            math.prod(known[u] for u in forest._antecedents(i) if u >= 0) for i in range(int(a.begin[v]), int(a.end[v]))
+            math.prod(known[u] for u in forest.antecedents(i) if u >= 0) for i in range(int(a.begin[v]), int(a.end[v]))
         )
     return known[0]
 
 
-def count_simple(forest: Forest) -> int:
+def count_simple(forest: Packed) -> int:
     """How many derivations repeat no item on their own path. Raises NotConverged where that takes too long."""
-    a = forest._arrays
+    a = forest.arrays
     steps = 0
-    walk = forest._walk()
+    walk = forest.walk()
     _, _, cyclic, component = walk.order()
     known: dict[int, int] = {}  # of items that no cycle can reach
 
     def reaches_cycle() -> set[int]:
         found: set[int] = set()
         for v in walk.order()[0].tolist():
-            below = [u for i in range(int(a.begin[v]), int(a.end[v])) for u in forest._antecedents(i) if u >= 0]
+            below = [u for i in range(int(a.begin[v]), int(a.end[v])) for u in forest.antecedents(i) if u >= 0]
             if cyclic[component[v]] or any(u in found for u in below):
                 found.add(v)
         return found
@@ -79,7 +80,7 @@ def count_simple(forest: Forest) -> int:
         total = 0
         for i in range(int(a.begin[v]), int(a.end[v])):
             product = 1
-            for u in forest._antecedents(i):
+            for u in forest.antecedents(i):
                 if u >= 0:
                     product *= 0 if u in within else number(u, within)
                 if not product:
@@ -101,15 +102,15 @@ def count_simple(forest: Forest) -> int:
 # -- sums --------------------------------------------------------------------------------------------------------------
 
 
-def summed(forest: Forest) -> Walk:
+def summed(forest: Packed) -> Walk:
     """The forest with the sum of every node, and with the shares of instances."""
-    algebra = forest._meaning.algebra
+    algebra = forest.meaning.algebra
     if algebra.sampled is None:
         if algebra.times is None:
             raise QueryError(NO_WEIGHT)
         raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
-    walk = forest._walk(sampling=True)
-    if getattr(walk, "summed", False):
+    walk = forest.walk(sampling=True)
+    if walk.summed:
         return walk
     again = True
     known = _chart_sums(forest, walk) if algebra.adds and _has_sums(forest) else None
@@ -119,23 +120,23 @@ def summed(forest: Forest) -> Walk:
         members = nodes[int(begin[component]) : int(begin[component + 1])]
         walk.settle(members, *_solve(forest, walk, members))
     walk.shares()
-    walk.summed = True  # type: ignore[attr-defined]  # noted with the walk, which has the sums
+    walk.summed = True
     return walk
 
 
-def _has_sums(forest: Forest) -> bool:
+def _has_sums(forest: Packed) -> bool:
     """Whether the values of the chart are sums over all derivations."""
-    return forest._meaning.exact and not forest._meaning.partial
+    return forest.meaning.exact and not forest.meaning.partial
 
 
-def _chart_sums(forest: Forest, walk: Walk) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
+def _chart_sums(forest: Packed, walk: Walk) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
     """The values of the chart as sums over derivations."""
     _, _, cyclic, _ = walk.order()
-    if not cyclic.any() or forest._meaning.algebra.name == "count":
+    if not cyclic.any() or forest.meaning.algebra.name == "count":
         return None
-    values = forest._meaning.values()
-    numbers = forest._meaning.algebra.chances(values)
-    if forest._meaning.algebra.sampled is Kind.SUMS:
+    values = forest.meaning.values()
+    numbers = forest.meaning.algebra.chances(values)
+    if forest.meaning.algebra.sampled is Kind.SUMS:
         with np.errstate(over="ignore", invalid="ignore"):
             bits = numbers / math.log(2)
             whole = np.where(np.isfinite(bits), np.floor(bits), 0.0)
@@ -143,13 +144,13 @@ def _chart_sums(forest: Forest, walk: Walk) -> tuple[Doubles, npt.NDArray[np.int
     return numbers, np.zeros(len(numbers), np.int64)
 
 
-def _solve(forest: Forest, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple[Doubles, npt.NDArray[np.int64]]:
+def _solve(forest: Packed, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple[Doubles, npt.NDArray[np.int64]]:
     """What the nodes of a cyclic component sum up to."""
-    algebra = forest._meaning.algebra
+    algebra = forest.meaning.algebra
     n = len(members)
     if walk.view.kind == Kind.SIZES or algebra.name == "count":
         raise NotConverged(
-            f"{forest._text(int(members[0]))} has infinitely many derivations of one weight, and none can be drawn "
+            f"{forest.text(int(members[0]))} has infinitely many derivations of one weight, and none can be drawn "
             "uniformly from them"
         )
     if n > MOST_UNKNOWNS:
@@ -161,13 +162,13 @@ def _solve(forest: Forest, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple
     m, e = walk.totals()
     logs = np.where(m > 0, np.log(np.maximum(m, 1e-300)), -np.inf) + e * math.log(2)
     own = _log_numbers(forest, walk)
-    a = forest._arrays
+    a = forest.arrays
     heads: list[int] = []
     inner: list[list[int]] = []
     weights: list[float] = []
     for i, v in enumerate(members.tolist()):
         for instance in range(int(a.begin[v]), int(a.end[v])):
-            below = [u for u in forest._antecedents(instance) if u >= 0]
+            below = [u for u in forest.antecedents(instance) if u >= 0]
             heads.append(i)
             inner.append([place[u] for u in below if u in place])
             weights.append(own[instance] + sum(float(logs[u]) for u in below if u not in place))
@@ -183,10 +184,10 @@ def _solve(forest: Forest, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple
     return found, whole.astype(np.int64)
 
 
-def _log_numbers(forest: Forest, walk: Walk) -> list[float]:
+def _log_numbers(forest: Packed, walk: Walk) -> list[float]:
     """The log of each instance's own weight."""
-    a = forest._arrays
-    constant, given = walk._held[5], walk._held[6]
+    a = forest.arrays
+    constant, given = walk.held[5], walk.held[6]
     own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
     if walk.view.kind == Kind.SUMS:
         return [float(x) for x in own]
@@ -209,7 +210,7 @@ def _scale(n: int, heads: Sequence[int], inner: Sequence[Sequence[int]], weights
 
 
 def _newton(
-    forest: Forest,
+    forest: Packed,
     members: npt.NDArray[np.uint32],
     n: int,
     heads: Sequence[int],
@@ -217,7 +218,7 @@ def _newton(
     coefficients: Sequence[float],
 ) -> Doubles:
     """The least solution of x = f(x), a polynomial with these coefficients."""
-    x = np.zeros(n)
+    x: Doubles = np.zeros(n)
     for _ in range(200):
         f, jacobian = np.zeros(n), np.zeros((n, n))
         for h, below, c in zip(heads, inner, coefficients, strict=True):
@@ -235,14 +236,14 @@ def _newton(
             return x
     else:
         return x
-    item = forest._text(int(members[0]))
+    item = forest.text(int(members[0]))
     raise NotConverged(
         f"the weights of the derivations of {item} do not add up to a finite number: what goes around its cycle does "
         "not shrink. Make the weights around the cycle smaller"
     )
 
 
-def log_total(forest: Forest) -> float:
+def log_total(forest: Packed) -> float:
     """The log of the sum of the weights of all derivations of the root."""
     walk = summed(forest)
     m, e = walk.totals()
@@ -259,7 +260,7 @@ class Samples(Sequence[Derivation]):
     log of the chance of each.
     """
 
-    def __init__(self, forest: Forest, n: int, seed: int = 0, start: int = 0) -> None:
+    def __init__(self, forest: Packed, n: int, seed: int = 0, start: int = 0) -> None:
         """Draws start .. start + n - 1."""
         for what, number in (("n", n), ("seed", seed), ("start", start)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer):
@@ -300,22 +301,22 @@ class Samples(Sequence[Derivation]):
         return (self[n] for n in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} draws from the derivations of {self._forest._text(0)}>"
+        return f"<{len(self):,} draws from the derivations of {self._forest.text(0)}>"
 
 
-def _not_drawn(forest: Forest, how: int) -> Error:
+def _not_drawn(forest: Packed, how: int) -> Error:
     if how == 3:
-        return QueryError(f"all derivations of {forest._text(0)} have weight zero, so there is none to draw")
+        return QueryError(f"all derivations of {forest.text(0)} have weight zero, so there is none to draw")
     return RoomError(f"a draw has more than {MOST_INSTANCES:,} instances")
 
 
 # -- expectations ------------------------------------------------------------------------------------------------------
 
 
-def expected_counts(forest: Forest) -> Doubles:
+def expected_counts(forest: Packed) -> Doubles:
     """How often each instance is used in a derivation of the root, on average."""
     walk = summed(forest)
-    a = forest._arrays
+    a = forest.arrays
     shares = np.array(walk.shares())
     nodes, begin, cyclic, component = walk.order()
     chance = np.zeros(len(a.rule))
@@ -333,7 +334,7 @@ def expected_counts(forest: Forest) -> Doubles:
             matrix = np.eye(len(members))
             for v in members:
                 for i in range(int(a.begin[v]), int(a.end[v])):
-                    for u in forest._antecedents(i):
+                    for u in forest.antecedents(i):
                         if u >= 0 and u in place:
                             matrix[place[u], place[v]] -= chance[i]
             solved = np.linalg.solve(matrix, used[members])
@@ -342,13 +343,13 @@ def expected_counts(forest: Forest) -> Doubles:
             for i in range(int(a.begin[v]), int(a.end[v])):
                 if not chance[i] or not used[v]:
                     continue
-                for u in forest._antecedents(i):
+                for u in forest.antecedents(i):
                     if u >= 0 and component[u] != c:
                         used[u] += used[v] * chance[i]
     return np.asarray(used[a.owner] * chance)
 
 
-def expectation(forest: Forest, value: Callable[[Instance], Any]) -> Any:
+def expectation(forest: Packed, value: Callable[[Instance], Any]) -> Any:
     """The expectation of the sum over a derivation's instances of a function of them: numbers, or arrays."""
     counts = expected_counts(forest)
     total: Any = 0.0

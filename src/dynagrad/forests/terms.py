@@ -14,7 +14,7 @@ from typing import Any
 from ..facts.terms import Term, canonical, same_term, term_text
 from ..rules.show import show
 from ..rules.syntax import (
-    Apply,
+    Application,
     Arithmetic,
     Comparison,
     Compound,
@@ -122,7 +122,6 @@ class Bindings:
             case Arithmetic():
                 self.waiting.append((pattern, None, value))
                 return True
-        return False
 
     def match_item(self, item: Item, row: Row) -> bool:
         return len(item.arguments) == len(row) and all(
@@ -172,7 +171,6 @@ class Bindings:
 
     def _solve(self, term: Pattern, target: Value) -> bool | None:
         """Solves arithmetic for its one unknown variable, by undoing what is done to it; None where it cannot be."""
-        whole = term
         while isinstance(term, Arithmetic):
             if type(target) is not int:
                 return False
@@ -202,7 +200,6 @@ class Bindings:
             else:
                 target //= number
             term = unknown
-        del whole
         return self.match(term, target)
 
     # -- conditions
@@ -295,7 +292,7 @@ def body_items(rule: Rule) -> list[tuple[Item, bool]]:
                 found.append((item, False))
             case Side(item=item):
                 found.append((item, True))
-            case Apply(operands=operands):
+            case Application(operands=operands):
                 stack.extend(reversed(operands))
     return found
 
@@ -317,8 +314,8 @@ def instance_text(rule: Rule, bindings: Bindings) -> str:
                 return ItemValue(bindings.fill_item(item))
             case Side(item=item):
                 return Side(bindings.fill_item(item))
-            case Apply(operator=name, operands=operands):
-                return Apply(name, tuple(map(fill, operands)))
+            case Application(operator=name, operands=operands):
+                return Application(name, tuple(map(fill, operands)))
         return node
 
     head = bindings.fill_item(rule.head)

@@ -13,13 +13,13 @@ import numpy as np
 
 from ..rules.normal import NormalRule, Unfolded
 from ..rules.syntax import Source
-from .packed import Arrays, Forest, ForestRule, Name
+from .packed import Arrays, ForestRule, Name, Packed
 from .terms import Bindings, bind
 
 
-def unfolded(forest: Forest) -> Forest:
+def unfolded(forest: Packed) -> Packed:
     """The forest with its transient items; itself where there are none."""
-    meaning = forest._meaning
+    meaning = forest.meaning
     if not any(_transient(rule.normal) for rule in meaning.rules.values()):
         return forest
     return _Unfolding(forest).forest()
@@ -35,31 +35,31 @@ def _claimed(parts: tuple[int | Unfolded, ...]) -> set[int]:
 
 
 class _Unfolding:
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, forest: Packed) -> None:
         self.of = forest
-        self.instances: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in forest._arrays.begin]
+        self.instances: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in forest.arrays.begin]
         self.names: dict[int, Name] = {}  # of transient items
         self.nodes: dict[Name, int] = {}
         self.seen: set[tuple[int, int, tuple[int, ...]]] = set()
         self.rules: dict[int, ForestRule] = {}
 
-    def forest(self) -> Forest:
-        a = self.of._arrays
+    def forest(self) -> Packed:
+        a = self.of.arrays
         owners = a.owner
         for i in range(len(a.rule)):
             number, head = int(a.rule[i]), int(owners[i])
-            nodes = self.of._antecedents(i)
+            nodes = self.of.antecedents(i)
             if number < 0:
                 self.instances[head].append((number, ()))
                 continue
-            rule = self.of._meaning.rules[number]
+            rule = self.of.meaning.rules[number]
             normal = rule.normal
             assert normal is not None
             below = tuple(nodes)
             if _transient(normal):
-                rows = [self.of._name(n if n >= 0 else ~n)[1] for n in nodes]
+                rows = [self.of.name(n if n >= 0 else ~n)[1] for n in nodes]
                 pairs = [(x.item, row) for x, row in zip(normal.antecedents, rows, strict=True)]
-                bindings = bind(normal.head, self.of._name(head)[1], pairs, normal.conditions)
+                bindings = bind(normal.head, self.of.name(head)[1], pairs, normal.conditions)
                 assert bindings is not None
                 below = self._below(normal.parts, nodes, bindings, rule)
                 own = set(range(len(rule.constants))) - _claimed(normal.parts)
@@ -94,11 +94,15 @@ class _Unfolding:
         number = source + 1
         self.instances[head].append((number, below))
         if number not in self.rules:
-            self.rules[number] = ForestRule(number, _text(self.of._meaning.source, source), source, constants)
+            self.rules[number] = ForestRule(number, _text(self.of.meaning.source, source), source, constants)
 
-    def _packed(self) -> Forest:
-        old, meaning = self.of._arrays, self.of._meaning
-        begin, end, rule, first, antecedent = [], [], [], [], []
+    def _packed(self) -> Packed:
+        old, meaning = self.of.arrays, self.of.meaning
+        begin: list[int] = []
+        end: list[int] = []
+        rule: list[int] = []
+        first: list[int] = []
+        antecedent: list[int] = []
         for listed in self.instances:
             begin.append(len(rule))
             for number, below in listed:
@@ -134,7 +138,7 @@ class _Unfolding:
             place = {n: i for i, n in enumerate(order)}
             return np.concatenate([given, [len(given) + place[n] for n in sorted(self.names)]]).astype(np.int64)
 
-        return Forest(arrays, replace(meaning, names=names, values=values, rank=rank, rules=self.rules, partial=True))
+        return Packed(arrays, replace(meaning, names=names, values=values, rank=rank, rules=self.rules, partial=True))
 
 
 def _text(source: Source, place: int) -> str:

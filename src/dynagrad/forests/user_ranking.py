@@ -1,7 +1,8 @@
 """The derivations of a forest from the best on in a semiring that a user made, whose arithmetic is Python.
 
-The algorithms are those of `runtime/include/dynagrad/forest/best.hpp` and `kbest.hpp`, which say more of them: label
-correcting for the best derivation of each item, and Huang and Chiang (2005), algorithm 3, for those after it.
+The algorithms are those of `runtime/include/dynagrad/forest/best.hpp` and of
+`runtime/include/dynagrad/forest/kbest.hpp`, which say more of them: label correcting for the best derivation of each
+item, and Huang and Chiang (2005), algorithm 3, for those after it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from .derivation import Derivation
 from .native import unbounded
-from .packed import Forest
+from .packed import Packed
 
 
 @dataclass
@@ -30,25 +31,25 @@ class _Found:
 class UserRanking(Iterator[Derivation]):
     """All derivations of the root, the best first."""
 
-    def __init__(self, forest: Forest) -> None:
-        algebra = forest._meaning.algebra
+    def __init__(self, forest: Packed) -> None:
+        algebra = forest.meaning.algebra
         assert algebra.times is not None and algebra.less is not None
         self._forest, self._times, self._less = forest, algebra.times, algebra.less
-        self._below = {}
+        self._below: dict[int, list[int]] = {}
         self._best: dict[int, _Found] = {}
         self._found: dict[int, list[_Found]] = {}
         self._candidates: dict[int, list[_Found]] = {}
-        self._rank = forest._meaning.rank().tolist()
+        self._rank = forest.meaning.rank().tolist()
         self._given = 0
         self._find_best()
 
     def _antecedents(self, instance: int) -> list[int]:
         if instance not in self._below:
-            self._below[instance] = self._forest._antecedents(instance)
+            self._below[instance] = self._forest.antecedents(instance)
         return self._below[instance]
 
     def _rate(self, instance: int, which: tuple[int, ...]) -> _Found | None:
-        weight, size = self._forest._own_weight(instance), int(self._forest._arrays.rule[instance] >= 0)
+        weight, size = self._forest.own_weight(instance), int(self._forest.arrays.rule[instance] >= 0)
         for u, n in zip(self._antecedents(instance), which, strict=True):
             if u < 0:
                 continue
@@ -68,24 +69,24 @@ class UserRanking(Iterator[Derivation]):
         return -1 if x < y else int(x > y)
 
     def _place(self, f: _Found) -> tuple[Any, ...]:
-        number = int(self._forest._arrays.rule[f.instance])
+        number = int(self._forest.arrays.rule[f.instance])
         order = (0, -1 - number) if number < 0 else (1, number)
         ranks = [self._rank[u if u >= 0 else ~u] for u in self._antecedents(f.instance)]
         return (f.size, order, ranks, f.which)
 
     def _instances(self, node: int) -> range:
-        a = self._forest._arrays
+        a = self._forest.arrays
         return range(int(a.begin[node]), int(a.end[node]))
 
     def _find_best(self) -> None:
-        nodes, begin, _, _ = self._forest._walk().order()
+        nodes, begin, _, _ = self._forest.walk().order()
         for c in range(len(begin) - 1):
             members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
             for round_ in range(len(members) + 3):
                 if not any([self._improve(v) for v in members]):
                     break
                 if round_ > len(members) + 1:
-                    raise unbounded(self._forest._text(members[0]))
+                    raise unbounded(self._forest.text(members[0]))
 
     def _improve(self, node: int) -> bool:
         changed = False

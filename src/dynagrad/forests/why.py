@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..calls import public
 from ..errors import QueryError
 from .algebra import Kind
 from .drawing import Box, svg, text_tree
 from .native import View, Walk
-from .packed import Arrays, Forest, ForestItem, Instance
+from .packed import Arrays, ForestItem, Instance, Packed
 from .ranking import _ranked
 
 Fact = str
@@ -76,9 +77,10 @@ class Why:
     @public
     def to_json(self, indent: int | None = None) -> str:
         """All of it as JSON."""
-        return json.dumps(self._data(True), indent=indent, ensure_ascii=False, default=str)
+        return json.dumps(self.data(True), indent=indent, ensure_ascii=False, default=str)
 
-    def _data(self, top: bool) -> dict[str, Any]:
+    def data(self, top: bool) -> dict[str, Any]:
+        """What it is as JSON; at the `top`, with the sets of facts."""
         found: dict[str, Any] = {"item": self.item, "value": self.value}
         if self.reasons is not None:
             found["reasons"] = [
@@ -89,7 +91,7 @@ class Why:
                     "value": r.value,
                     **({} if r.change is None else {"change": r.change}),
                     "conditions": list(r.conditions),
-                    "antecedents": [a._data(False) for a in r.antecedents],
+                    "antecedents": [a.data(False) for a in r.antecedents],
                 }
                 for r in self.reasons
             ]
@@ -145,8 +147,8 @@ def _percent(share: float) -> str:
 
 
 def why(
-    forest: Forest,
-    with_sides: Callable[[], Forest],
+    forest: Packed,
+    with_sides: Callable[[], Packed],
     depth: int,
     adjoint: Callable[[str], float] | None,
     sets: int,
@@ -183,16 +185,16 @@ def why(
             )
         return Why(str(item), item.value, reasons, [], False)
 
-    found = explain(forest.root, depth, frozenset())
+    found = explain(ForestItem(forest, 0), depth, frozenset())
     if sets < 1:
         return found
     listed, complete = _Sets(with_sides(), budget, above).find(sets)
     return replace(found, sets=listed, complete=complete)
 
 
-def _change(forest: Forest, derivative: float, share: float | None, instance: Instance) -> float | None:
+def _change(forest: Packed, derivative: float, share: float | None, instance: Instance) -> float | None:
     """How the goal changes for an instance: by its value where values add up, and by its log where logs are weights."""
-    name = forest._meaning.algebra.name
+    name = forest.meaning.algebra.name
     if name in ("log", "viterbi", "tropical"):
         return None if share is None else derivative * share
     value = instance.value
@@ -200,9 +202,9 @@ def _change(forest: Forest, derivative: float, share: float | None, instance: In
     return None if value is None else derivative * float(value)
 
 
-def _shares(forest: Forest, item: ForestItem) -> list[float | None]:
+def _shares(forest: Packed, item: ForestItem) -> list[float | None]:
     """The part of each instance in the value of its item."""
-    meaning = forest._meaning
+    meaning = forest.meaning
     name = meaning.algebra.name
     values = [i.value for i in item.instances]
     if any(v is None for v in values):
@@ -232,12 +234,12 @@ def _shares(forest: Forest, item: ForestItem) -> list[float | None]:
 class _Sets:
     """Irreducible sets of given facts for the root of a forest whose items under `SIDE` are opened too."""
 
-    def __init__(self, forest: Forest, budget: int, above: float | None) -> None:
+    def __init__(self, forest: Packed, budget: int, above: float | None) -> None:
         self.forest, self.budget, self.above = forest, budget, above
-        a = forest._arrays
+        a = forest.arrays
         owner = a.owner
         given = np.flatnonzero(a.rule < 0)
-        rows = forest._meaning.given_row[-1 - a.rule[given]]
+        rows = forest.meaning.given_row[-1 - a.rule[given]]
         self.fact_of: dict[int, int] = {}  # given number -> node, of what was given and is no axiom
         for instance, row in zip(given.tolist(), rows.tolist(), strict=True):
             if 0 <= row < 2**40:
@@ -260,9 +262,9 @@ class _Sets:
         return self._some(most), False
 
     def _names(self, nodes: frozenset[int] | set[int]) -> list[Fact]:
-        self.forest._learn(sorted(nodes))
-        rank = self.forest._meaning.rank()
-        return [self.forest._text(n) for n in sorted(nodes, key=lambda n: int(rank[n]))]
+        self.forest.learn(sorted(nodes))
+        rank = self.forest.meaning.rank()
+        return [self.forest.text(n) for n in sorted(nodes, key=lambda n: int(rank[n]))]
 
     # derivable from some facts alone
 
@@ -274,7 +276,7 @@ class _Sets:
             ),
             constants,
             given,
-            np.ascontiguousarray(self.forest._meaning.rank(), np.int64),
+            np.ascontiguousarray(self.forest.meaning.rank(), np.int64),
         )
         places = [x.__array_interface__["data"][0] for x in held]
         sizes = (len(arrays.begin), len(arrays.rule), len(arrays.antecedent))
@@ -282,18 +284,18 @@ class _Sets:
 
     def _derives(self) -> tuple[Walk, Any]:
         """A walk in which an item is derivable where given facts that count are 1, and the array that says which do."""
-        given = np.ones(len(self.forest._meaning.given))
-        constants = np.ones(1 + max([0, *self.forest._meaning.rules]))
+        given = np.ones(len(self.forest.meaning.given))
+        constants = np.ones(1 + max([0, *self.forest.meaning.rules]))
         return self._walk(self.open, Kind.SIZES, constants, given), given
 
     def _one(self) -> set[int]:
         """One irreducible set: the facts of the smallest derivation, without those that it can do without."""
         walk, given = self._derives()
         first = next(_ranked(self.forest, walk, None))
-        return self._deleted(self._facts(first._instances), walk, given)
+        return self._deleted(self._facts(first.instances), walk, given)
 
-    def _facts(self, instances: Sequence[int]) -> set[int]:
-        numbers = [-1 - int(r) for r in self.forest._arrays.rule[np.asarray(instances, np.int64)].tolist() if r < 0]
+    def _facts(self, instances: Sequence[int] | npt.NDArray[Any]) -> set[int]:
+        numbers = [-1 - int(r) for r in self.forest.arrays.rule[np.asarray(instances, np.int64)].tolist() if r < 0]
         return {self.fact_of[n] for n in numbers if n in self.fact_of}
 
     def _deleted(self, facts: set[int], walk: Walk, given: Any) -> set[int]:
@@ -366,7 +368,7 @@ class _Sets:
         walk, given = self._derives()
         seen: set[frozenset[int]] = set()
         for looked, derivation in enumerate(_ranked(self.forest, ranking, None)):
-            seen.add(frozenset(self._deleted(self._facts(derivation._instances), walk, given)))
+            seen.add(frozenset(self._deleted(self._facts(derivation.instances), walk, given)))
             if len(seen) >= most or looked >= min(self.budget, 1000):
                 break
         return sorted((self._names(s) for s in seen), key=lambda s: (len(s), s))
@@ -375,16 +377,16 @@ class _Sets:
 
     def _above(self, threshold: float) -> set[int]:
         """An irreducible set of facts for which the value is still as good as a threshold."""
-        forest, algebra = self.forest, self.forest._meaning.algebra
+        forest, algebra = self.forest, self.forest.meaning.algebra
         if algebra.kind not in (Kind.PRODUCTS, Kind.SUMS) or algebra.name == "expectation":
             raise QueryError(
                 "above= asks for real, log, viterbi or tropical, with weights of at least 0; in "
                 f"{algebra.name} a value has no such threshold"
             )
         summing = algebra.name in ("real", "log")
-        source = forest._walk(sampling=summing)
-        given = source._held[6].copy()
-        walk = self._walk(self.open if not summing else forest._arrays, Kind(source.view.kind), source._held[5], given)
+        source = forest.walk(sampling=summing)
+        given = source.held[6].copy()
+        walk = self._walk(self.open if not summing else forest.arrays, Kind(source.view.kind), source.held[5], given)
         full = given.copy()
         nothing = -np.inf if walk.view.kind == Kind.SUMS else 0.0
         wanted = float(algebra.numbers(np.array([threshold]))[0])
@@ -396,7 +398,7 @@ class _Sets:
 
         kept = set(self.rows_of)
         if not reaches(kept):
-            raise QueryError(f"{forest._text(0)} is {forest.root.value}, which does not reach {threshold}")
+            raise QueryError(f"{forest.text(0)} is {forest.value(0)}, which does not reach {threshold}")
         for node in sorted(self.rows_of, key=lambda n: float(full[self.rows_of[n]].sum())):
             if reaches(kept - {node}):
                 kept.discard(node)

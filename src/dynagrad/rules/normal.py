@@ -59,8 +59,8 @@ class NormalRule:
     span: Span = field(default=NOWHERE, compare=False)
     source: int = field(default=-1, compare=False)  # its place among the rules of the text, from 0
     parts: tuple[int | Unfolded, ...] = field(default=(), compare=False)
-    """What stands in the places of the antecedents as they are written: antecedents, and transient items. Empty where no
-    transient item was unfolded."""
+    """What stands in the places of the antecedents as they are written: antecedents, and transient items. Empty where
+    no transient item was unfolded."""
 
 
 @dataclass(frozen=True, slots=True)

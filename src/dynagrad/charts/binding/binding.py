@@ -176,8 +176,8 @@ class Binding:
 
         `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
         can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
-        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved, and
-        with `collecting` nothing is run, but derivations of items are collected.
+        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved,
+        and with `collecting` nothing is run, but derivations of items are collected.
         `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
         clock `time.monotonic`, it raises NotConverged, and compiling goes on.
         """

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....plan.model import Join, Plan, Table
+from ....plan.model import Join, Plan, TableLayout
 from ....rules.normal import NormalRule
 from ....rules.semirings import SEMIRINGS
 from ..access import write_access, write_view
@@ -35,7 +35,7 @@ def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
     return states and plan.semiring not in ("boolean", "plain")
 
 
-def merged(plan: Plan, table: Table) -> bool:
+def merged(plan: Plan, table: TableLayout) -> bool:
     """Whether copies of a fact are one leaf, because they join by times: costs of one thing, or logs, that add up."""
     copies = SEMIRINGS[plan.semiring].copies
     return plan.rules.semiring is None and copies.get(table.aggregator) == "shift"
@@ -115,12 +115,12 @@ def write_program(context: ClassContext) -> str:
     return ""
 
 
-def _given(context: ClassContext) -> list[Table]:
+def _given(context: ClassContext) -> list[TableLayout]:
     """The tables that facts were given for."""
     return [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
 
 
-def _write_outside(context: ClassContext, table: Table) -> None:
+def _write_outside(context: ClassContext, table: TableLayout) -> None:
     """The cell of an external item, asked for once; -1 where it has no value."""
     out, name = context.out, context.names.table[table.key]
     out.open(f"int64_t outside_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
@@ -152,7 +152,7 @@ def _write_collect(context: ClassContext, join: Join) -> None:
     out.line()
 
 
-def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequence[Table]) -> None:
+def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequence[TableLayout]) -> None:
     """`collect`: everything that an item reaches."""
     out, plan = context.out, context.plan
     out.open("void collect(int64_t table, const int32_t* of, int64_t most, int64_t how)")
@@ -211,7 +211,7 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
     out.line()
 
 
-def _open_externals(context: ClassContext, externals: Sequence[Table]) -> None:
+def _open_externals(context: ClassContext, externals: Sequence[TableLayout]) -> None:
     for table in externals:
         context.out.line(f"{context.names.table[table.key]}.open(nullptr, false, false);")
         write_view(context, table)

@@ -1,186 +1,31 @@
 """Why an item is not there: the rules that came nearest, and what is missing for them, down to the facts.
 
 A rule comes as near as few leaves are missing: facts that were not given, comparisons that do not hold, negated items
-that are there. Explanations with one missing leaf are looked for first, then with two, and so on, under limits of depth,
-bindings and time. Each rule is tried with some of its items taken as missing: the others are joined with what the chart
-has, which binds variables; conditions follow; then each missing item that rules define is explained in turn. Variables
-that stay unbound are left as variables, the same ones wherever they are the same (logic variables, as in Prolog).
+that are there. Explanations with one missing leaf are looked for first, then with two, and so on, under limits of
+depth, bindings and time. Each rule is tried with some of its items taken as missing: the others are joined with what
+the chart has, which binds variables; conditions follow; then each missing item that rules define is explained in turn.
+Variables that stay unbound are left as variables, the same ones wherever they are the same (logic variables, as in
+Prolog).
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..calls import public
-from ..facts.terms import Term, canonical, term_text
-from ..rules.normal import NormalRule
-from ..rules.syntax import Comparison, Compound, Condition, Equation, Item, Negation, Variable
-from ..rules.syntax import Term as Pattern
-from .drawing import Box, svg, text_tree
-from .terms import Bindings, Unbound, same
+from ...facts.terms import Term, canonical, term_text
+from ...rules.normal import NormalRule
+from ...rules.syntax import Comparison, Compound, Condition, Equation, Item, Negation, Variable
+from ...rules.syntax import Term as Pattern
+from ..terms import Bindings, Unbound
+from .attempts import Attempt, Part, WhyNot
+from .logic import Env, Shape, Unknown, ground, text, unify, walk
 
 MOST_GIVEN = 10
 """How many explanations are given at most."""
-
-
-# -- what comes out ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Part:
-    """An item or a condition of a rule that did not come to an instance.
-
-    `kind` is "there" (an item of the chart), "missing" (a fact that was not given), "underived" (an item that rules
-    define, explained by `attempt`), "fails" (a comparison or an equation), "present" (a negated item that is there),
-    "pruned" (an item that the run held back) or "stopped" (one that a run that was stopped did not come to).
-    """
-
-    kind: str
-    text: str
-    note: str = ""
-    attempt: Attempt | None = None
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A rule that came near an item: what was there for it, and what was not."""
-
-    item: str
-    rule: str
-    parts: tuple[Part, ...]
-
-    @property
-    def missing(self) -> list[str]:
-        """What is missing at the leaves."""
-        found: list[str] = []
-        for part in self.parts:
-            if part.attempt is not None:
-                found += part.attempt.missing
-            elif part.kind != "there":
-                found.append(part.text if part.kind != "present" else f"not {part.text}")
-        return list(dict.fromkeys(found))
-
-    @property
-    def facts(self) -> list[str]:
-        """The facts that were not given."""
-        found: list[str] = []
-        for part in self.parts:
-            found += part.attempt.facts if part.attempt is not None else [part.text] if part.kind == "missing" else []
-        return list(dict.fromkeys(found))
-
-    def _data(self) -> dict[str, Any]:
-        def data(part: Part) -> dict[str, Any]:
-            found: dict[str, Any] = {"kind": part.kind, "text": part.text}
-            if part.note:
-                found["note"] = part.note
-            if part.attempt is not None:
-                found["attempt"] = part.attempt._data()
-            return found
-
-        return {"item": self.item, "rule": self.rule, "parts": [data(p) for p in self.parts]}
-
-
-@dataclass(frozen=True)
-class WhyNot:
-    """Why an item is not there.
-
-    >>> import dynagrad as dg
-    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-    >>> chart = program.run({"edge/2": [("b", "c", 2.0)]})
-    >>> print(chart.why_not("path(c)"))
-    path(c) is not derived; 1 is missing for it
-    path(c)
-    └── path(V) min= path(U) + edge(U,V).
-        ├── path(b)
-        │   └── path(V) min= path(U) + edge(U,V).
-        │       ├── path(a)
-        │       └── edge(a,b)   missing (no edge/2 has a as argument 1)
-        └── edge(b,c)
-    path(c)
-    └── path(V) min= path(U) + edge(U,V).
-        ├── path(a)
-        └── edge(a,c)   missing (no edge/2 has a as argument 1)
-    """
-
-    item: str
-    attempts: tuple[Attempt, ...]
-    """The rules that came nearest, all with the same number of missing leaves."""
-    missing: int
-    """How many leaves are missing for each of them; 0 where none was found."""
-    complete: bool
-    """Whether the search came to its end within its limits: then nothing comes nearer."""
-    note: str = ""
-    """What is known of the item beside that."""
-
-    @public
-    def to_json(self, indent: int | None = None) -> str:
-        """All of it as JSON."""
-        data = {
-            "item": self.item,
-            "missing": self.missing,
-            "complete": self.complete,
-            "note": self.note,
-            "attempts": [a._data() for a in self.attempts],
-        }
-        return json.dumps(data, indent=indent, ensure_ascii=False)
-
-    def _boxes(self, attempts: Sequence[Attempt]) -> list[Box]:
-        boxes: list[Box] = [Box(self.item, (), 0, "missing")]
-
-        def rule(attempt: Attempt, depth: int) -> int:
-            n = len(boxes)
-            boxes.append(Box(attempt.rule, (), depth, "note"))
-            below = []
-            for part in attempt.parts:
-                m = len(boxes)
-                below.append(m)
-                look = {"there": "given", "underived": "item"}.get(part.kind, "missing")
-                said = _SAID.get(part.kind, "")
-                note = f" ({part.note})" if part.note else ""
-                text = part.text if part.kind != "present" else f"not {part.text}"
-                boxes.append(Box(f"{text}{'   ' if said or note else ''}{said}{note}", (), depth + 1, look, part.kind))
-                if part.attempt is not None:
-                    boxes[m] = replace(boxes[m], antecedents=(rule(part.attempt, depth + 2),))
-            boxes[n] = replace(boxes[n], antecedents=tuple(below))
-            return n
-
-        boxes[0] = replace(boxes[0], antecedents=tuple([rule(a, 1) for a in attempts]))
-        return boxes
-
-    @public
-    def svg(self) -> str:
-        """What came nearest, as an SVG picture."""
-        return svg(self._boxes(self.attempts[:1]), f"Why not {self.item}")
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
-    def __str__(self) -> str:
-        note = f": {self.note}" if self.note else ""
-        if not self.attempts:
-            rest = "no rule derives it" if self.complete else "nothing was found within the limits"
-            return f"{self.item} is not derived{note or f': {rest}'}"
-        limits = "" if self.complete else " (the search met its limits)"
-        verb = "is" if self.missing == 1 else "are"
-        head = f"{self.item} is not derived{note}; {self.missing} {verb} missing for it{limits}"
-        return "\n".join([head, *(text_tree(self._boxes([a])) for a in self.attempts[:3])])
-
-
-_SAID = {
-    "missing": "missing",
-    "fails": "does not hold",
-    "present": "is there",
-    "pruned": "was held back",
-    "stopped": "the run stopped before it",
-}
-
-
-# -- what is known -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,81 +43,6 @@ class Knowledge:
     """Items with an update that the run held back."""
     stopped: str = ""
     """Why the run ended early, if it did."""
-
-
-@dataclass(eq=False)
-class Unknown:
-    """A logic variable."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A compound term with logic variables in it."""
-
-    functor: str
-    arguments: tuple[Any, ...]
-
-
-Env = dict[int, Any]
-
-
-def walk(value: Any, env: Env) -> Any:
-    while isinstance(value, Unknown) and id(value) in env:
-        value = env[id(value)]
-    return value
-
-
-def _parts(value: Any) -> tuple[str, tuple[Any, ...]] | None:
-    if isinstance(value, Shape):
-        return value.functor, value.arguments
-    if isinstance(value, Term):
-        return value.functor, value.arguments
-    if isinstance(value, tuple) and value:
-        return "cons", (value[0], value[1:])
-    return None
-
-
-def unify(a: Any, b: Any, env: Env) -> bool:
-    """Makes two values equal; binds logic variables."""
-    stack = [(a, b)]
-    while stack:
-        x, y = stack.pop()
-        x, y = walk(x, env), walk(y, env)
-        if x is y:
-            continue
-        if isinstance(x, Unknown):
-            env[id(x)] = y
-        elif isinstance(y, Unknown):
-            env[id(y)] = x
-        elif isinstance(x, Shape) or isinstance(y, Shape):
-            p, q = _parts(x), _parts(y)
-            if p is None or q is None or p[0] != q[0] or len(p[1]) != len(q[1]):
-                return False
-            stack.extend(zip(p[1], q[1], strict=True))
-        elif not same(x, y):
-            return False
-    return True
-
-
-def ground(value: Any, env: Env) -> Any:
-    """The value without logic variables. Raises Unbound."""
-    value = walk(value, env)
-    if isinstance(value, Unknown):
-        raise Unbound
-    if isinstance(value, Shape):
-        return canonical(Term(value.functor, *(ground(v, env) for v in value.arguments)))
-    return value
-
-
-def text(value: Any, env: Env) -> str:
-    value = walk(value, env)
-    if isinstance(value, Unknown):
-        return value.name
-    if isinstance(value, Shape):
-        return f"{value.functor}({','.join(text(v, env) for v in value.arguments)})"
-    return term_text(value)
 
 
 # -- the search --------------------------------------------------------------------------------------------------------
@@ -518,7 +288,7 @@ class Search:
         if budget < 1 or self.matching_ground(item, env):
             return
         key = item[0]
-        held = next((r for r in self.known.pending(key) if self._fits(item, r, env)), None)
+        held = next((r for r in self.known.pending(key) if self.fits(item, r, env)), None)
         if held is not None:
             part = self._leaf("pruned" if not self.known.stopped else "stopped", item, self.known.stopped)
             yield from self._missing(
@@ -546,20 +316,22 @@ class Search:
         del row
         return bool(self.matching(item, env))
 
-    def _fits(self, item: Target, row: tuple[Any, ...], env: Env) -> bool:
+    def fits(self, item: Target, row: tuple[Any, ...], env: Env) -> bool:
         tried = dict(env)
         return all(unify(v, r, tried) for v, r in zip(item[1], row, strict=True))
 
     def _leaf(self, kind: str, item: Target, note: str) -> Callable[[Env], Part]:
         def told(env: Env) -> Part:
-            return Part(kind, self._text(item, env), note or (self._strange(item, env) if kind == "missing" else ""))
+            return Part(
+                kind, self.item_text(item, env), note or (self.unknown_argument(item, env) if kind == "missing" else "")
+            )
 
         return told
 
     def _nested(self, item: Target, below: Callable[[Env], Attempt]) -> Callable[[Env], Part]:
-        return lambda env: Part("underived", self._text(item, env), "", below(env))
+        return lambda env: Part("underived", self.item_text(item, env), "", below(env))
 
-    def _strange(self, item: Target, env: Env) -> str:
+    def unknown_argument(self, item: Target, env: Env) -> str:
         """Whether some argument occurs in no fact of the predicate: an unknown word."""
         key, arguments = item
         for i, value in enumerate(arguments):
@@ -572,7 +344,7 @@ class Search:
                 return f"no {key} has {term_text(known)} as argument {i + 1}"
         return ""
 
-    def _text(self, item: Target, env: Env) -> str:
+    def item_text(self, item: Target, env: Env) -> str:
         name = item[0].rpartition("/")[0]
         return f"{name}({','.join(text(v, env) for v in item[1])})" if item[1] else name
 
@@ -610,11 +382,11 @@ class Search:
         kind = "stopped" if self.known.stopped else "pruned"
 
         def told(after: Env) -> Attempt:
-            there = [Part("there", self._text(i, after)) for i in items]
+            there = [Part("there", self.item_text(i, after)) for i in items]
             return Attempt(
-                self._text(target, after),
+                self.item_text(target, after),
                 rule.text,
-                (*there, Part(kind, self._text(target, after), self.known.stopped)),
+                (*there, Part(kind, self.item_text(target, after), self.known.stopped)),
             )
 
         if self.matching_ground(target, env):
@@ -631,14 +403,16 @@ class Search:
         target: Target,
         made: Mapping[int, Callable[[Env], Part]],
     ) -> Attempt:
-        parts = [made[i](env) if i in made else Part("there", self._text(item, env)) for i, item in enumerate(items)]
+        parts = [
+            made[i](env) if i in made else Part("there", self.item_text(item, env)) for i, item in enumerate(items)
+        ]
         bindings = self._bindings(frame, env)
         for kind, condition in failed:
             if isinstance(condition, Negation):
                 parts.append(Part(kind, bindings.item_text(condition.item)))
             else:
                 parts.append(Part(kind, bindings.condition_text(condition)))
-        return Attempt(self._text(target, env), rule.text, tuple(parts))
+        return Attempt(self.item_text(target, env), rule.text, tuple(parts))
 
 
 def _hashed(value: Any) -> Any:
@@ -693,8 +467,8 @@ def why_not(
     search = Search(known, depth, bindings, seconds)
     arguments = tuple(map(value, item.arguments))
     target = (item.key, arguments)
-    name = search._text(target, {})
-    held = next((r for r in known.pending(item.key) if search._fits(target, r, {})), None)
+    name = search.item_text(target, {})
+    held = next((r for r in known.pending(item.key) if search.fits(target, r, {})), None)
     if held is not None:
         kind = "stopped" if known.stopped else "pruned"
         part = Part(kind, name, known.stopped)
@@ -702,12 +476,12 @@ def why_not(
             name, (Attempt(name, "", (part,)),), 1, True, known.stopped or "it was held back by pruning or a beam"
         )
     if item.key not in known.defined:
-        strange = search._strange(target, {})
+        strange = search.unknown_argument(target, {})
         return WhyNot(
             name, (Attempt(name, "", (Part("missing", name, strange),)),), 1, True, note or "no rule derives it"
         )
     found, missing, complete = search.explain(item.key, arguments, most)
     if item.key in known.inputs:
-        given = Attempt(name, "", (Part("missing", name, search._strange(target, {})),))
+        given = Attempt(name, "", (Part("missing", name, search.unknown_argument(target, {})),))
         found, missing = ([given, *found] if missing <= 1 else [given]), 1
     return WhyNot(name, tuple(found), missing, complete, note)
