@@ -37,7 +37,7 @@ from .facts.files import read_file
 from .facts.table import Table
 from .facts.terms import Term
 from .forests.derivation import Derivation
-from .forests.packed import Forest
+from .forests.forest import Forest, read_forest
 from .moved import install as _install
 from .semirings import Semiring
 
@@ -98,6 +98,7 @@ __all__ = [
     "jvp",
     "pullback",
     "read_file",
+    "read_forest",
     "register",
     "scale",
     "special",

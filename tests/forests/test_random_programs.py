@@ -5,6 +5,7 @@ Costs half a minute: a group of programs is one compiled program with its class 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -146,6 +147,90 @@ def check_item(
         assert better <= known
     assert chart.best(name) == found[0]
     return len(found)
+
+
+def chance(semiring: str, weight: Any) -> float:
+    """What a derivation is drawn in proportion to."""
+    if semiring in ("log", "viterbi"):
+        return math.exp(weight)
+    if semiring == "tropical":
+        return math.exp(-weight)
+    return float(weight[0] if semiring == "expectation" else weight)
+
+
+def total(semiring: str, weights: list[Any]) -> Any:
+    """The value of an item from the weights of its derivations."""
+    if semiring == "log":
+        top = max(weights)
+        return top if top == -math.inf else top + math.log(math.fsum(math.exp(w - top) for w in weights))
+    if semiring == "expectation":
+        return (math.fsum(w[0] for w in weights), math.fsum(w[1] for w in weights))
+    plus: dict[str, Callable[[list[Any]], Any]] = {"viterbi": max, "tropical": min, "boolean": any, "count": sum}
+    return plus.get(semiring, math.fsum)(weights)
+
+
+def check_sums(chart: dg.Chart, ground: Ground, item: Key, semiring: str, prefix: str, first_rule: int) -> int:
+    """Weights add up to the chart's value; draws and expectations are in proportion to them."""
+    every = ground.derivations(item, 60)
+    name = item_of(item, prefix)
+    weights = {t: ground.weight(t) for t in every}
+    assert close(chart[name], total(semiring, list(weights.values()))), name
+    chances = {t: chance(semiring, w) for t, w in weights.items()}
+    all_ = math.fsum(chances.values())
+    if all_ <= 0:
+        with pytest.raises(dg.QueryError, match="have weight zero"):
+            chart.sample(name, 1)
+        return 0
+    size = math.fsum(c / all_ * ground.size(t) for t, c in chances.items())
+    assert math.isclose(chart.expected(name, lambda i: float(i.rule is not None)), size, rel_tol=1e-9, abs_tol=1e-12)
+    if len(every) < 2:
+        return 0
+    draws = chart.sample(name, 400, seed=3)
+    seen: dict[Tree, int] = {}
+    for draw, log_probability in zip(draws, draws.log_probability, strict=True):
+        tree = as_tree(draw, prefix, first_rule)
+        seen[tree] = seen.get(tree, 0) + 1
+        assert math.isclose(log_probability, math.log(chances[tree] / all_), rel_tol=1e-9, abs_tol=1e-9)
+    assert likely(seen, chances, 400)
+    if semiring in ("real", "log") and all(len(rows) == 1 for rows in ground.given.values()):
+        # there, copies of a fact are one
+        entropy = -math.fsum(c / all_ * math.log(c / all_) for c in chances.values() if c)
+        assert math.isclose(chart.entropy(name), entropy, rel_tol=1e-6, abs_tol=1e-9)
+    return len(every)
+
+
+def likely(seen: Mapping[Any, int], chances: Mapping[Any, float], draws: int) -> bool:
+    """Whether frequencies are what chances make likely, by chi-square: rare outcomes are put together."""
+    all_ = math.fsum(chances.values())
+    observed, expected = [0.0], [0.0]
+    for outcome, c in chances.items():
+        if c / all_ * draws < 5:
+            observed[0] += seen.get(outcome, 0)
+            expected[0] += c / all_ * draws
+        else:
+            observed.append(seen.get(outcome, 0))
+            expected.append(c / all_ * draws)
+    assert set(seen) <= {o for o, c in chances.items() if c > 0}
+    cells = [(o, e) for o, e in zip(observed, expected, strict=True) if e > 0]
+    statistic = sum((o - e) ** 2 / e for o, e in cells if e >= 1) + sum(o - e for o, e in cells if e < 1 and o > 6)
+    freedom = max(1, len(cells) - 1)
+    return statistic < freedom + 6 * math.sqrt(2 * freedom) + 12  # far beyond any likely value
+
+
+@pytest.mark.parametrize("semiring", NAMES)
+def test_sums_draws_and_expectations_are_those_of_brute_force(semiring: str) -> None:
+    programs = generated(semiring, False)
+    together = combined(programs)
+    chart = dg.Program(together.source, semiring=semiring).run(given_facts(together.facts))
+    first_rule = checked = 0
+    for number, program in enumerate(programs):
+        ground = grounded(program.source, program.facts, semiring)
+        for item in ground.items:
+            if item in ground.instances:
+                with contextlib.suppress(TooMany):
+                    checked += check_sums(chart, ground, item, semiring, f"p{number}_", first_rule)
+        first_rule += len(ground.source.rules)
+    assert checked > 30
 
 
 @pytest.mark.parametrize("cyclic", [False, True], ids=["acyclic", "cyclic"])

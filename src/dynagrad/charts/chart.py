@@ -26,7 +26,8 @@ from ..facts.relation import Relation, parse_key
 from ..facts.table import Table
 from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
-from ..forests.packed import Forest, Instance, Packed
+from ..forests.forest import Forest
+from ..forests.packed import Instance, Packed
 from ..forests.ranking import KBest, best
 from ..forests.sums import Samples, count, count_simple, expectation
 from ..forests.why import Why, why

@@ -82,6 +82,8 @@ class Meaning:
     """Whether some items have no value in the chart: transient ones."""
     evaluate: Callable[[ForestRule, Sequence[Any]], Any] | None = None
     """In plain arithmetic, the value of an instance from those of its antecedents."""
+    instance_values: Sequence[Any] = ()
+    """In plain arithmetic, the values of instances where they were worked out before."""
 
 
 class Packed:
@@ -195,56 +197,7 @@ class Packed:
         return f"the fact {self.text(int(self.owners()[instance]))}"
 
 
-class Forest:
-    """All derivations of an item, packed: each item once, with the instances of rules that derive it.
-
-    It comes from `chart.forest(item)`. Node 0 is the item. Given facts are items whose instances are the rows that were
-    given. `forest.items` and `forest.instances` are sequences that are worked out as they are looked into.
-
-    >>> import dynagrad as dg
-    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-    >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
-    >>> forest = chart.forest("path(c)")
-    >>> len(forest.items), len(forest.instances), forest
-    (6, 7, <Forest of path(c): 6 items, 7 instances>)
-    >>> [str(i) for i in forest.items[0].instances]
-    ['path(c) min= path(a) + edge(a,c)', 'path(c) min= path(b) + edge(b,c)']
-    """
-
-    def __init__(self, packed: Packed) -> None:
-        self.packed = packed
-
-    @property
-    def items(self) -> Sequence[ForestItem]:
-        """The items, the one that was asked for first."""
-        return _Listed(len(self.packed.arrays.begin), lambda n: ForestItem(self.packed, n))
-
-    @property
-    def instances(self) -> Sequence[Instance]:
-        """The instances of rules, and the rows of given facts, item by item."""
-        return _Listed(len(self.packed.arrays.rule), lambda n: Instance(self.packed, n))
-
-    @property
-    def root(self) -> ForestItem:
-        """The item that was asked for."""
-        return ForestItem(self.packed, 0)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of its arrays."""
-        a = self.packed.arrays
-        return sum(x.nbytes for x in (a.begin, a.end, a.opened, a.rule, a.first, a.antecedent))
-
-    @property
-    def semiring(self) -> str:
-        """The semiring of the weights; `plain` where derivations have none."""
-        return self.packed.meaning.algebra.name
-
-    def __repr__(self) -> str:
-        return f"<Forest of {self.packed.text(0)}: {len(self.items):,} items, {len(self.instances):,} instances>"
-
-
-class _Listed(Sequence[T]):
+class Listed(Sequence[T]):
     """A sequence of so many, each worked out as it is looked at."""
 
     def __init__(self, count: int, make: Callable[[int], T]) -> None:
@@ -301,7 +254,7 @@ class ForestItem:
         """The instances of rules that derive it, and the rows that give it."""
         a = self.forest.arrays
         begin, count = int(a.begin[self.number]), int(a.end[self.number] - a.begin[self.number])
-        return _Listed(count, lambda n: Instance(self.forest, begin + n))
+        return Listed(count, lambda n: Instance(self.forest, begin + n))
 
     def __str__(self) -> str:
         return self.forest.text(self.number)
@@ -360,6 +313,8 @@ class Instance:
         nodes = forest.antecedents(self.number)
         number = int(forest.arrays.rule[self.number])
         if meaning.algebra.times is None:
+            if meaning.instance_values:
+                return meaning.instance_values[self.number]
             if number < 0:
                 return forest.own_weight(self.number)
             values = [None if n < 0 else forest.value(n) for n in nodes]

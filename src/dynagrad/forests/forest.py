@@ -1,0 +1,123 @@
+"""A packed forest as its users see it: items and instances, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..calls import public
+from . import storage
+from .derivation import Derivation
+from .packed import ForestItem, Instance, Listed, Packed
+from .ranking import KBest, best
+from .sums import Samples, count, count_simple, expectation
+
+
+class Forest:
+    """All derivations of an item, packed: each item once, with the instances of rules that derive it.
+
+    It comes from `chart.forest(item)`. Node 0 is the item. Given facts are items whose instances are the rows that were
+    given. `forest.items` and `forest.instances` are sequences that are worked out as they are looked into.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+    >>> chart = program.run({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})
+    >>> forest = chart.forest("path(c)")
+    >>> len(forest.items), len(forest.instances), forest
+    (6, 7, <Forest of path(c): 6 items, 7 instances>)
+    >>> [str(i) for i in forest.items[0].instances]
+    ['path(c) min= path(a) + edge(a,c)', 'path(c) min= path(b) + edge(b,c)']
+    """
+
+    def __init__(self, packed: Packed) -> None:
+        self.packed = packed
+
+    @property
+    def items(self) -> Sequence[ForestItem]:
+        """The items, the one that was asked for first."""
+        return Listed(len(self.packed.arrays.begin), lambda n: ForestItem(self.packed, n))
+
+    @property
+    def instances(self) -> Sequence[Instance]:
+        """The instances of rules, and the rows of given facts, item by item."""
+        return Listed(len(self.packed.arrays.rule), lambda n: Instance(self.packed, n))
+
+    @property
+    def root(self) -> ForestItem:
+        """The item that was asked for."""
+        return ForestItem(self.packed, 0)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its arrays."""
+        a = self.packed.arrays
+        return sum(x.nbytes for x in (a.begin, a.end, a.opened, a.rule, a.first, a.antecedent))
+
+    @property
+    def semiring(self) -> str:
+        """The semiring of the weights; `plain` where derivations have none."""
+        return self.packed.meaning.algebra.name
+
+    @public
+    def best(self) -> Derivation:
+        """As `chart.best`."""
+        return best(self.packed)
+
+    @public
+    def kbest(
+        self,
+        k: int | None = None,
+        *,
+        simple: bool = False,
+        distinct: str | Callable[[Derivation], Hashable] | None = None,
+    ) -> KBest:
+        """As `chart.kbest`."""
+        return KBest(self.packed, k, simple=simple, distinct=distinct)
+
+    @public
+    def sample(self, n: int = 1, *, seed: int = 0) -> Samples:
+        """As `chart.sample`."""
+        return Samples(self.packed, n, seed)
+
+    @public
+    def count(self, *, simple: bool = False) -> int | float:
+        """As `chart.count`."""
+        return count_simple(self.packed) if simple else count(self.packed)
+
+    @public
+    def expected(self, value: Callable[[Instance], Any]) -> Any:
+        """As `chart.expected`."""
+        return expectation(self.packed, value)
+
+    @public
+    def to_json(self, indent: int | None = None) -> str:
+        """All of it as JSON, which `dg.read_forest` reads again."""
+        return storage.to_json(self.packed, indent)
+
+    @public
+    def to_arrow(self) -> dict[str, Any]:
+        """Its items and its instances as `pyarrow.Table`, under "items" and "instances".
+
+        An instance has the places of its head and of its antecedents among the items.
+        """
+        return storage.to_arrow(self.packed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_forest, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        return f"<Forest of {self.packed.text(0)}: {len(self.items):,} items, {len(self.instances):,} instances>"
+
+
+@public
+def read_forest(source: str | Path) -> Forest:
+    """A forest that `forest.to_json` wrote: its path, or its text. It needs no chart.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+    >>> text = program.run({"edge/2": [("a", "b", 2.0), ("a", "c", 1.0)]}).forest("path(b)").to_json()
+    >>> dg.read_forest(text).best().weight
+    2.0
+    """
+    return Forest(storage.read_forest(source))
