@@ -37,6 +37,8 @@ from ..errors import (
 )
 from ..facts.relation import Relation, fact_text
 from ..facts.table import Table, relation_of
+from ..forests.derivation import Derivation
+from ..forests.sums import Samples
 from ..rules.checks.report import nearest
 from ..rules.semirings import SEMIRINGS
 from ..semirings import Scale
@@ -147,7 +149,8 @@ class Batch:
     example, counted from 0, what failed and why: the message of a `dg.Error` starts with its example, any other error,
     as of a function of yours, has a note that names it. Where the filters of `warnings` make a warning an error, it is
     one of its example. `gradient` has, for each predicate that was asked for, derivatives of
-    the objective by its facts, see `BatchGradient`.
+    the objective by its facts, see `BatchGradient`. `best` and `samples` have the derivations of each example that
+    were asked for, None where it failed.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -161,6 +164,8 @@ class Batch:
     charts: tuple[Chart | None, ...]
     errors: dict[int, Exception]
     gradient: BatchGradient = field(default_factory=lambda: make_batchgradient({}))
+    best: tuple[list[Derivation] | None, ...] = ()
+    samples: tuple[Samples | None, ...] = ()
 
 
 make_batch = maker(Batch, "batches come from program.run_batch(examples)")
@@ -172,6 +177,13 @@ def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: 
     if query is None:
         return make_batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)
     return make_batch(_values(results, scale), (), errors, make_batchgradient({}) if gradient is None else gradient)
+
+
+def with_derivations(
+    batch: Batch, best: tuple[list[Derivation] | None, ...], samples: tuple[Samples | None, ...]
+) -> Batch:
+    """A batch with the derivations of its examples."""
+    return make_batch(batch.values, batch.charts, batch.errors, batch.gradient, best, samples)
 
 
 def _of_example(n: int, error: Exception) -> Exception:

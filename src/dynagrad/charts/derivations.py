@@ -5,8 +5,9 @@ What can be asked of a forest once it is there is the business of `dynagrad/fore
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,16 @@ import numpy.typing as npt
 
 from ..codegen.rules.compiled import Settings, Stop
 from ..codegen.rules.forest.collecting import merged
-from ..errors import Error, NotConverged, QueryError, RoomError, ValueRangeError
+from ..errors import Error, NotConverged, QueryError, RoomError, shown
 from ..facts.relation import take
 from ..facts.terms import item_text
 from ..forests.absence.attempts import WhyNot
 from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
+from ..forests.derivation import Derivation
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
+from ..forests.ranking import KBest
+from ..forests.sums import Samples
 from ..forests.unfolding import unfolded
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
@@ -297,6 +301,45 @@ def _evaluator(plan: Plan) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
     return evaluate
 
 
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a batch is to have of each example's derivations."""
+
+    best: int | None
+    sample: int | None
+    seed: int
+
+    @staticmethod
+    def read(query: Any, best: Any, sample: Any, seed: Any) -> Wanted | None:
+        """None where nothing is wanted. Raises Error for what cannot be."""
+        for name, number, least in (("best", best, 1), ("sample", sample, 0)):
+            if number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise Error(f"{name} is a whole number of derivations, at least {least}, and {shown(number)} is none")
+        if best is None and sample is None:
+            return None
+        if query is None:
+            raise Error('best and sample need an item whose derivations are wanted, such as query="goal"')
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise Error(f"seed is a whole number, and {shown(seed)} is none")
+        return Wanted(best, sample, seed)
+
+    def of(self, run: Run, query: Any) -> tuple[list[Derivation], Samples | None]:
+        """Those of one example: none where the item was not derived. They keep no chart."""
+        held = collector(run)
+        key, codes = lookup.place_of(run.context, held.prepared, query)
+        if lookup.words_at(held.prepared, key, codes, run.context.scale.width) is None:
+            return [], None
+        forest = collect(held, query)
+        ranked = [] if self.best is None else list(itertools.islice(KBest(forest, None), self.best))
+        drawn = None if self.sample is None else Samples(forest, self.sample, self.seed)
+        return [d.apart() for d in ranked], drawn
+
+
 # -- why not -----------------------------------------------------------------------------------------------------------
 
 
@@ -361,6 +404,3 @@ def _merged(
         assert words is not None
         values.append(scale.value(words))
     return values, np.asarray(first[rows], np.int64)
-
-
-__all__ = ["MOST_INSTANCES", "Collector", "ValueRangeError", "collect", "collector", "place", "replace"]

@@ -26,6 +26,8 @@ from ..errors import Error, FactError, ProgramError, QueryError, Said, Span, col
 from ..facts import readers
 from ..facts.relation import Relation
 from ..facts.table import Table
+from ..forests.derivation import Derivation
+from ..forests.sums import Samples
 from ..ir.node import as_node, fresh
 from ..ir.types import real
 from ..plan.options import Options
@@ -38,10 +40,21 @@ from ..rules.remembered import cached_rules
 from ..rules.syntax import Application, Expression, Numeral, PredicateDeclaration
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import ROUNDING, Semiring, scale
-from .batch import MOST_WAITING, Batch, Objective, Sums, batch_of, in_order, make_batchgradient, say_once
+from .batch import (
+    MOST_WAITING,
+    Batch,
+    Objective,
+    Sums,
+    batch_of,
+    in_order,
+    make_batchgradient,
+    say_once,
+    with_derivations,
+)
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .chart import Chart, make_chart, run_of
+from .derivations import Wanted
 from .derivatives import queries
 from .derivatives.function import Function, function_of
 from .limits import Limits
@@ -240,10 +253,14 @@ class Program:
         until: str | None = None,
         max_items: int | None = None,
         max_bytes: int | None = None,
+        best: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
     ) -> Batch:
         """Runs many examples; see `Bound.run_batch`."""
         limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._empty._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
+        wanted = Wanted.read(query, best, sample, seed)
+        return self._empty._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits, wanted)
 
     @public
     def function(
@@ -432,6 +449,9 @@ class Bound:
         until: str | None = None,
         max_items: int | None = None,
         max_bytes: int | None = None,
+        best: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
     ) -> Batch:
         """Runs each example on the bound facts, on several threads at once.
 
@@ -450,6 +470,9 @@ class Bound:
         and has no log. The examples are added up in their order: the result is the same for any number of threads. What
         a single derivative is, `Chart.gradient` says.
 
+        `best=k` keeps the k best derivations of the query for each example, in `.best`, and `sample=n` so many draws
+        from them with this `seed`, in `.samples`; an example whose query was not derived has none.
+
         Raises `Error` for an option that does not fit, a predicate without facts, and a semiring without derivatives.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -461,9 +484,12 @@ class Bound:
         >>> batch = bound.run_batch(starts, query="path(c)", gradient=["edge/2"])
         >>> batch.values, list(batch.gradient["edge/2"])
         (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
+        >>> [d.facts() for found in bound.run_batch(starts, query="path(c)", best=1).best for d in found]
+        [['start(a)', 'edge(a,b)', 'edge(b,c)'], ['start(b)', 'edge(b,c)']]
         """
         limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits)
+        wanted = Wanted.read(query, best, sample, seed)
+        return self._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits, wanted)
 
     def _run_batch(
         self,
@@ -475,6 +501,7 @@ class Bound:
         threads: int | None,
         values: str,
         limits: Limits,
+        wanted: Wanted | None,
     ) -> Batch:
         limits.check()
         if isinstance(examples, str | Mapping) or not _iterable(examples):
@@ -503,6 +530,7 @@ class Bound:
             run_of(chart).set_up()
             return chart
 
+        derived: dict[int, tuple[list[Derivation], Samples | None]] = {}  # the derivations that are wanted
         said: dict[int, Said] = {}  # what there is to warn of: threads have no caller to say it to
 
         def finish(n: int, chart: Chart) -> Any:
@@ -514,6 +542,8 @@ class Bound:
             began = time.monotonic() - run.spent
             run.bring_up(limits, chart, stop=stop)
             value = chart if query is None else chart[query]
+            if wanted is not None:
+                derived[n] = wanted.of(run, query)
             if goal is None or sums is None:
                 return value
             within = stop if limits.timeout is None else stop.until(began + limits.timeout)
@@ -538,11 +568,15 @@ class Bound:
                     parts.append(None)
                 results.append(result)
         say_once(said)
+        listed = [None if isinstance(r, Exception) else derived.get(n) for n, r in enumerate(results)]
+        best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
+        drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)
         if sums is None:
-            return batch_of(results, scale_, query)
+            return with_derivations(batch_of(results, scale_, query), best, drawn)
         own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
         found_by = {**sums.tables(), **own}
-        return batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
+        batch = batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
+        return with_derivations(batch, best, drawn)
 
     def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
         """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""

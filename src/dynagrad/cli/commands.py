@@ -116,7 +116,7 @@ def _told() -> Iterator[None]:
         yield
 
 
-def _command(function: Callable[P, R]) -> Callable[P, R]:
+def command(function: Callable[P, R]) -> Callable[P, R]:
     """The function as a command: errors become messages, never tracebacks."""
 
     @functools.wraps(function)
@@ -145,7 +145,7 @@ def _command(function: Callable[P, R]) -> Callable[P, R]:
     "word/3=sentence.tsv --facts end/1=length.tsv --values probabilities --semiring log --query goal --query "
     "'constit(X,0,K)'"
 )
-@_command
+@command
 def run(
     file: File,
     facts: Facts = [],  # noqa: B006  -- typer copies it
@@ -216,14 +216,14 @@ def run(
     """Run a program on facts and print items, or the derivatives of items."""
     program = program_of(file, semiring, values, functions)
     relations = facts_of(program, facts, values)
-    _note_missing(program, relations)
+    note_missing(program, relations)
     queries = query or ([] if grad else _default_queries(program))
     if not queries and not grad:
         _say("note", "the program derives nothing; name what to print with --query")
     items = [(text, parse_item(text)) for text in queries]
     for option, texts in (("--grad", grad), ("--until", [until] if until else [])):
         for text in texts:
-            _check_ground(option, text)
+            check_ground(option, text)
     bound = program.bind()
     if grad:
         _check_gradients(program, relations, grad)
@@ -249,7 +249,7 @@ def run(
         )
 
 
-def _note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
+def note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
     """Says which inputs have no facts: allowed for declared ones, and often a slip."""
     rules = context_of(program).rules
     known = {axiom.item.key for axiom in rules.axioms} | set(relations)
@@ -273,7 +273,7 @@ def _default_queries(program: Program) -> list[str]:
     return texts
 
 
-def _check_ground(option: str, text: str) -> None:
+def check_ground(option: str, text: str) -> None:
     """Refuses a pattern where one item is asked for."""
     try:
         for term in parse_item(text).arguments:
@@ -299,7 +299,7 @@ def _check_gradients(program: Program, relations: Mapping[str, Relation], items:
 
 
 @app.command(short_help="Check a program: its errors and warnings.", epilog="Example: dynagrad check cky.dyna")
-@_command
+@command
 def check(file: File, semiring: SemiringName = None) -> None:
     """Check a program: print OK and warnings, or the error with its place."""
     rules = check_rules(parse(file_text(file), str(file)), semiring=semiring, functions=None)
@@ -319,7 +319,7 @@ def check(file: File, semiring: SemiringName = None) -> None:
     short_help="Print how a program will run, and why.",
     epilog="Example: dynagrad explain cky.dyna --facts rewrite/3=grammar.tsv --facts word/3=sentence.tsv ...",
 )
-@_command
+@command
 def explain(
     file: File,
     facts: Facts = [],  # noqa: B006  -- typer copies it
@@ -336,7 +336,7 @@ def explain(
     program = program_of(file, semiring, values, functions, hosted=False)
     relations = facts_of(program, facts, values)
     if relations:
-        _note_missing(program, relations)
+        note_missing(program, relations)
     typer.echo(explained(_plan(program, relations, values)))
 
 
@@ -364,7 +364,7 @@ def header_plan(program: Program, relations: Mapping[str, Relation], values: Val
     short_help="Write a C++ header with the program as a class.",
     epilog="Example: dynagrad cpp cky.dyna -o cky.hpp && c++ -std=c++20 -O3 -I $(dynagrad cpp --include) main.cpp",
 )
-@_command
+@command
 def cpp(
     file: File,
     output: Annotated[
@@ -424,7 +424,7 @@ def _print_include(on: bool) -> None:
     short_help="Parse some sentences, and show what comes out.",
     epilog="Example: dynagrad demo, or: dynagrad demo 'they saw her duck'",
 )
-@_command
+@command
 def demo(
     sentence: Annotated[
         str | None, typer.Argument(help="A sentence of the demo's words to draw the chart of.", show_default=False)

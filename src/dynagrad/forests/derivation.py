@@ -61,6 +61,10 @@ class Derivation:
             self._steps = _steps(self._forest, self.instances)
         return self._steps
 
+    def apart(self) -> Derivation:
+        """The same derivation, without the forest that it came from."""
+        return Derivation(None, (), self.weight, self.log_probability, self.steps)
+
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 

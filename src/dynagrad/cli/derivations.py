@@ -1,0 +1,150 @@
+"""The commands that show derivations: `best`, `why` and `why-not`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ..charts.chart import Chart
+from ..charts.program import Program
+from ..forests.absence.attempts import WhyNot
+from ..forests.derivation import Derivation
+from ..forests.why import Why
+from .commands import (
+    Facts,
+    File,
+    FunctionsOption,
+    SemiringName,
+    ValuesOption,
+    app,
+    check_ground,
+    command,
+    note_missing,
+)
+from .inputs import Values, facts_of, program_of
+
+
+class TreeFormat(StrEnum):
+    """How `best` prints derivations."""
+
+    tree = "tree"
+    brackets = "brackets"
+    json = "json"
+    svg = "svg"
+
+
+class TextFormat(StrEnum):
+    """How `why` and `why-not` print."""
+
+    text = "text"
+    json = "json"
+    svg = "svg"
+
+
+ItemArgument = Annotated[
+    str, typer.Option("--query", "-q", metavar="ITEM", help="The item that is asked about.", show_default="goal")
+]
+
+
+def _chart(
+    file: File, facts: list[str], semiring: str | None, values: Values, functions: FunctionsOption
+) -> tuple[Program, Chart]:
+    program = program_of(file, semiring, values, functions)
+    relations = facts_of(program, facts, values)
+    note_missing(program, relations)
+    return program, program.run(relations)
+
+
+@app.command(
+    short_help="Print the best derivations of an item.",
+    epilog="Example: dynagrad best cky.dyna --facts facts --semiring viterbi -q goal --k 10 --format brackets",
+)
+@command
+def best(
+    file: File,
+    facts: Facts = [],  # noqa: B006  -- typer copies it
+    query: ItemArgument = "goal",
+    k: Annotated[int, typer.Option("--k", min=1, help="How many derivations, the best first.")] = 1,
+    format: Annotated[TreeFormat, typer.Option("--format", help="How to print.")] = TreeFormat.tree,
+    semiring: SemiringName = None,
+    values: ValuesOption = Values.weights,
+    functions: FunctionsOption = None,
+) -> None:
+    """Print the best derivations of an item, each with its weight before it."""
+    check_ground("--query", query)
+    _, chart = _chart(file, facts, semiring, values, functions)
+    found = [chart.best(query)] if k == 1 else list(chart.kbest(query, k))
+    if format is TreeFormat.json:
+        typer.echo(json.dumps([json.loads(d.to_json()) for d in found], ensure_ascii=False))
+        return
+    for n, derivation in enumerate(found):
+        if n and format is TreeFormat.tree:
+            typer.echo("")
+        typer.echo(_printed(derivation, format))
+
+
+def _printed(derivation: Derivation, format: TreeFormat) -> str:
+    if format is TreeFormat.svg:
+        return derivation.svg()
+    weight = "" if derivation.weight is None else str(derivation.weight)
+    if format is TreeFormat.brackets:
+        return f"{weight}\t{derivation.brackets()}" if weight else derivation.brackets()
+    return f"{weight}\n{derivation.text()}" if weight else derivation.text()
+
+
+def _told(found: Why | WhyNot, format: TextFormat) -> str:
+    return {TextFormat.text: str(found), TextFormat.json: found.to_json()}.get(format) or found.svg()
+
+
+@app.command(
+    short_help="Print why an item is there.",
+    epilog="Example: dynagrad why cky.dyna --facts facts -q 'constit(np,0,2)' --depth 2",
+)
+@command
+def why(
+    file: File,
+    facts: Facts = [],  # noqa: B006  -- typer copies it
+    query: ItemArgument = "goal",
+    depth: Annotated[int, typer.Option(min=0, help="To how many items rule instances are opened.")] = 1,
+    goal: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="Say how much this item changes for each.", show_default=False)
+    ] = None,
+    sets: Annotated[int, typer.Option(min=0, help="How many sets of facts that suffice to look for.")] = 1,
+    format: Annotated[TextFormat, typer.Option("--format", help="How to print.")] = TextFormat.text,
+    semiring: SemiringName = None,
+    values: ValuesOption = Values.weights,
+    functions: FunctionsOption = None,
+) -> None:
+    """Print the rule instances that make an item, with their shares, and facts that suffice for it."""
+    check_ground("--query", query)
+    _, chart = _chart(file, facts, semiring, values, functions)
+    found = chart.why(query, depth=depth, goal=goal, sets=sets)
+    typer.echo(_told(found, format))
+
+
+@app.command(
+    "why-not",
+    short_help="Print what is missing for an item.",
+    epilog="Example: dynagrad why-not cky.dyna --facts facts -q goal",
+)
+@command
+def why_not(
+    file: File,
+    facts: Facts = [],  # noqa: B006  -- typer copies it
+    query: ItemArgument = "goal",
+    missing: Annotated[int, typer.Option(min=1, help="How many missing leaves to look for at most.")] = 3,
+    depth: Annotated[int, typer.Option(min=1, help="How many rules deep to look.")] = 30,
+    bindings: Annotated[int, typer.Option(min=1, help="How many bindings to try.")] = 100_000,
+    seconds: Annotated[float, typer.Option(min=0, help="How long to look.")] = 1.0,
+    format: Annotated[TextFormat, typer.Option("--format", help="How to print.")] = TextFormat.text,
+    semiring: SemiringName = None,
+    values: ValuesOption = Values.weights,
+    functions: FunctionsOption = None,
+) -> None:
+    """Print the rules that came nearest to an item that was not derived, and what is missing for them."""
+    _, chart = _chart(file, facts, semiring, values, functions)
+    found = chart.why_not(query, missing=missing, depth=depth, bindings=bindings, seconds=seconds)
+    typer.echo(_told(found, format))
