@@ -520,7 +520,7 @@ class NativeChart:
         if not count or address is None:
             return np.zeros(0, kind)
         buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
-        buffer.owner = self  # type: ignore[attr-defined]  # arrays keep the buffer, and that keeps the chart
+        buffer.owner = self  # arrays keep the buffer, and that keeps the chart
         return np.frombuffer(buffer, kind)
 
     def places(self, table: int, cells: npt.NDArray[np.int64], arity: int) -> Codes:

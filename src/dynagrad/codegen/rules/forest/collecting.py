@@ -78,7 +78,7 @@ def write_program(context: ClassContext) -> str:
     """Writes the class; its members are nobody else's business."""
     plan, out = context.plan, context.out
     assert plan.collects is not None
-    externals = [replace(t, kind="hashed") for t in context.externals]
+    externals = [replace(t, kind="hashed", updates=False) for t in context.externals]
     out.open("struct program : ChartBase")
     out.line("static constexpr bool collects = true;")
     for table in [*context.facts, *context.derived]:
