@@ -37,8 +37,11 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "next": (_L, _P),
     "totals": (_L, _P, _P, _P),
     "settle": (_L, _P, _P, _P, _P, _L),
-    "shares": (_L, _P, _P, _P, _P),
-    "sample": (_L, _P, _U, _L, _L, _L, _P, _P, _P),
+    "shares": (_L, _P, _P),
+    "expect": (_L, _P, _P, _P, _P),
+    "draws_new": (_P,),
+    "draws_free": (None, _P),
+    "sample": (_L, _P, _P, _U, _L, _L, _L, _P, _P, _P),
     "count": (_L, _P, _P, _P, _P),
 }
 INTERRUPTED, NO_MEMORY = 2, -1
@@ -162,20 +165,34 @@ class Walk:
         self._call["settle"](self.pointer, *map(_address, held), len(nodes))
 
     def shares(self) -> Doubles:
-        """Of each instance the share of the node that it and those before it have; sums were found before."""
+        """The share of each instance in its node; sums were found before."""
         place = ctypes.c_void_p()
-        self._work("shares", ctypes.addressof(place))
+        self._call["shares"](self.pointer, ctypes.addressof(place))
         return self._array(place.value, int(self.view.instances), np.float64)
 
+    def expect(self) -> Doubles | None:
+        """How often each instance is used, on average; None where there is a cycle. Sums were found before."""
+        used = np.zeros(int(self.view.instances))
+        return None if self._work("expect", _address(used)) else used
+
     def sample(self, seed: int, start: int, end: int, most: int) -> tuple[Numbers, Longs, Doubles] | int:
-        """The draws with these numbers: their instances, where each begins, and log-probabilities; else why not."""
-        places = (ctypes.c_void_p * 3)()
-        how = self._work("sample", seed & (2**64 - 1), start, end, most, ctypes.addressof(places))
-        if how:
-            return how
-        begin = self._array(places[1], end - start + 1, np.int64).copy()
-        instances = self._array(places[0], int(begin[-1]), np.uint32).copy()
-        return instances, begin, self._array(places[2], end - start, np.float64).copy()
+        """The draws with these numbers: their instances, where each begins, and log-probabilities; else why not.
+
+        Several threads may draw at once.
+        """
+        draws = self._call["draws_new"]()
+        if draws is None:
+            raise _no_memory()
+        try:
+            places = (ctypes.c_void_p * 3)()
+            how = self._work("sample", draws, seed & (2**64 - 1), start, end, most, ctypes.addressof(places))
+            if how:
+                return how
+            begin = self._array(places[1], end - start + 1, np.int64).copy()
+            instances = self._array(places[0], int(begin[-1]), np.uint32).copy()
+            return instances, begin, self._array(places[2], end - start, np.float64).copy()
+        finally:
+            self._call["draws_free"](draws)
 
     def count(self) -> int | float | None:
         """How many derivations there are: a whole number, inf, or None where it is too large for native code."""

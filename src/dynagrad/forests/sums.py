@@ -9,7 +9,9 @@ analysis").
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,8 @@ from .ranking import MOST_INSTANCES, product_of
 Doubles = npt.NDArray[np.float64]
 MOST_UNKNOWNS = 3_000
 """The most items of a cyclic component whose equations are solved here."""
-BATCH = 1_000
-"""How many draws are made at a time."""
+BATCH = 2_500
+"""How many draws a thread makes at a time."""
 MOST_SIMPLE = 1_000_000
 """How many steps the counting of simple derivations takes at most."""
 
@@ -119,7 +121,6 @@ def summed(forest: Packed) -> Walk:
         nodes, begin, _, _ = walk.order()
         members = nodes[int(begin[component]) : int(begin[component + 1])]
         walk.settle(members, *_solve(forest, walk, members))
-    walk.shares()
     walk.summed = True
     return walk
 
@@ -270,8 +271,7 @@ class Samples(Sequence[Derivation]):
         walk = summed(forest)
         self._forest = forest
         instances, begins, logs, total = [], [np.zeros(1, np.int64)], [], 0
-        for low in range(start, start + n, BATCH * 10):
-            found = walk.sample(int(seed), low, min(low + BATCH * 10, start + n), MOST_INSTANCES)
+        for found in _drawn(walk, int(seed), start, start + n):
             if isinstance(found, int):
                 raise _not_drawn(forest, found)
             instances.append(found[0])
@@ -304,6 +304,21 @@ class Samples(Sequence[Derivation]):
         return f"<{len(self):,} draws from the derivations of {self._forest.text(0)}>"
 
 
+_Draws = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], Doubles]
+
+
+def _drawn(walk: Walk, seed: int, start: int, end: int) -> Iterator[_Draws | int]:
+    """The draws in parts, each by a thread; the parts do not change what is drawn."""
+    parts = [(low, min(low + BATCH, end)) for low in range(start, end, BATCH)]
+    threads = min(os.cpu_count() or 1, len(parts))
+    if threads < 2:
+        for low, high in parts:
+            yield walk.sample(seed, low, high, MOST_INSTANCES)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(lambda part: walk.sample(seed, *part, MOST_INSTANCES), parts)
+
+
 def _not_drawn(forest: Packed, how: int) -> Error:
     if how == 3:
         return QueryError(f"all derivations of {forest.text(0)} have weight zero, so there is none to draw")
@@ -316,6 +331,9 @@ def _not_drawn(forest: Packed, how: int) -> Error:
 def expected_counts(forest: Packed) -> Doubles:
     """How often each instance is used in a derivation of the root, on average."""
     walk = summed(forest)
+    found = walk.expect()
+    if found is not None:
+        return found
     a = forest.arrays
     shares = np.array(walk.shares())
     nodes, begin, cyclic, component = walk.order()
@@ -326,9 +344,7 @@ def expected_counts(forest: Packed) -> Doubles:
         members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
         for v in members:
             b, e = int(a.begin[v]), int(a.end[v])
-            if e > b:
-                all_ = shares[e - 1]
-                chance[b:e] = np.diff(shares[b:e], prepend=0.0) / (all_ if all_ > 0 else 1.0)
+            chance[b:e] = shares[b:e]
         if cyclic[c]:
             place = {v: i for i, v in enumerate(members)}
             matrix = np.eye(len(members))

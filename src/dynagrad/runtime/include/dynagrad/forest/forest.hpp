@@ -18,7 +18,6 @@ struct Walk {
   KBest* kbest = nullptr;
   Array<uint32_t> out{&account};
   Sums sums{&account};
-  Draws draws{&account};
   ~Walk() { dispose(kbest); }
 };
 
@@ -102,24 +101,36 @@ DYNAGRAD_FOREST dg_walk_totals(const Walk* w, double* m, int64_t* e) {
   for (int64_t v = 0; v < w->sums.total.size; v++) m[v] = w->sums.total[v].m, e[v] = w->sums.total[v].e;
   return w->sums.total.size;
 }
-// Gives a node its sum.
+// Gives the nodes of the component at hand their sums.
 DYNAGRAD_FOREST dg_walk_settle(Walk* w, const uint32_t* nodes, const double* m, const int64_t* e, int64_t count) {
-  for (int64_t i = 0; i < count; i++) w->sums.total[nodes[i]] = dynagrad::scaled(m[i], e[i]);
-  w->sums.next++;
+  return -(int64_t)(dynagrad::guarded(&w->account, [=] {
+    for (int64_t i = 0; i < count; i++) w->sums.total[nodes[i]] = dynagrad::scaled(m[i], e[i]);
+    w->sums.divide_known(w->f, nodes, nodes + count);
+    w->sums.next++;
+  }) != dynagrad::none);
+}
+DYNAGRAD_FOREST dg_walk_shares(const Walk* w, const void** shares) {
+  *shares = w->sums.share.data;
   return 0;
 }
-DYNAGRAD_FOREST dg_walk_shares(Walk* w, const void** upto, const Host* host, int32_t* stop) {
-  const int64_t how =
-      dynagrad::working(w, host, stop, [=](Unlocked& u) { return w->sums.shares(w->f, w->order, u); });
-  *upto = w->sums.upto.data;
-  return how;
+DYNAGRAD_FOREST dg_walk_expect(Walk* w, double* used, const Host* host, int32_t* stop) {
+  return dynagrad::working(
+      w, host, stop, [=](Unlocked& u) { return w->sums.expect(w->f, w->order, used, u); });
 }
-DYNAGRAD_FOREST dg_walk_sample(Walk* w, uint64_t seed, int64_t from, int64_t to, int64_t most, const void** arrays,
-                               const Host* host, int32_t* stop) {
-  const int64_t how = dynagrad::working(
-      w, host, stop, [=](Unlocked& u) { return w->draws.take(w->f, w->sums, seed, from, to, most, u); });
-  arrays[0] = w->draws.instances.data, arrays[1] = w->draws.begin.data, arrays[2] = w->draws.log_probability.data;
-  return how;
+// Draws from .. to - 1 of a seed; several threads may draw from one walk, each into draws of its own.
+extern "C" __attribute__((visibility("default"))) dynagrad::Draws* dg_walk_draws_new() {
+  dynagrad::Failure failure;
+  return dynagrad::blank<dynagrad::Draws>(failure);
+}
+extern "C" __attribute__((visibility("default"))) void dg_walk_draws_free(dynagrad::Draws* d) { dynagrad::dispose(d); }
+DYNAGRAD_FOREST dg_walk_sample(const Walk* w, dynagrad::Draws* draws, uint64_t seed, int64_t from, int64_t to, int64_t most,
+                               const void** arrays, const Host* host, int32_t* stop) {
+  Unlocked unlocked(host, stop);
+  int64_t how = 0;
+  const auto failed = dynagrad::guarded(
+      &draws->account, [&] { how = draws->take(w->f, w->sums, seed, from, to, most, unlocked); });
+  arrays[0] = draws->instances.data, arrays[1] = draws->begin.data, arrays[2] = draws->log_probability.data;
+  return failed ? -1 : how;
 }
 DYNAGRAD_FOREST dg_walk_count(Walk* w, uint64_t* found, const Host* host, int32_t* stop) {
   return dynagrad::working(

@@ -31,56 +31,128 @@ inline Weight multiplied(const Weight& a, const Weight& b) {
   if (m < 0.5) m *= 2, e--;
   return {m, e};
 }
-inline double ratio(const Weight& a, const Weight& of) {
-  if (a.m == 0) return 0;
-  const int64_t apart = a.e - of.e;
-  return apart < -1100 ? 0 : apart > 1000 ? INFINITY : ldexp(a.m / of.m, (int)apart);
+// 2^d, or 0 where that is too small to matter.
+inline double power(int64_t d) {
+  if (d < -1000) return 0;
+  uint64_t bits = (uint64_t)(1023 + d) << 52;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
 }
 
 struct Sums {
   Array<Weight> total;           // of a node
-  Array<double> upto;            // of an instance: the share of those before it and of its own, in its node
+  Array<double> share;           // of an instance in its node
+  Array<double> cut;             // of an instance: see `draw`
+  Array<uint32_t> alias;
+  Array<int32_t> only;           // of a node whose one instance is a given fact, that instance; else -1
+  Array<Weight> given, constant; // the weights of given facts and of rules, as products
+  Array<Weight> parts;           // of the instances of the node at hand
+  Array<uint32_t> little, much;  // those whose share is less than on average, and the others
   int64_t next = 0;              // the first component that is not summed
 
-  explicit Sums(Account* a) : total(a), upto(a) {}
+  explicit Sums(Account* a) : total(a), share(a), cut(a), alias(a), only(a), given(a), constant(a), parts(a), little(a), much(a) {}
 
-  Weight contribution(const View& f, int64_t e) const {
-    Weight w = as_product(f, f.own(e));
-    for (uint32_t i = f.first[e]; i < f.first[e + 1]; i++)
-      if (f.antecedent[i] >= 0) w = multiplied(w, total[f.antecedent[i]]);
-    return w;
-  }
   void open(const View& f) {
-    total.zeros(f.nodes);
+    total.zeros(f.nodes), share.zeros(f.instances + 1), cut.zeros(f.instances + 1);
+    alias.zeros(f.instances + 1), only.filled(f.nodes, -1);
+    given.clear(), constant.clear();
     next = 0;
+    for (int64_t e = 0; e < f.instances; e++) {
+      const int64_t n = f.rule[e] < 0 ? -1 - (int64_t)f.rule[e] : f.rule[e];
+      Array<Weight>& kept = f.rule[e] < 0 ? given : constant;
+      if (n >= kept.size) kept.resize(n + 1, Weight{-1, 0});
+      if (kept[n].m == -1) kept[n] = as_product(f, f.own(e));
+    }
+  }
+  // The sum of a node, with the shares of its instances.
+  void sum(const View& f, uint32_t v) {
+    parts.clear();
+    int64_t most = INT64_MIN;
+    for (uint32_t e = f.begin[v]; e < f.end[v]; e++) {
+      Weight w = f.rule[e] < 0 ? given[-1 - (int64_t)f.rule[e]] : constant[f.rule[e]];
+      for (uint32_t i = f.first[e]; i < f.first[e + 1]; i++) {
+        const int32_t u = f.antecedent[i];
+        if (u >= 0) w = multiplied(w, total[u]);
+      }
+      parts.push(w);
+      if (w.m != 0 && w.e > most) most = w.e;
+    }
+    double all = 0;
+    for (int64_t i = 0; i < parts.size; i++) {
+      if (parts[i].m != 0) all += share[f.begin[v] + i] = parts[i].m * power(parts[i].e - most);
+    }
+    total[v] = scaled(all, all > 0 ? most : 0);
+    if (all > 0)
+      for (int64_t i = 0; i < parts.size; i++) share[f.begin[v] + i] /= all;
+    divide(f.begin[v], (uint32_t)parts.size);
+    if (parts.size == 1 && f.rule[f.begin[v]] < 0) only[v] = (int32_t)f.begin[v];
+  }
+  // Makes columns of equal width of the shares of n instances, each of one instance and of its alias (Walker 1977, "An
+  // efficient method for generating discrete random variables"): a draw looks at one of them.
+  void divide(uint32_t from, uint32_t n) {
+    little.clear(), much.clear();
+    uint32_t possible = from;
+    for (uint32_t i = 0; i < n; i++) {
+      if (share[from + i] > 0) possible = from + i;
+      cut[from + i] = share[from + i] * n, alias[from + i] = from + i;
+      (cut[from + i] < 1 ? little : much).push(from + i);
+    }
+    while (little.size && much.size) {
+      const uint32_t small = little[--little.size], large = much[much.size - 1];
+      alias[small] = large;
+      cut[large] -= 1 - cut[small];
+      if (cut[large] < 1) much.size--, little.push(large);
+    }
+    for (uint32_t i = 0; i < little.size; i++)  // what rounding left
+      if (share[little[i]] > 0) cut[little[i]] = 1;
+      else alias[little[i]] = possible;
+  }
+  // An instance of a node, by a number under 1.
+  uint32_t draw(uint32_t from, uint32_t n, double u) const {
+    const double at = u * n;
+    const uint32_t i = from + (uint32_t)at;
+    return at - (uint32_t)at < cut[i] ? i : alias[i];
   }
   // 0: done; 1: component `next` is cyclic and not known; 2: interrupted.
   int64_t find(const View& f, const Order& order, Unlocked& unlocked) {
     for (; next < order.count(); next++) {
       if (unlocked.interrupted()) return 2;
       const uint32_t *from = &order.nodes[order.begin[next]], *to = order.nodes.data + order.begin[next + 1];
-      if (order.cyclic[next]) {
-        if (!f.known) return 1;
-        for (const uint32_t* v = from; v < to; v++) total[*v] = scaled(f.known[*v], f.known_e[*v]);
+      if (!order.cyclic[next]) {
+        sum(f, *from);
         continue;
       }
-      Weight sum{0, lowest};
-      for (uint32_t e = f.begin[*from]; e < f.end[*from]; e++) sum = added(sum, contribution(f, e));
-      total[*from] = sum;
+      if (!f.known) return 1;
+      for (const uint32_t* v = from; v < to; v++) total[*v] = scaled(f.known[*v], f.known_e[*v]);
+      divide_known(f, from, to);
     }
     return 0;
   }
-  // The shares of all instances, once all is summed; in a node they are cumulative.
-  int64_t shares(const View& f, const Order& order, Unlocked& unlocked) {
-    upto.zeros(f.instances);
-    for (int64_t i = 0; i < order.nodes.size; i++) {
+  // The shares in nodes of a cyclic component, whose sums are known and stay as they are.
+  void divide_known(const View& f, const uint32_t* from, const uint32_t* to) {
+    Array<Weight> kept;
+    for (const uint32_t* v = from; v < to; v++) kept.push(total[*v]);
+    for (const uint32_t* v = from; v < to; v++) sum(f, *v), total[*v] = kept[v - from];
+  }
+
+  // How often each instance is used in a derivation of the root, on average. 0: done; 1: there is a cyclic component, for
+  // which that is worked out elsewhere; 2: interrupted.
+  int64_t expect(const View& f, const Order& order, double* used, Unlocked& unlocked) const {
+    Array<double> of;
+    of.zeros(f.nodes);
+    of[f.root] = 1;
+    for (int64_t c = order.count(); c-- > 0;) {
       if (unlocked.interrupted()) return 2;
-      const uint32_t v = order.nodes[i];
-      Weight sum{0, lowest};
-      for (uint32_t e = f.begin[v]; e < f.end[v]; e++) sum = added(sum, contribution(f, e));
-      double so_far = 0;
-      for (uint32_t e = f.begin[v]; e < f.end[v]; e++)
-        upto[e] = so_far += sum.m == 0 ? 0 : ratio(contribution(f, e), sum);
+      if (order.cyclic[c]) return 1;
+      const uint32_t v = order.nodes[order.begin[c]];
+      if (of[v] == 0) continue;
+      for (uint32_t e = f.begin[v]; e < f.end[v]; e++) {
+        const double part = share[e] * of[v];
+        used[e] = part;
+        for (uint32_t i = f.first[e]; i < f.first[e + 1] && part != 0; i++)
+          if (f.antecedent[i] >= 0) of[f.antecedent[i]] += part;
+      }
     }
     return 0;
   }
@@ -102,11 +174,12 @@ struct Random {
   }
 };
 
+// Draws of one thread, over sums that threads share.
 struct Draws {
-  Array<uint32_t> instances;     // of each draw, each before those of its antecedents
-  Array<int64_t> begin;          // of each draw; and the end of the last
-  Array<double> log_probability;
-  explicit Draws(Account* a) : instances(a), begin(a), log_probability(a) {}
+  Account account;
+  Array<uint32_t> instances{&account};     // of each draw, each before those of its antecedents
+  Array<int64_t> begin{&account};          // of each draw; and the end of the last
+  Array<double> log_probability{&account};
 
   // 0: done; 1: a draw has more than `most` instances; 2: interrupted; 3: all derivations have weight zero.
   int64_t take(const View& f, const Sums& sums, uint64_t seed, int64_t from, int64_t to, int64_t most, Unlocked& unlocked) {
@@ -116,34 +189,34 @@ struct Draws {
       Random random(seed, (uint64_t)n);
       const int64_t start = instances.size;
       begin.push(start);
-      double log_p = 0;
+      double p = 1;
+      int64_t p_e = 0;
       waiting.push((uint32_t)f.root);
       while (waiting.size) {
+        const uint32_t v = waiting[--waiting.size];
+        const int32_t only = sums.only[v];
+        if (only >= 0) {
+          instances.push((uint32_t)only);
+          continue;
+        }
         if (unlocked.interrupted()) return 2;
         if (instances.size - start >= most) return 1;
-        const uint32_t v = waiting[--waiting.size];
-        const double* const share = sums.upto.data;
-        uint32_t low = f.begin[v], high = f.end[v];
-        const uint32_t least = low;
-        if (low == high) return 3;
-        const double all = share[high - 1];
-        if (!(all > 0)) return 3;
-        if (high - low > 1) {
-          const double u = random.uniform() * all;
-          while (low < high) {  // the first instance with more than u up to it
-            const uint32_t middle = low + (high - low) / 2;
-            if (share[middle] > u) high = middle;
-            else low = middle + 1;
+        uint32_t e = f.begin[v];
+        const uint32_t count = f.end[v] - e;
+        if (sums.total[v].m == 0) return 3;
+        if (count > 1) {
+          e = sums.draw(e, count, random.uniform());
+          p *= sums.share[e];
+          if (p < 1e-200) {
+            const Weight w = scaled(p, p_e);
+            p = w.m, p_e = w.e;
           }
-          if (low >= f.end[v]) low = f.end[v] - 1;
-          const double p = share[low] - (low > least ? share[low - 1] : 0);
-          log_p += log(p / all);
         }
-        instances.push(low);
-        for (uint32_t i = f.first[low + 1]; i-- > f.first[low];)
+        instances.push(e);
+        for (uint32_t i = f.first[e + 1]; i-- > f.first[e];)
           if (f.antecedent[i] >= 0) waiting.push((uint32_t)f.antecedent[i]);
       }
-      log_probability.push(log_p);
+      log_probability.push(log(p) + (double)p_e * 0.69314718055994530942);
     }
     begin.push(instances.size);
     return 0;
