@@ -237,6 +237,7 @@ class ForestItem:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
+        """Its arguments, as Python values."""
         return self.forest.name(self.number)[1]
 
     @property
@@ -269,6 +270,7 @@ class Instance:
 
     @property
     def head(self) -> ForestItem:
+        """The item that it derives."""
         return ForestItem(self.forest, int(self.forest.owners()[self.number]))
 
     @property

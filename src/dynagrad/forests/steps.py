@@ -27,6 +27,7 @@ class Step:
 
     @property
     def item(self) -> str:
+        """The item, as it is written."""
         return item_text(*self.name)
 
     @property
