@@ -270,6 +270,22 @@ def test_forests_travel() -> None:
             dg.read_forest(wrong)
 
 
+def test_a_forest_stays_as_it_is_when_another_is_collected() -> None:
+    chart = dg.Program(PATHS).run(EDGES)
+    forest = chart.forest("path(c)")
+    before = forest.to_json()
+    iterator = chart.kbest("path(c)")
+    first = next(iterator)
+    assert chart.forest_size("path(b)") == (3, 3)
+    assert [str(i) for i in chart.forest("path(b)").items] == ["path(b)", "path(a)", "edge(a,b)"]
+    chart.add("edge/2", [("c", "d", 1.0)])
+    chart.run()
+    assert chart.best("path(d)").weight == 4.0
+    del chart
+    assert forest.to_json() == before and forest.best() == first
+    assert [d.weight for d in iterator] == [9.0]
+
+
 def test_forests_as_arrow_tables() -> None:
     pytest.importorskip("pyarrow")
     tables = dg.Program(PATHS).run(EDGES).forest("path(c)").to_arrow()

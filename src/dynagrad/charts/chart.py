@@ -28,7 +28,7 @@ from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
 from ..forests.forest import Forest
 from ..forests.packed import Instance, Packed
-from ..forests.ranking import KBest, best
+from ..forests.ranking.k_best import KBest, best
 from ..forests.sums import Samples, count, count_simple, expectation
 from ..forests.why import Why, why
 from ..rules.syntax import Item, Variable

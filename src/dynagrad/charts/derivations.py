@@ -23,7 +23,7 @@ from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
 from ..forests.derivation import Derivation
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
-from ..forests.ranking import KBest
+from ..forests.ranking.k_best import KBest
 from ..forests.sums import Samples
 from ..forests.unfolding import unfolded
 from ..plan.model import Plan, TableLayout

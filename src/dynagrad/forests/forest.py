@@ -10,7 +10,7 @@ from ..calls import public
 from . import storage
 from .derivation import Derivation
 from .packed import ForestItem, Instance, Listed, Packed
-from .ranking import KBest, best
+from .ranking.k_best import KBest, best
 from .sums import Samples, count, count_simple, expectation
 
 

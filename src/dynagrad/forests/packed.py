@@ -2,7 +2,7 @@
 
 A forest is flat arrays, see `runtime/include/dynagrad/collected.hpp`, with what is needed to say their meaning: names
 of items, rules, weights. It never changes. How it is collected is the business of who has a chart; what derivations it
-holds that of `ranking.py` and `sums.py`.
+holds that of `ranking/` and `sums.py`.
 """
 
 from __future__ import annotations

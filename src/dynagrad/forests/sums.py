@@ -22,7 +22,7 @@ from .algebra import NO_WEIGHT, Kind
 from .derivation import Derivation
 from .native import Walk
 from .packed import Instance, Packed
-from .ranking import MOST_INSTANCES, product_of
+from .ranking.k_best import MOST_INSTANCES, product_of
 
 Doubles = npt.NDArray[np.float64]
 MOST_UNKNOWNS = 3_000
@@ -316,7 +316,7 @@ def _drawn(walk: Walk, seed: int, start: int, end: int) -> Iterator[_Draws | int
             yield walk.sample(seed, low, high, MOST_INSTANCES)
         return
     with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(lambda part: walk.sample(seed, *part, MOST_INSTANCES), parts)
+        yield from pool.map(lambda part: walk.sample(seed, part[0], part[1], MOST_INSTANCES), parts)
 
 
 def _not_drawn(forest: Packed, how: int) -> Error:

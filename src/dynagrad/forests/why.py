@@ -23,7 +23,7 @@ from .algebra import Kind
 from .drawing import Box, svg, text_tree
 from .native import View, Walk
 from .packed import Arrays, ForestItem, Instance, Packed
-from .ranking import _ranked
+from .ranking.k_best import _ranked
 
 Fact = str
 SELECTIVE = ("viterbi", "tropical")

@@ -183,8 +183,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_cycle": (_L, _P, _P, _P, _L),
     "forest_collect": (None, _P, _P, _P, _L, _P, _L, _L, _P, _P),
     "forest_sizes": (None, _P, _P),
-    "forest_arrays": (None, _P, _P),
-    "forest_values": (None, _P, _P),
+    "forest_take": (_Made, _P, _P, _P),
+    "forest_free": (None, _P),
     "forest_arguments": (None, _P, _L, _P, _L, _P),
 }
 
@@ -374,6 +374,21 @@ class WeightTable:
         _finally(self, engine.weights_free, self.pointer)
 
 
+class _Kept:
+    """Native memory that arrays look into."""
+
+    def __init__(self, pointer: int) -> None:
+        self.pointer = pointer
+
+
+def _view(kept: _Kept, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
+    if not count or address is None:
+        return np.zeros(0, kind)
+    buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
+    buffer.kept = kept  # arrays keep the buffer, and that keeps the memory
+    return np.frombuffer(buffer, kind)
+
+
 class NativeChart:
     """One run's chart."""
 
@@ -506,22 +521,15 @@ class NativeChart:
         return nodes, instances, antecedents, given
 
     def forest(self, width: int) -> tuple[list[npt.NDArray[Any]], Words]:
-        """What was collected: the arrays of `dynagrad::Collected`, which this chart owns, and the words of values."""
+        """What was collected: the arrays of `dynagrad::Collected`, now the caller's, and the words of values."""
         nodes, instances, antecedents, given = self.collected()
         places = (ctypes.c_void_p * 8)()
-        self.engine.forest_arrays(self.pointer, ctypes.addressof(places))
+        words = np.zeros((nodes, width), np.uint64)
+        kept = _Kept(self.engine.forest_take(self.pointer, ctypes.addressof(places), _address(words)))
+        _finally(kept, self.engine.forest_free, kept.pointer)
         kinds = (np.uint64, np.uint32, np.uint32, np.uint8, np.int32, np.uint32, np.int32, np.uint32)
         counts = (nodes, nodes, nodes, nodes, instances, instances + 1, antecedents, given)
-        words = np.zeros((nodes, width), np.uint64)
-        self.engine.forest_values(self.pointer, _address(words))
-        return [self._view(p, n, k) for p, n, k in zip(places, counts, kinds, strict=True)], words
-
-    def _view(self, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
-        if not count or address is None:
-            return np.zeros(0, kind)
-        buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
-        buffer.owner = self  # arrays keep the buffer, and that keeps the chart
-        return np.frombuffer(buffer, kind)
+        return [_view(kept, p, n, k) for p, n, k in zip(places, counts, kinds, strict=True)], words
 
     def places(self, table: int, cells: npt.NDArray[np.int64], arity: int) -> Codes:
         """The arguments of places of a table, a row for each."""

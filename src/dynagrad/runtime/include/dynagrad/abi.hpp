@@ -42,7 +42,7 @@ struct Entries {
         e.collect = [](ChartBase* c, int64_t table, const int32_t* a, int64_t most, int64_t how) {
           of(c)->collect(table, a, most, how);
         };
-        e.collected = [](const ChartBase* c) -> const Collected* { return &of(c)->collected; };
+        e.collected = [](ChartBase* c) -> Collected* { return &of(c)->collected; };
       }
       if constexpr (P::bounded)
         e.bounds = [](const ChartBase* c, int64_t table, double* found, int64_t room) {

@@ -37,7 +37,7 @@ struct Collected {
   bool sides = false;             // antecedents that only have to be derived are opened, too
   bool counting = false;          // nothing is kept of instances but how many there are
 
-  explicit Collected(Account* a)
+  explicit Collected(Account* a = nullptr)
       : item(a), begin(a), end(a), opened(a), queue(a), rule(a), first(a), antecedent(a), given(a) {}
 
   enum How : int64_t { count_only = 1, with_sides = 2 };
@@ -46,6 +46,12 @@ struct Collected {
     item.clear(), begin.clear(), end.clear(), opened.clear(), queue.clear(), rule.clear(), first.clear();
     antecedent.clear(), given.clear();
     instances = antecedents = 0, most = limit, counting = (how & count_only) != 0, sides = (how & with_sides) != 0;
+  }
+  // Everything goes from one to the other.
+  void swap(Collected& other) {
+    item.swap(other.item), begin.swap(other.begin), end.swap(other.end), opened.swap(other.opened);
+    queue.swap(other.queue), rule.swap(other.rule), first.swap(other.first), antecedent.swap(other.antecedent);
+    given.swap(other.given);
   }
   bool full() const { return instances >= most; }
   int32_t fresh(uint32_t table, int64_t at) {

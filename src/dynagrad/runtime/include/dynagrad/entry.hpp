@@ -32,7 +32,7 @@ struct Entry {
   const Array<Handle>* (*pops)(const ChartBase*);
   // derivations
   void (*collect)(ChartBase*, int64_t table, const int32_t* arguments, int64_t most, int64_t how);
-  const Collected* (*collected)(const ChartBase*);
+  Collected* (*collected)(ChartBase*);
 };
 
 }  // namespace dynagrad

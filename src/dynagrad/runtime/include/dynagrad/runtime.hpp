@@ -193,27 +193,28 @@ DYNAGRAD_EXPORT void dg_forest_collect(ChartBase* c, const Settings* settings, R
   }
   *report = c->report;
 }
-// How many nodes, instances, antecedents and given facts there are.
-DYNAGRAD_EXPORT void dg_forest_sizes(const ChartBase* c, int64_t* sizes) {
+// How many nodes, instances, antecedents and given facts were collected.
+DYNAGRAD_EXPORT void dg_forest_sizes(ChartBase* c, int64_t* sizes) {
   const dynagrad::Collected& f = *dynagrad_entry.collected(c);
   sizes[0] = f.item.size, sizes[1] = f.instances, sizes[2] = f.antecedents, sizes[3] = f.given.size;
 }
-// Where its arrays are, which stay until derivations are collected again or the chart goes.
-DYNAGRAD_EXPORT void dg_forest_arrays(const ChartBase* c, const void** arrays) {
-  const dynagrad::Collected& f = *dynagrad_entry.collected(c);
-  arrays[0] = f.item.data, arrays[1] = f.begin.data, arrays[2] = f.end.data, arrays[3] = f.opened.data;
-  arrays[4] = f.rule.data, arrays[5] = f.first.data, arrays[6] = f.antecedent.data, arrays[7] = f.given.data;
-}
-// The value of each node.
-DYNAGRAD_EXPORT void dg_forest_values(const ChartBase* c, uint64_t* words) {
-  const dynagrad::Collected& f = *dynagrad_entry.collected(c);
-  for (int64_t n = 0; n < f.item.size; n++, words += c->reader->words) {
-    const dynagrad::TableView& t = c->views[dynagrad::table_of(f.item[n])];
-    const int64_t at = dynagrad::cell_of(f.item[n]);
+// What was collected, taken from the chart: where its arrays are, until it is freed, and the value of each node.
+DYNAGRAD_EXPORT dynagrad::Collected* dg_forest_take(ChartBase* c, const void** arrays, uint64_t* words) {
+  dynagrad::Collected* f = dynagrad::blank<dynagrad::Collected>(failure);
+  if (!f) return nullptr;
+  f->swap(*dynagrad_entry.collected(c));
+  f->queue.release();
+  arrays[0] = f->item.data, arrays[1] = f->begin.data, arrays[2] = f->end.data, arrays[3] = f->opened.data;
+  arrays[4] = f->rule.data, arrays[5] = f->first.data, arrays[6] = f->antecedent.data, arrays[7] = f->given.data;
+  for (int64_t n = 0; n < f->item.size; n++, words += c->reader->words) {
+    const dynagrad::TableView& t = c->views[dynagrad::table_of(f->item[n])];
+    const int64_t at = dynagrad::cell_of(f->item[n]);
     if (t.items) c->reader->write(c->reader->element(t.values, at), words);
     else c->reader->write_row(t.view, at, words);
   }
+  return f;
 }
+DYNAGRAD_EXPORT void dg_forest_free(dynagrad::Collected* f) { dynagrad::dispose(f); }
 // The arguments of `count` places of a table, row by row.
 DYNAGRAD_EXPORT void dg_forest_arguments(const ChartBase* c, int64_t table, const int64_t* places, int64_t count,
                                          int32_t* arguments) {

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotConverged, QueryError, RoomError, shown, warn
-from .algebra import NO_WEIGHT, Kind, best_known
-from .derivation import Derivation
-from .native import View, Walk, unbounded
-from .packed import Packed
-from .user_ranking import UserRanking
+from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
+from ..algebra import NO_WEIGHT, Kind, best_known
+from ..derivation import Derivation
+from ..native import View, Walk, unbounded
+from ..packed import Packed
+from .user import UserRanking
 from .winner import winner
 
 MOST_INSTANCES = 10_000_000

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .derivation import Derivation
-from .native import unbounded
-from .packed import Packed
+from ..derivation import Derivation
+from ..native import unbounded
+from ..packed import Packed
 
 
 @dataclass

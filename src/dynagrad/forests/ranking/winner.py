@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import QueryError
-from .derivation import Derivation
-from .packed import Instance, Packed
+from ...errors import QueryError
+from ..derivation import Derivation
+from ..packed import Instance, Packed
 
 Choices = dict[int, list[int]]
 
