@@ -119,7 +119,7 @@ class WhyNot:
 
         def rule(attempt: Attempt, depth: int) -> int:
             n = len(boxes)
-            boxes.append(Box(attempt.rule, (), depth, "note"))
+            boxes.append(Box(" ".join(attempt.rule.split()), (), depth, "note"))
             below = []
             for part in attempt.parts:
                 m = len(boxes)
